@@ -1,0 +1,154 @@
+"""The agent that lets a model choose among functions."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from botservice.agents.agent import Action, Agent, FinishAction, Plan, Prompt
+from botservice.agents.prompt import PromptBuilder, estimate_tokens
+from botservice.contexts import AgentContext
+from botservice.errors import ContextOverflow, InvalidTool, LLMError
+from botservice.history import MessageSelector, TokenWindowMessageSelector
+from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, ToolSchema
+from botservice.tools import Tool
+from botservice.tools.tool import ToolFunction
+
+DEFAULT_PROMPT = (
+    "You are a helpful assistant in a chat. Answer briefly and to the point, in the language of the person who asks. "
+    "Use what is remembered of this chat where it helps, and say so plainly when you do not know something."
+)
+DEFAULT_WINDOW_TOKENS = 4000
+DEFAULT_SEARCH_K = 3
+DEFAULT_MAX_PROMPT_TOKENS = 100_000
+_SHRINKING = (0.5, 0.25, 0.125)
+_PLAN_REQUEST = (
+    "Before you go on: write down in a few lines what is known, what is still missing, and the steps that you will "
+    "take. Do not take them yet."
+)
+_NO_ANSWER = "I have used up the steps that I may take and have no answer yet. Ask me again to go on from here."
+
+
+class FunctionsBasedAgent(Agent):
+    """Builds a prompt from searched and windowed history and from the steps so far; the model calls or answers."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool | ToolFunction] = (),
+        llm: ChatLLM | None = None,
+        *,
+        message_selector: MessageSelector | None = None,
+        search_k: int = DEFAULT_SEARCH_K,
+        prompt: str = DEFAULT_PROMPT,
+        planning_interval: int | None = None,
+        memory_keys: Iterable[str] = (),
+        max_prompt_tokens: int = DEFAULT_MAX_PROMPT_TOKENS,
+    ) -> None:
+        """Make an agent; it holds no state and may serve any number of contexts at once.
+
+        Args:
+            message_selector: Which messages of the chat stand in the prompt; by default the newest 4000 tokens.
+            search_k: How many messages to look for in all that was said before; 0 for none.
+            memory_keys: Flexible fields of the steps in view that the model sees.
+            max_prompt_tokens: Older steps, then older messages, are left out of a prompt that would be longer.
+
+        Raises:
+            InvalidTool: two tools have one name.
+            ValueError: a number is out of range, or there is no model.
+        """
+        if llm is None:
+            raise ValueError("a FunctionsBasedAgent needs llm=, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
+        if search_k < 0:
+            raise ValueError(f"search_k must be 0 or more, not {search_k}")
+        if planning_interval is not None and planning_interval < 1:
+            raise ValueError(f"planning_interval must be 1 or more, or None, not {planning_interval}")
+        self.llm = llm
+        self.prompt = prompt
+        self.message_selector = message_selector or TokenWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
+        self.search_k = search_k
+        self.planning_interval = planning_interval
+        self.memory_keys = tuple(memory_keys)
+        self.max_prompt_tokens = max_prompt_tokens
+        self.tools = _by_name(tools)
+
+    async def build_prompt(self, context: AgentContext) -> Prompt:
+        """Return the chat-completions messages of the next call. Changes nothing."""
+        return await self._builder(self.max_prompt_tokens).build(context)
+
+    async def next_action(self, context: AgentContext) -> Action | FinishAction:
+        """Return the calls that the model wants, or its answer. Changes nothing."""
+        prompt, response = await self._ask(context, [tool.schema for tool in self.tools.values()])
+        if response.tool_calls:
+            return Action(response.tool_calls, response.text or None, prompt, response.usage)
+        return _finish(prompt, response, response.text)
+
+    async def finish(self, context: AgentContext) -> FinishAction:
+        """Return what the model answers without tools."""
+        prompt, response = await self._ask(context, [])
+        return _finish(prompt, response, response.text or (_NO_ANSWER if response.tool_calls else ""))
+
+    async def plan(self, context: AgentContext) -> Plan:
+        """Return what the model means to do over the next steps."""
+        prompt, response = await self._ask(context, [], [{"role": "user", "content": _PLAN_REQUEST}], is_streamed=False)
+        return Plan(response.text, prompt, response.usage)
+
+    async def _ask(
+        self,
+        context: AgentContext,
+        tools: Sequence[ToolSchema],
+        tail: Sequence[ChatMessage] = (),
+        *,
+        is_streamed: bool = True,
+    ) -> tuple[Prompt, ChatResponse]:
+        """Return the prompt that the model took and what it said; a prompt that is too long is shortened."""
+        prompt = await self.build_prompt(context)
+        prompt.extend(tail)
+        options: dict[str, Any] = {}
+        if is_streamed and context.on_text is not None:
+            options["on_text"] = context.on_text
+        size = 0
+        for shrinking in (*_SHRINKING, None):
+            try:
+                return prompt, await self._chat(prompt, tools, options)
+            except ContextOverflow:
+                if shrinking is None or type(self).build_prompt is not FunctionsBasedAgent.build_prompt:
+                    raise
+                size = size or estimate_tokens(prompt)
+                prompt = await self._builder(int(size * shrinking)).build(context)
+                prompt.extend(tail)
+        raise AssertionError("the last try raises")
+
+    async def _chat(
+        self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: dict[str, Any]
+    ) -> ChatResponse:
+        try:
+            response = await self.llm.chat(prompt, tools, **options)
+        except LLMError:
+            raise
+        except Exception as error:  # a border: a model is foreign code
+            raise LLMError(f"the model failed with {type(error).__name__}") from error
+        if not response.text.strip() and not response.tool_calls:
+            raise LLMError("the model gave an empty answer")
+        return response
+
+    def _builder(self, max_tokens: int) -> PromptBuilder:
+        return PromptBuilder(
+            system_prompt=self.prompt,
+            selector=self.message_selector,
+            search_k=self.search_k,
+            memory_keys=self.memory_keys,
+            model=getattr(self.llm, "model", None),
+            max_tokens=max_tokens,
+        )
+
+
+def _by_name(tools: Iterable[Tool | ToolFunction]) -> dict[str, Tool]:
+    named: dict[str, Tool] = {}
+    for each in tools:
+        made = each if isinstance(each, Tool) else Tool(each)
+        if made.name in named:
+            raise InvalidTool(f"two tools are called {made.name}: give one of them another name=")
+        named[made.name] = made
+    return named
+
+
+def _finish(prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:
+    return FinishAction(text, prompt=prompt, token_usage=response.usage)

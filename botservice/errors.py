@@ -1,0 +1,119 @@
+"""Every error that botservice raises on purpose.
+
+BotServiceError
+├── SettingsError              a setting is wrong; names it and what it must be
+├── InvalidContextKeys         context keys are not a non-empty mapping of strings
+├── InvalidField               a memory item was given a field or a value that it cannot keep
+├── InvalidTool                a tool's signature or name cannot be offered to a model
+├── StorageError
+│   ├── DatabaseInUse          another process works on this SQLite file
+│   ├── SchemaMismatch         the database is older or newer than this version
+│   └── StorageUnavailable     the database does not answer or cannot be written
+├── InboxFull                  too much is waiting; the platform delivers again
+├── LLMError                   the model did not answer
+│   └── ContextOverflow        the prompt is longer than the model's context window
+├── TurnInProgress             the context has an open turn that somebody else drives
+├── ClaimLost                  the right to write to this context has passed to somebody else
+├── RunInterrupted             the run was stopped
+├── RunFinished                the run has its answer already
+└── DeliveryError              a platform did not take a message
+    ├── DeliveryRefused        it never will (blocked, deleted, forbidden)
+    └── DeliveryUnknown        it may have taken it: the answer was lost
+"""
+
+
+class BotServiceError(Exception):
+    """The parent of every deliberate error."""
+
+
+class SettingsError(BotServiceError):
+    """A setting is missing or wrong; the message names it and what it must be."""
+
+
+class InvalidContextKeys(BotServiceError, ValueError):
+    """Context keys must be a non-empty mapping of strings to strings."""
+
+
+class InvalidField(BotServiceError, ValueError):
+    """A memory item cannot keep this field name or this value."""
+
+
+class InvalidTool(BotServiceError, ValueError):
+    """A tool cannot be offered to a model as it is."""
+
+
+class StorageError(BotServiceError):
+    """Storage failed."""
+
+
+class DatabaseInUse(StorageError):
+    """Another process works on this SQLite file."""
+
+
+class SchemaMismatch(StorageError):
+    """The database is older or newer than this version of botservice."""
+
+
+class StorageUnavailable(StorageError):
+    """The database does not answer, or cannot be written."""
+
+
+class InboxFull(BotServiceError):
+    """Too many messages are waiting; the platform is asked to deliver again later."""
+
+
+class LLMError(BotServiceError):
+    """The model did not answer.
+
+    Attributes:
+        is_transient: Whether asking again later may help.
+        retry_after_seconds: How long the server asked to wait, if it did.
+    """
+
+    def __init__(self, message: str, *, is_transient: bool = True, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.is_transient = is_transient
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ContextOverflow(LLMError):
+    """The prompt is longer than the model's context window."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, is_transient=False)
+
+
+class TurnInProgress(BotServiceError):
+    """The context has an open turn that somebody else drives."""
+
+
+class ClaimLost(BotServiceError):
+    """The right to write to this context has passed to somebody else."""
+
+
+class RunInterrupted(BotServiceError):
+    """The run was stopped before it had an answer."""
+
+
+class RunFinished(BotServiceError):
+    """The run has its answer; there is no further step."""
+
+
+class DeliveryError(BotServiceError):
+    """A platform did not take a message; trying again later may help.
+
+    Attributes:
+        retry_after_seconds: How long the platform asked to wait, if it did.
+    """
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class DeliveryRefused(DeliveryError):
+    """The platform will never take this message: the bot was blocked, or the chat is gone."""
+
+
+class DeliveryUnknown(DeliveryError):
+    """The platform's answer was lost: the message may have arrived."""

@@ -1,0 +1,236 @@
+"""The conversation of one context: what people and the assistant said, and nothing else."""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from botservice.history.ranking import is_worth_searching
+from botservice.history.rows import NewMessage, delete_rows, find_position, insert_message, read_messages, select_messages
+from botservice.history.search import SearchHit, SearchIndexes
+from botservice.history.selectors import MessageSelector
+from botservice.history.sequence import StoredMessages
+from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
+from botservice.messages import Attachment, Author, Message, Role
+from botservice.storage import Storage
+from botservice.storage.tables import messages
+
+_COUNTED_INLINE = 2_000  # characters: longer texts are counted in a thread
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What a prompt takes from a history.
+
+    Attributes:
+        window: What the selector took, oldest first.
+        found: What searching found and the window does not hold, best first.
+    """
+
+    window: list[Message] = field(default_factory=list)
+    found: list[SearchHit] = field(default_factory=list)
+
+
+class ChatHistory:
+    """The messages of one context.
+
+    Every method reads and writes this context alone.
+    """
+
+    def __init__(self, storage: Storage, context_id: int, last_user_message: Message | None = None) -> None:
+        self._storage = storage
+        self._context_id = context_id
+        self._last_user_message = last_user_message
+
+    @property
+    def last_user_message(self) -> Message | None:
+        """The newest message of a person that this object knows of."""
+        return self._last_user_message
+
+    async def append_user_message(
+        self,
+        text: str,
+        *,
+        author: Author | str | None = None,
+        attachments: Iterable[Attachment] = (),
+        created_at: datetime | None = None,
+    ) -> Message:
+        """Store what a person said at the end of the history and return it.
+
+        Args:
+            created_at: When it was said (aware), where that is not now.
+        """
+        message = await self._append(Role.USER, text, author, attachments, created_at)
+        self._last_user_message = message
+        return message
+
+    async def append_assistant_message(
+        self,
+        text: str,
+        *,
+        author: Author | str | None = None,
+        attachments: Iterable[Attachment] = (),
+        created_at: datetime | None = None,
+    ) -> Message:
+        """Store what the assistant said at the end of the history and return it."""
+        return await self._append(Role.ASSISTANT, text, author, attachments, created_at)
+
+    async def append_system_message(
+        self,
+        text: str,
+        *,
+        author: Author | str | None = None,
+        attachments: Iterable[Attachment] = (),
+        created_at: datetime | None = None,
+    ) -> Message:
+        """Store a note of the service at the end of the history; selectors and search leave it out."""
+        return await self._append(Role.SYSTEM, text, author, attachments, created_at)
+
+    async def messages(self, limit: int | None = None) -> list[Message]:
+        """Return the messages, oldest first; with a limit, the newest so many.
+
+        Raises:
+            ValueError: limit is negative.
+        """
+        if limit is not None and limit < 0:
+            raise ValueError(f"limit must be 0 or more, not {limit}")
+
+        def query(connection: Connection) -> list[Message]:
+            newest_first = select_messages(self._context_id).order_by(messages.c.position.desc()).limit(limit)
+            return read_messages(connection, self._context_id, connection.execute(newest_first).all())[::-1]
+
+        return await self._storage.read(query)
+
+    async def select_messages(self, selector: MessageSelector) -> list[Message]:
+        """Return what selector takes, oldest first. The selector runs in a thread and pages back from the end."""
+
+        def query(connection: Connection) -> list[Message]:
+            counter = counter_for()
+            return list(selector.get_messages(StoredMessages(connection, self._context_id, counter=counter)))
+
+        return await self._storage.read(query)
+
+    async def search(self, text: str, k: int = 3, asker: Author | str | None = None) -> list[SearchHit]:
+        """Return the k messages that have most to do with text, best first.
+
+        Args:
+            asker: Whose "I" and "my" stand in text.
+
+        Raises:
+            ValueError: k is negative.
+        """
+        if k < 0:
+            raise ValueError(f"k must be 0 or more, not {k}")
+        if k == 0 or not text.strip():
+            return []
+        indexes = SearchIndexes.of(self._storage)
+        return await self._storage.read(
+            lambda connection: indexes.search(connection, self._context_id, text, k=k, asker=Author.of(asker))
+        )
+
+    def is_searchable(self) -> bool:
+        """Return whether search finds anything here: it always can."""
+        return True
+
+    async def recall(self, selector: MessageSelector, *, search_k: int, model: str | None = None) -> Recall:
+        """Return what a prompt takes from what was said before the last message of a person.
+
+        Args:
+            search_k: How many messages to look for, besides that message itself.
+            model: Whose encoding the token counts are made with.
+        """
+        question = self._last_user_message
+        if question is None:
+            return Recall()
+
+        def query(connection: Connection) -> Recall:
+            counter = counter_for(model)
+            before = find_position(connection, self._context_id, question.id)
+            sequence = StoredMessages(connection, self._context_id, before_position=before, counter=counter)
+            window = list(selector.get_messages(sequence))
+            if search_k == 0 or not is_worth_searching(question.text):
+                return Recall(window)
+            found = SearchIndexes.of(self._storage).search(
+                connection,
+                self._context_id,
+                question.text,
+                k=search_k,
+                asker=question.author,
+                exclude=[question.id] if question.id is not None else [],
+                counter=counter,
+            )
+            in_window = {message.id for message in window}
+            return Recall(window, [hit for hit in found if hit.message.id not in in_window])
+
+        return await self._storage.read(query)
+
+    async def delete_messages(self, message_ids: Collection[int | None]) -> int:
+        """Delete messages by their ids and return how many were there; ids of other contexts are not found."""
+        known = [message_id for message_id in message_ids if message_id is not None]
+        count = await self._storage.write(lambda connection: delete_rows(connection, self._context_id, known))
+        await self.refresh()
+        return count
+
+    async def clear(self) -> int:
+        """Delete every message and return how many there were."""
+        count = await self._storage.write(lambda connection: delete_rows(connection, self._context_id))
+        self._last_user_message = None
+        return count
+
+    async def refresh(self) -> None:
+        """Look up what other holders of this history have done to it."""
+        self._last_user_message = await self._storage.read(
+            lambda connection: find_last_user_message(connection, self._context_id)
+        )
+
+    def remember_last(self, message: Message) -> None:
+        """Take note of a person's message that was stored in this context by other means."""
+        self._last_user_message = message
+
+    async def _append(
+        self,
+        role: Role,
+        text: str,
+        author: Author | str | None,
+        attachments: Iterable[Attachment],
+        created_at: datetime | None,
+    ) -> Message:
+        counter, count = await count_text(text)
+        new = NewMessage(
+            role=role,
+            text=text,
+            created_at=created_at or datetime.now(UTC),
+            author=Author.of(author),
+            attachments=tuple(attachments),
+            token_count=count,
+            token_encoding=counter.name,
+        )
+        return await self._storage.write(
+            lambda connection: insert_message(connection, self._context_id, new), sort_key=(self._context_id,)
+        )
+
+
+async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter, int]:
+    """Return the counter for a model and its count of text, without holding up the event loop."""
+
+    def count() -> tuple[TokenCounter, int]:
+        counter = counter_for(model)
+        return counter, counter.count(text)
+
+    if len(text) <= _COUNTED_INLINE and is_counter_ready(model):
+        return count()
+    return await asyncio.to_thread(count)
+
+
+def find_last_user_message(connection: Connection, context_id: int) -> Message | None:
+    """Return the newest message of a person in a context."""
+    query = (
+        select_messages(context_id)
+        .where(messages.c.role == Role.USER.value)
+        .order_by(messages.c.position.desc())
+        .limit(1)
+    )
+    found = read_messages(connection, context_id, connection.execute(query).all())
+    return found[0] if found else None

@@ -1,0 +1,26 @@
+"""What a ranking index knows of a message."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from botservice.messages import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One message, as search sees it.
+
+    Attributes:
+        id: The message's id in storage.
+        text: What was said, with captions, transcripts and file names in it.
+        author_name: The display name, where one is known.
+        author_key: What tells two people of one name apart; None where nothing does.
+        created_at: When it was said (aware).
+    """
+
+    id: int
+    role: Role
+    text: str
+    author_name: str | None
+    author_key: str | None
+    created_at: datetime

@@ -1,0 +1,74 @@
+"""Words that look alike, by the pairs of letters that they share: typos, inflections, parts of compounds."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botservice.history.ranking.tokens import fold
+
+_MIN_LENGTH: Final = 4
+_MAX_LENGTH: Final = 32
+_MIN_LIKENESS: Final = 0.5
+_MAX_FOUND: Final = 24
+_TAIL: Final = 512
+
+
+def _is_fuzzy(word: str) -> bool:
+    return _MIN_LENGTH <= len(word) <= _MAX_LENGTH and word[0] < "\u0e00" and word.isalpha()
+
+
+def _grams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the letter pairs of words, and the position of the word that each belongs to."""
+    lengths = np.array([len(word) for word in words], np.int64) + 1
+    joined = "".join([f"\x02{word}" for word in words]) + "\x02"
+    codes = np.frombuffer(joined.encode("utf-32-le", "replace"), np.uint32).astype(np.int64)
+    return codes[:-1] * 0x110000 + codes[1:], np.repeat(np.arange(len(words)), lengths)
+
+
+class GramIndex:
+    """Letter pairs of a growing list of words."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._folded: list[str] = []
+        self._numbers = np.zeros(0, np.int64)
+        self._lengths = np.zeros(0, np.float32)
+        self._grams = np.zeros(0, np.int64)
+        self._owners = np.zeros(0, np.int32)
+
+    def extend(self, words: list[str]) -> None:
+        """Take in what words has grown by since the last call."""
+        numbers = [number for number in range(self._seen, len(words)) if _is_fuzzy(words[number])]
+        self._seen = len(words)
+        if not numbers:
+            return
+        folded = [fold(words[number])[:_MAX_LENGTH] for number in numbers]
+        grams, owners = _grams(folded)
+        owners += len(self._folded)
+        grams = np.concatenate([self._grams, grams])
+        order = np.argsort(grams, kind="stable")
+        self._grams = grams[order]
+        self._owners = np.concatenate([self._owners, owners.astype(np.int32)])[order]
+        self._folded += folded
+        self._numbers = np.concatenate([self._numbers, np.array(numbers, np.int64)])
+        self._lengths = np.array([len(word) + 1 for word in self._folded], np.float32)
+
+    def find(self, word: str) -> list[tuple[int, float]]:
+        """Return ids of words like word with their likeness, best first; nothing for short words and numbers."""
+        if not _is_fuzzy(word) or not self._folded:
+            return []
+        folded = fold(word)
+        wanted = np.unique(_grams([folded])[0])
+        left = np.searchsorted(self._grams, wanted, "left")
+        right = np.searchsorted(self._grams, wanted, "right")
+        parts = [self._owners[a:b] for a, b in zip(left.tolist(), right.tolist(), strict=True) if b > a]
+        if not parts:
+            return []
+        shared = np.bincount(np.concatenate(parts), minlength=len(self._folded)).astype(np.float32)
+        dice = 2 * shared / (self._lengths + len(wanted))
+        within = np.where(np.minimum(self._lengths, len(wanted)) >= 6, 0.8 * shared / np.minimum(self._lengths, len(wanted)), 0)
+        likeness = np.minimum(1, np.maximum(dice, within))
+        found = np.flatnonzero(likeness >= _MIN_LIKENESS)
+        found = found[np.argsort(-likeness[found], kind="stable")][:_MAX_FOUND]
+        return [(int(self._numbers[i]), float(likeness[i])) for i in found if self._folded[i] != folded]

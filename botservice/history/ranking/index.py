@@ -1,0 +1,151 @@
+"""The index of one chat: what is in it, and what is found for a question."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botservice.history.ranking.columns import Columns, Row
+from botservice.history.ranking.documents import Document
+from botservice.history.ranking.grammar import NUMBERS, TIMES
+from botservice.history.ranking.people import People
+from botservice.history.ranking.postings import Postings
+from botservice.history.ranking.query import parse
+from botservice.history.ranking.evidence import Chat
+from botservice.history.ranking.scoring import rank
+from botservice.history.ranking.tokens import tokenize
+from botservice.history.ranking.vectors import Vectors
+from botservice.history.ranking.vocabulary import Vocabulary
+from botservice.history.ranking.weights import DEFAULT, Weights
+from botservice.messages import Author, Role
+
+_BATCH: Final = 20_000
+_BASE_BYTES: Final = 12_000
+
+
+def _fingerprint(tokens: list[str], text: str) -> int:
+    """Return a number that is equal for texts that differ in case, spaces and punctuation at most."""
+    return hash(tuple(tokens)) if tokens else hash(text.strip())
+
+
+class SearchIndex:
+    """Messages of one chat in conversation order. Not safe for use from two threads at once."""
+
+    def __init__(self, weights: Weights = DEFAULT) -> None:
+        self._weights = weights
+        self._positions: dict[int, int] = {}
+        self._columns = Columns()
+        self._vocabulary = Vocabulary()
+        self._postings = Postings()
+        self._people = People()
+        self._vectors = Vectors()
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimated bytes in memory."""
+        parts = (self._columns, self._vocabulary, self._postings, self._vectors)
+        return _BASE_BYTES + 110 * len(self._positions) + sum(part.size_bytes for part in parts)
+
+    def add(self, documents: Sequence[Document]) -> None:
+        """Append documents, in conversation order; one that is known already is updated in its place."""
+        new = [document for document in documents if document.id not in self._positions]
+        known = [document for document in documents if document.id in self._positions]
+        for first in range(0, len(new), _BATCH):
+            self._append(new[first : first + _BATCH])
+        for document in known:
+            self.update(document)
+
+    def _append(self, documents: list[Document]) -> None:
+        start = len(self._columns)
+        encoded = [self._encode(document) for document in documents]
+        self._columns.extend([row for row, _ in encoded])
+        self._positions.update((document.id, start + i) for i, document in enumerate(documents))
+        self._learn([words for _, words in encoded], np.arange(start, start + len(documents), dtype=np.int32))
+
+    def _encode(self, document: Document) -> tuple[Row, list[int]]:
+        tokens = tokenize(document.text)
+        has_digits = any(token[0].isdigit() for token in tokens)
+        row = Row(
+            id=document.id,
+            time=document.created_at.timestamp(),
+            length=len(tokens),
+            author=self._people.number(document),
+            is_user=document.role == Role.USER,
+            is_question=document.text.rstrip()[-1:] in ("?", "？"),
+            has_time=has_digits or not TIMES.isdisjoint(tokens),
+            has_number=has_digits or not NUMBERS.isdisjoint(tokens),
+            text=_fingerprint(tokens, document.text),
+        )
+        return row, self._vocabulary.encode(tokens)
+
+    def _learn(self, texts: list[list[int]], positions: NDArray[np.int32]) -> None:
+        lengths = np.array([len(words) for words in texts], np.int64)
+        words = np.array([word for text in texts for word in text], np.int32)
+        if not len(words):
+            return
+        starts = np.cumsum(lengths) - lengths
+        self._vocabulary.learn(words, starts[lengths > 0])
+        self._postings.add(words, np.repeat(positions, lengths))
+
+    def update(self, document: Document) -> None:
+        """Replace what is known of a message; it keeps its place in the conversation."""
+        position = self._positions.get(document.id)
+        if position is None:
+            self._append([document])
+            return
+        place = np.array([position], np.int32)
+        self._postings.discard(place)
+        self._vectors.discard(place)
+        row, words = self._encode(document)
+        self._columns.put(position, row)
+        self._learn([words], place)
+
+    def remove(self, ids: Collection[int]) -> None:
+        """Forget messages; unknown ids are ignored."""
+        gone = [self._positions.pop(number) for number in ids if number in self._positions]
+        if gone:
+            places = np.array(gone, np.int32)
+            self._postings.discard(places)
+            self._vectors.discard(places)
+            self._columns.kill(places)
+
+    def set_vectors(self, ids: Sequence[int], matrix: NDArray[Any]) -> None:
+        """Give messages their vectors, one row each; unknown ids are ignored, another width replaces all."""
+        known = [(self._positions[number], row) for row, number in enumerate(ids) if number in self._positions]
+        if known:
+            places, rows = zip(*known, strict=True)
+            self._vectors.put(np.array(places, np.int32), np.asarray(matrix, np.float32)[list(rows)])
+
+    def search(
+        self,
+        text: str,
+        *,
+        k: int,
+        asker: Author | None = None,
+        exclude: Collection[int] = (),
+        now: datetime | None = None,
+        query_vector: NDArray[Any] | None = None,
+    ) -> list[tuple[int, float]]:
+        """Return at most k ids with their scores, best first; nothing for blank text.
+
+        Args:
+            asker: Who asks: "I" and "my" are theirs.
+            exclude: Ids that are not to be found.
+            now: What "yesterday" and "last May" count from; without it they say nothing.
+            query_vector: The question's vector, of the same model as those of set_vectors.
+        """
+        if k < 1 or not text.strip() or not self._positions:
+            return []
+        query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
+        chat = Chat(self._columns, self._vocabulary, self._postings, self._people)
+        hidden = [self._positions[number] for number in exclude if number in self._positions]
+        fingerprint = _fingerprint(tokenize(text), text)
+        dense = self._vectors.similarities(query_vector, len(self._columns)) if query_vector is not None else None
+        return rank(
+            chat, query, k=k, asker=asker, hidden=hidden, fingerprint=fingerprint, dense=dense, weights=self._weights
+        )

@@ -1,0 +1,106 @@
+"""Languages by their function words: which one a text is in, its stems, and which of its words carry no topic."""
+
+import threading
+from functools import cache, lru_cache
+from typing import Final
+
+import numpy as np
+import Stemmer  # type: ignore[import-untyped]  # PyStemmer ships no types
+import stopwordsiso
+from numpy.typing import NDArray
+
+from botservice.history.ranking.grammar import FUNCTION_WORDS
+from botservice.history.ranking.tokens import fold
+
+# Languages written with spaces that both libraries know.
+STEMMERS: Final = {
+    "en": "english", "de": "german", "es": "spanish", "fr": "french", "it": "italian", "pt": "portuguese", "nl": "dutch",
+    "sv": "swedish", "da": "danish", "no": "norwegian", "fi": "finnish", "ru": "russian", "pl": "polish", "tr": "turkish",
+    "cs": "czech", "hu": "hungarian", "ro": "romanian", "ca": "catalan", "id": "indonesian", "el": "greek", "ar": "arabic",
+    "hi": "hindi",
+}  # fmt: skip
+CODES: Final = tuple(STEMMERS)
+_SPACELESS: Final = ("ko", "ja", "zh", "th")
+_CLEAR_VOTE: Final = 6
+_CORE_VOTE: Final = 6
+_local = threading.local()
+
+
+@cache
+def _votes() -> dict[str, NDArray[np.uint8]]:
+    """Return for each function word how strongly it speaks for each language: less the more of them share it."""
+    lists = {code: set(stopwordsiso.stopwords(code)) for code in CODES}
+    rows: dict[str, NDArray[np.uint8]] = {}
+    for column, code in enumerate(CODES):
+        core = FUNCTION_WORDS.get(code, frozenset())
+        for word in lists[code] | core:
+            row = rows.setdefault(word, np.zeros(len(CODES), np.uint8))
+            row[column] = _CORE_VOTE if word in core else 2
+    for row in rows.values():
+        shared = int(np.count_nonzero(row))
+        if shared > 1:
+            row[:] = np.ceil(row / min(shared, 3)).astype(np.uint8)
+    return rows
+
+
+_NO_VOTE: Final = np.zeros(len(CODES), np.uint8)
+
+
+def vote(word: str) -> NDArray[np.uint8]:
+    """Return one weight per language of CODES."""
+    return _votes().get(word, _NO_VOTE)
+
+
+def choose(votes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the language (index into CODES) of each row of summed votes; -1 where none is clear."""
+    best = votes.argmax(axis=1)
+    return np.where(votes[np.arange(len(votes)), best] >= _CLEAR_VOTE, best, -1)
+
+
+def guess(words: list[str]) -> int:
+    """Return the language (index into CODES) of a text by its words, or -1."""
+    if not words:
+        return -1
+    return int(choose(np.sum([vote(word) for word in words], axis=0, dtype=np.int64)[None, :])[0])
+
+
+def stem(word: str, language: int) -> str:
+    """Return the stem of word, without accents."""
+    stemmers = _local.__dict__.setdefault("stemmers", {})
+    stemmer = stemmers.get(language)
+    if stemmer is None:
+        stemmer = stemmers[language] = Stemmer.Stemmer(STEMMERS[CODES[language]])
+    return fold(stemmer.stemWord(word))
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    return frozenset().union(*(FUNCTION_WORDS[code] for code in FUNCTION_WORDS if code in _SPACELESS))
+
+
+@cache
+def _light_words() -> frozenset[str]:
+    return frozenset(word for code in _SPACELESS for word in stopwordsiso.stopwords(code) if len(word) > 1)
+
+
+@lru_cache(maxsize=512)
+def _lists(languages: tuple[int, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the function words and the longer stopword list of some languages together."""
+    codes = [CODES[language] for language in languages]
+    function = _function_words().union(*(FUNCTION_WORDS.get(code, frozenset()) for code in codes))
+    light = _light_words().union(*(stopwordsiso.stopwords(code) for code in codes))
+    # A language without a list of its own here drops what its library list says.
+    for code in codes:
+        if code not in FUNCTION_WORDS:
+            function |= stopwordsiso.stopwords(code)
+    return frozenset(function), frozenset(light)
+
+
+def is_function_word(word: str, languages: tuple[int, ...]) -> bool:
+    """Return whether word is grammar in one of the languages (indices into CODES)."""
+    return word in _lists(languages)[0]
+
+
+def is_light_word(word: str, languages: tuple[int, ...]) -> bool:
+    """Return whether word is so common in one of the languages that it says little."""
+    return word in _lists(languages)[1]

@@ -1,0 +1,74 @@
+"""A question, taken apart: its words with their weights, the people and the times that it names."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from botservice.history.ranking import languages
+from botservice.history.ranking.dates import Span, find_spans
+from botservice.history.ranking.grammar import ASKS_NUMBER, ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
+from botservice.history.ranking.tokens import token_weight, tokenize
+from botservice.history.ranking.weights import Weights
+
+MAX_CHARACTERS: Final = 4_000
+MAX_WORDS: Final = 48
+_QUESTION_MARK: Final = re.compile(r"[?？¿]")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a question asks for.
+
+    Attributes:
+        words: Its words, once each, with how much each counts before rarity.
+        spoken: Languages to stem in (indices into languages.CODES).
+        spans: The times that it names.
+        is_about_speaker, is_about_listener: Whether it says "I" or "my", "you" or "your".
+    """
+
+    words: dict[str, float]
+    spoken: tuple[int, ...]
+    spans: list[Span] = field(default_factory=list)
+    is_about_speaker: bool = False
+    is_about_listener: bool = False
+    asks_when: bool = False
+    asks_number: bool = False
+
+
+def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, weights: Weights) -> Query:
+    """Return text taken apart."""
+    text = text[:MAX_CHARACTERS]
+    tokens = tokenize(text)
+    guessed = languages.guess(tokens)
+    spoken = tuple(dict.fromkeys((*((guessed,) if guessed >= 0 else ()), *chat_languages)))
+    counted = (guessed,) if guessed >= 0 else chat_languages[:1]
+    words: dict[str, float] = {}
+    for token in tokens:
+        if not languages.is_function_word(token, counted):
+            light = weights.light_word if languages.is_light_word(token, counted) else 1.0
+            words[token] = max(words.get(token, 0), light * token_weight(token))
+    if not words:
+        words = {token: token_weight(token) for token in tokens}
+    found = set(tokens)
+    return Query(
+        words=dict(list(words.items())[:MAX_WORDS]),
+        spoken=spoken,
+        spans=find_spans(text, now=now),
+        is_about_speaker=not found.isdisjoint(SPEAKER),
+        is_about_listener=not found.isdisjoint(LISTENER),
+        asks_when=not found.isdisjoint(ASKS_WHEN),
+        asks_number=not found.isdisjoint(ASKS_NUMBER),
+    )
+
+
+def is_worth_searching(text: str) -> bool:
+    """Return whether text asks for or speaks of anything: not for "ok", thanks, emoji, blanks."""
+    tokens = [token for token in tokenize(text[:MAX_CHARACTERS]) if token[0].isalnum()]
+    if not tokens or all(token in FILLERS for token in tokens):
+        return False
+    if _QUESTION_MARK.search(text) or not QUESTION.isdisjoint(tokens):
+        return True
+    guessed = languages.guess(tokens)
+    spoken = (guessed,) if guessed >= 0 else (0,)
+    return any(token not in FILLERS and not languages.is_function_word(token, spoken) for token in tokens)

@@ -1,0 +1,177 @@
+"""How messages lie in their table: the queries that own it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+
+from botservice.errors import StorageError
+from botservice.llm.tokens import TokenCounter
+from botservice.messages import Attachment, Author, Message, Role, storable
+from botservice.storage.blobs import read_blobs, store_blob
+from botservice.storage.tables import contexts, messages
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message that is about to be stored.
+
+    Attributes:
+        event_id: The event that brought it; it is stored once for each.
+        answers_turn_id: The turn that it answers; it is stored once for each.
+    """
+
+    role: Role
+    text: str
+    created_at: datetime
+    author: Author | None = None
+    attachments: tuple[Attachment, ...] = ()
+    token_count: int | None = None
+    token_encoding: str | None = None
+    external_id: str | None = None
+    event_id: int | None = None
+    answers_turn_id: int | None = None
+
+
+_COLUMNS = (
+    messages.c.id,
+    messages.c.position,
+    messages.c.role,
+    messages.c.text,
+    messages.c.attachments,
+    messages.c.author_platform,
+    messages.c.author_id,
+    messages.c.author_name,
+    messages.c.created_at,
+    messages.c.token_count,
+    messages.c.token_encoding,
+    messages.c.external_id,
+)
+
+
+def insert_message(connection: Connection, context_id: int, new: NewMessage) -> Message:
+    """Store a message at the end of its context and return it; one that is stored already is returned as it is."""
+    known = _find_stored(connection, new)
+    if known is not None:
+        return known
+    text = storable(new.text)
+    author = _storable_author(new.author)
+    message_id = connection.execute(
+        insert(messages)
+        .values(
+            context_id=context_id,
+            position=_next_position(connection, context_id),
+            role=new.role.value,
+            text=text,
+            attachments=[_store_attachment(connection, context_id, each) for each in new.attachments] or None,
+            author_platform=author and author.platform,
+            author_id=author and author.id,
+            author_name=author and author.name,
+            created_at=new.created_at,
+            token_count=new.token_count,
+            token_encoding=new.token_encoding,
+            external_id=new.external_id,
+            event_id=new.event_id,
+            answers_turn_id=new.answers_turn_id,
+        )
+        .returning(messages.c.id)
+    ).scalar_one()
+    return Message(
+        message_id, new.role, text, new.attachments, author, new.created_at, new.token_count, new.external_id
+    )
+
+
+def _find_stored(connection: Connection, new: NewMessage) -> Message | None:
+    if new.event_id is not None:
+        condition = messages.c.event_id == new.event_id
+    elif new.answers_turn_id is not None:
+        condition = messages.c.answers_turn_id == new.answers_turn_id
+    else:
+        return None
+    row = connection.execute(select(*_COLUMNS, messages.c.context_id).where(condition)).one_or_none()
+    return row and read_messages(connection, row.context_id, [row])[0]
+
+
+def _next_position(connection: Connection, context_id: int) -> int:
+    position = connection.execute(
+        update(contexts)
+        .where(contexts.c.id == context_id)
+        .values(last_position=contexts.c.last_position + 1)
+        .returning(contexts.c.last_position)
+    ).scalar_one_or_none()
+    if position is None:
+        raise StorageError(f"context {context_id} was deleted: get it anew with AgentContext.get_or_create")
+    return int(position)
+
+
+def select_messages(context_id: int) -> Select[Any]:
+    """Return the query of a context's messages, without an order."""
+    return select(*_COLUMNS).where(messages.c.context_id == context_id)
+
+
+def read_messages(
+    connection: Connection, context_id: int, rows: Sequence[Row[Any]], counter: TokenCounter | None = None
+) -> list[Message]:
+    """Return rows as messages, with their attachments; counts of another encoding than counter's are made again."""
+    wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
+    data = read_blobs(connection, context_id, wanted)
+    return [_read_message(row, data, counter) for row in rows]
+
+
+def find_position(connection: Connection, context_id: int, message_id: int | None) -> int | None:
+    """Return where a message stands in its context; None where it is not there."""
+    query = select(messages.c.position).where(messages.c.context_id == context_id, messages.c.id == message_id)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> int:
+    """Delete messages of a context, all of them by default, and return how many there were."""
+    condition = messages.c.context_id == context_id
+    if message_ids is not None:
+        condition &= messages.c.id.in_(list(message_ids))
+    count = connection.execute(delete(messages).where(condition)).rowcount
+    connection.execute(
+        update(contexts)
+        .where(contexts.c.id == context_id)
+        .values(deletion_version=contexts.c.deletion_version + 1)
+    )
+    return count
+
+
+def _store_attachment(connection: Connection, context_id: int, attachment: Attachment) -> dict[str, str | None]:
+    kept = {
+        "mime_type": storable(attachment.mime_type),
+        "name": attachment.name and storable(attachment.name),
+    }
+    if attachment.data is None:
+        return {**kept, "url": storable(attachment.url or "")}
+    return {**kept, "sha256": store_blob(connection, context_id, attachment.data)}
+
+
+def _storable_author(author: Author | None) -> Author | None:
+    if author is None:
+        return None
+    return Author(*(value and storable(value) for value in (author.platform, author.id, author.name)))
+
+
+def _read_message(row: Row[Any], data: dict[str, bytes], counter: TokenCounter | None) -> Message:
+    has_author = row.author_platform or row.author_id or row.author_name
+    is_counted = counter is None or row.token_encoding == counter.name
+    return Message(
+        row.id,
+        Role(row.role),
+        row.text,
+        tuple(_read_attachment(each, data) for each in row.attachments or ()),
+        Author(row.author_platform, row.author_id, row.author_name) if has_author else None,
+        row.created_at,
+        row.token_count if is_counted or counter is None else counter.count(row.text),
+        row.external_id,
+    )
+
+
+def _read_attachment(kept: dict[str, str], data: dict[str, bytes]) -> Attachment:
+    if "url" in kept:
+        return Attachment(kept["mime_type"], kept["name"], url=kept["url"])
+    return Attachment(kept["mime_type"], kept["name"], data=data.get(kept["sha256"], b""))

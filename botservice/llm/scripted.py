@@ -1,0 +1,84 @@
+"""A model that follows a script: for tests of bots, for demonstrations, for working offline."""
+
+import inspect
+import itertools
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from botservice.errors import LLMError
+from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.messages import TokenUsage, ToolCall
+
+Reply = str | ToolCall | Sequence["str | ToolCall"] | ChatResponse | BaseException
+"""What a script says next: a text, a call, several of them, a whole response, or an error to raise."""
+
+ScriptFunction = Callable[[list[ChatMessage]], "Reply | Awaitable[Reply]"]
+"""Makes a reply from the prompt."""
+
+_WORDS = re.compile(r"\s*\S+\s*")
+
+
+class ScriptedChatLLM:
+    """Replays replies in order; where a script is one function, that function gives every reply.
+
+    Attributes:
+        prompts: The messages of every call so far, oldest first.
+        tools: The tools of every call so far.
+    """
+
+    def __init__(self, script: "Iterable[Reply | ScriptFunction] | ScriptFunction", *, model: str = "scripted") -> None:
+        self.model = model
+        self.prompts: list[list[ChatMessage]] = []
+        self.tools: list[list[ToolSchema]] = []
+        self._script = itertools.repeat(script) if callable(script) else iter(script)
+        self._call_numbers = itertools.count(1)
+
+    async def chat(
+        self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = (), *, on_text: TextSink | None = None
+    ) -> ChatResponse:
+        """Return the script's next reply.
+
+        Raises:
+            LLMError: the script is at its end.
+        """
+        self.prompts.append(list(messages))
+        self.tools.append(list(tools))
+        try:
+            reply: Any = next(self._script)
+        except StopIteration:
+            raise LLMError(
+                f"the script of ScriptedChatLLM has ended: this is call {len(self.prompts)}", is_transient=False
+            ) from None
+        if callable(reply) and not isinstance(reply, type):
+            reply = reply(list(messages))
+            if inspect.isawaitable(reply):
+                reply = await reply
+        response = self._as_response(reply, messages)
+        if on_text is not None:
+            for piece in _WORDS.findall(response.text) or ([response.text] if response.text else []):
+                on_text(piece)
+        return response
+
+    def _as_response(self, reply: Any, messages: Sequence[ChatMessage]) -> ChatResponse:
+        if isinstance(reply, type) and issubclass(reply, BaseException):
+            reply = reply()
+        if isinstance(reply, BaseException):
+            raise reply
+        if isinstance(reply, ChatResponse):
+            return reply
+        parts = [reply] if isinstance(reply, str | ToolCall) else list(reply)
+        text = "".join(part for part in parts if isinstance(part, str))
+        calls = tuple(self._with_id(part) for part in parts if isinstance(part, ToolCall))
+        return ChatResponse(text, calls, _estimate(messages, text))
+
+    def _with_id(self, call: ToolCall) -> ToolCall:
+        if call.id:
+            return call
+        return ToolCall(f"call_{next(self._call_numbers)}", call.name, call.arguments, call.malformed_arguments)
+
+
+def _estimate(messages: Sequence[ChatMessage], text: str) -> TokenUsage:
+    """Return a rough usage, so that what counts tokens has something to count."""
+    characters = sum(len(content) for message in messages if isinstance(content := message.get("content"), str))
+    return TokenUsage(characters // 4 + 1, len(text) // 4 + 1)

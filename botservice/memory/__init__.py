@@ -1,0 +1,51 @@
+"""The memory of an agent's own work, as values: items, steps, and what is made of them. Nothing here touches storage.
+
+`botservice.memory.replay` prints them; it is imported by whoever prints.
+"""
+
+from botservice.memory.agent_memory import AgentMemory, completed_steps
+from botservice.memory.callbacks import Callback, StepCallbacks
+from botservice.memory.chat_messages import INTERRUPTED, step_messages
+from botservice.memory.codec import decode, encode
+from botservice.memory.container import Memory
+from botservice.memory.frozen import FrozenDict, FrozenList, freeze
+from botservice.memory.items import MemoryItem
+from botservice.memory.steps import (
+    ActionStep,
+    FinalAnswerStep,
+    MemoryStep,
+    PlanningStep,
+    SystemPromptStep,
+    TaskStep,
+    UnknownStep,
+)
+from botservice.memory.values import CallbackFailure, StepError, Timing, ToolResult
+from botservice.messages import TokenUsage
+
+__all__ = [
+    "INTERRUPTED",
+    "ActionStep",
+    "AgentMemory",
+    "Callback",
+    "CallbackFailure",
+    "FinalAnswerStep",
+    "FrozenDict",
+    "FrozenList",
+    "Memory",
+    "MemoryItem",
+    "MemoryStep",
+    "PlanningStep",
+    "StepCallbacks",
+    "StepError",
+    "SystemPromptStep",
+    "TaskStep",
+    "Timing",
+    "TokenUsage",
+    "ToolResult",
+    "UnknownStep",
+    "completed_steps",
+    "decode",
+    "encode",
+    "freeze",
+    "step_messages",
+]

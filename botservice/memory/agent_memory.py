@@ -1,0 +1,112 @@
+"""The memory of an agent's own work."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from botservice.errors import InvalidField
+from botservice.memory.codec import dumps, encode, loads
+from botservice.memory.container import Memory
+from botservice.memory.items import MemoryItem, declared_fields
+from botservice.memory.steps import ActionStep, SystemPromptStep, TaskStep
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_VERSION = 1
+
+
+class AgentMemory(Memory):
+    """The system prompt and the steps of an agent.
+
+    `steps` and `content` are one list: append, insert and delete there. Assigning another list copies it in.
+    """
+
+    def __init__(
+        self, system_prompt: str | SystemPromptStep = "", steps: Iterable[MemoryItem | Mapping[str, Any]] = ()
+    ) -> None:
+        super().__init__(steps)
+        self.system_prompt = system_prompt
+
+    @property
+    def system_prompt(self) -> SystemPromptStep:
+        """What the agent was told to be; a string may be assigned too."""
+        return self._system_prompt
+
+    @system_prompt.setter
+    def system_prompt(self, value: str | SystemPromptStep) -> None:
+        self._system_prompt = value if isinstance(value, SystemPromptStep) else SystemPromptStep(value)
+
+    @property
+    def steps(self) -> list[MemoryItem]:
+        """The steps, oldest first; the same list as `content`."""
+        return self._content
+
+    @steps.setter
+    def steps(self, steps: Iterable[MemoryItem | Mapping[str, Any]]) -> None:
+        self.load(steps)
+
+    def reset(self) -> None:
+        """Remove every step and keep the system prompt."""
+        self.clear()
+
+    def get_full_steps(self) -> list[dict[str, Any]]:
+        """Return the records of the steps; declared fields that are unset are there as None."""
+        return [{**item.to_dict(), **_unset(item)} for item in self._items()]
+
+    def get_succinct_steps(self) -> list[dict[str, Any]]:
+        """Return what `get_full_steps` does, without the model's input."""
+        full = self.get_full_steps()
+        return [{key: value for key, value in step.items() if key != "model_input_messages"} for step in full]
+
+    def replay(self, detailed: bool = False, *, console: "Console | None" = None) -> None:  # noqa: FBT001, FBT002 - contract
+        """Print the steps for a person.
+
+        Args:
+            detailed: Show everything uncut, and what the model was given.
+            console: Where to; standard output by default.
+        """
+        from botservice.memory.replay import replay
+
+        replay(self, detailed=detailed, console=console)
+
+    def to_json(self) -> str:
+        """Return the system prompt and the steps as a JSON object; `from_json` is the inverse."""
+        system_prompt = self.system_prompt.to_dict()
+        return dumps({"version": _VERSION, "system_prompt": system_prompt, "steps": self.list_content})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the memory that `to_json` was asked for.
+
+        Raises:
+            InvalidField: text was not written by `to_json`, or by a newer version.
+        """
+        data = loads(text)
+        if not isinstance(data, dict) or not {"version", "system_prompt", "steps"} <= data.keys():
+            raise InvalidField("this is not the JSON of an AgentMemory; Memory.from_json reads a list of items")
+        if data["version"] != _VERSION:
+            raise InvalidField(f"an AgentMemory of version {data['version']!r} needs a newer version of botservice")
+        return cls(SystemPromptStep.from_dict(data["system_prompt"]), data["steps"])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AgentMemory):
+            return NotImplemented
+        return self.system_prompt == other.system_prompt and super().__eq__(other)
+
+    __hash__ = None
+
+
+def completed_steps(memory: Memory) -> list[ActionStep]:
+    """Return the action steps after the last task: the work on the current prompt, oldest first."""
+    found: list[ActionStep] = []
+    for item in reversed(memory.content):
+        if isinstance(item, TaskStep):
+            break
+        if isinstance(item, ActionStep):
+            found.append(item)
+    return found[::-1]
+
+
+def _unset(item: MemoryItem) -> dict[str, Any]:
+    is_set = set(item.attributes)
+    return {name: encode(default) for name, default in declared_fields(item).items() if name not in is_set}

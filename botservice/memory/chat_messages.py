@@ -1,0 +1,140 @@
+"""Steps as chat-completions messages."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any, Final
+
+from botservice.memory.items import MemoryItem
+from botservice.memory.readable import error_text, image_url, images, listed, sendable, strict_json
+from botservice.memory.steps import ActionStep, FinalAnswerStep, PlanningStep, SystemPromptStep, TaskStep
+from botservice.memory.values import ToolResult
+from botservice.messages import ToolCall
+
+INTERRUPTED: Final = "Interrupted: the outcome of this call is unknown. It may have taken effect, or not."
+"""What stands for the result of a call that started and has none."""
+_RESULT_OF_LAST: Final = "The result stands together with the one of the last call."
+# Source: OpenAI API reference, chat completions, the name of a function. A model may invent a name that its own
+# server refuses to read again.
+_NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME_LENGTH: Final = 64
+
+
+def step_messages(
+    step: MemoryItem, *, summary_mode: bool = False, memory_keys: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """Return the messages in which the model sees one step.
+
+    Every tool call has exactly one result, right after the call, with an id that is unique within the step. A step of
+    a class of the user's shows its memory_keys only.
+
+    Args:
+        summary_mode: Leave out what the model was told and what it thought: system prompts, plans and model outputs.
+        memory_keys: Names of fields of the step to show as well.
+    """
+    return [*_messages(step, summary_mode=summary_mode), *_notes(step, memory_keys)]
+
+
+def _messages(step: MemoryItem, *, summary_mode: bool) -> list[dict[str, Any]]:
+    match step:
+        case ActionStep():
+            return _action_messages(step, summary_mode=summary_mode)
+        case TaskStep():
+            return [{"role": "user", "content": _task_content(step)}]
+        case PlanningStep() if not summary_mode:
+            return _said("assistant", step.plan)
+        case SystemPromptStep() if not summary_mode:
+            return _said("system", step.system_prompt)
+        case FinalAnswerStep():
+            return _said("assistant", step.output)
+        case _:
+            return []
+
+
+def _said(role: str, content: Any) -> list[dict[str, Any]]:
+    return [] if content is None else [{"role": role, "content": sendable(content)}]
+
+
+def _task_content(step: TaskStep) -> str | list[dict[str, Any]]:
+    text = f"New task: {sendable(step.task)}"
+    parts = _image_parts(step.task_images)
+    return [{"type": "text", "text": text}, *parts] if parts else text
+
+
+def _action_messages(step: ActionStep, *, summary_mode: bool) -> list[dict[str, Any]]:
+    calls = [call for call in listed(step.tool_calls) if isinstance(call, ToolCall)]
+    output = None if summary_mode else step.model_output
+    parts = _image_parts(step.observations_images)
+    seen = [{"role": "user", "content": parts}] if parts else []
+    if calls:
+        return [*_call_messages(step, calls, output), *seen]
+    return [*_said("assistant", output), *_outcome(step), *seen]
+
+
+def _outcome(step: ActionStep) -> list[dict[str, Any]]:
+    if step.observations is not None:
+        return _said("user", f"Observation: {sendable(step.observations)}")
+    return [] if step.error is None else _said("user", f"Error: {error_text(step.error)}")
+
+
+def _call_messages(step: ActionStep, calls: Sequence[ToolCall], output: str | None) -> list[dict[str, Any]]:
+    ids = _unique_ids(calls)
+    functions = [{"name": _name(call), "arguments": _arguments(call)} for call in calls]
+    asked = [
+        {"id": id_, "type": "function", "function": function} for id_, function in zip(ids, functions, strict=True)
+    ]
+    texts = _result_texts(step, calls)
+    return [
+        {"role": "assistant", "content": None if output is None else sendable(output), "tool_calls": asked},
+        *({"role": "tool", "tool_call_id": i, "content": sendable(t)} for i, t in zip(ids, texts, strict=True)),
+    ]
+
+
+def _result_texts(step: ActionStep, calls: Sequence[ToolCall]) -> list[str]:
+    """Return one text per call; where the observation was rewritten, it stands whole as the last one."""
+    waiting = [result for result in listed(step.tool_results) if isinstance(result, ToolResult)]
+    written = None if step.observations is None else sendable(step.observations)
+    joined = "\n".join(sendable(result.text) for result in waiting)
+    is_rewritten = written is not None and (not waiting or written != joined)
+    missing = _RESULT_OF_LAST if is_rewritten and not waiting else INTERRUPTED
+    texts = [_take(waiting, call.id, missing) for call in calls]
+    if written is not None and is_rewritten:
+        texts[-1] = written
+    elif texts[-1] is INTERRUPTED and step.error is not None:
+        texts[-1] = f"Error: {error_text(step.error)}"
+    return texts
+
+
+def _take(waiting: list[ToolResult], call_id: str, missing: str) -> str:
+    """Return and remove the first result of a call: models do give two calls of a step the same id."""
+    for position, result in enumerate(waiting):
+        if result.call_id == call_id:
+            return waiting.pop(position).text
+    return missing
+
+
+def _unique_ids(calls: Sequence[ToolCall]) -> list[str]:
+    own = [sendable(call.id) or "call" for call in calls]
+    ids: list[str] = []
+    for id_ in own:
+        others = (f"{id_}-{number}" for number in count(2))
+        ids.append(id_ if id_ not in ids else next(other for other in others if other not in own and other not in ids))
+    return ids
+
+
+def _name(call: ToolCall) -> str:
+    return _NOT_IN_NAMES.sub("_", sendable(call.name))[:_NAME_LENGTH] or "_"
+
+
+def _arguments(call: ToolCall) -> str:
+    is_readable = call.malformed_arguments is None and isinstance(call.arguments, Mapping)
+    return sendable(strict_json(dict(call.arguments))) if is_readable else "{}"
+
+
+def _image_parts(value: Any) -> list[dict[str, Any]]:
+    return [{"type": "image_url", "image_url": {"url": image_url(image)}} for image in images(value)]
+
+
+def _notes(step: MemoryItem, memory_keys: Iterable[str]) -> list[dict[str, Any]]:
+    shown = {key: value for key, value in step.filter(memory_keys).items() if value is not None}
+    return _said("user", f"Notes: {sendable(shown)}") if shown else []

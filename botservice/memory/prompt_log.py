@@ -1,0 +1,186 @@
+"""What a turn sent to the model: every distinct message once, and for each call which of them.
+
+A prompt repeats most of the one before it, so a step stores ranges of this log instead of a prompt. What came from the
+history is kept by its id: the words stay in one place, and go from here when they go from there.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from botservice.memory.frozen import FrozenDict, FrozenList, freeze
+from botservice.memory.data_urls import read_data_url, write_data_url
+from botservice.messages import Message
+from botservice.storage.blobs import read_blobs, store_blob
+from botservice.storage.tables import messages, prompt_log
+
+Range = list[int]  # [first, end): end is not in it
+_GONE = "[deleted]"
+_LONG_TEXT = 512  # characters; longer ones, such as a system prompt, are kept once per context
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    content: Mapping[str, Any]
+    blobs: Mapping[str, bytes]
+
+
+class PromptLog:
+    """The log of one turn."""
+
+    def __init__(self, turn_id: int) -> None:
+        self.turn_id = turn_id
+        self._shown: list[FrozenDict] = []
+        self._entries: list[_Entry | None] = []  # None: stored already
+        self._by_content: dict[str, int] = {}
+        self._by_identity: dict[int, tuple[object, int]] = {}
+        self._ranges: dict[int, tuple[FrozenList, list[Range]]] = {}
+
+    def record(self, prompt: Sequence[Mapping[str, Any]], window: Mapping[int, Message] | None = None) -> FrozenList:
+        """Return prompt as the value of a step's model_input_messages, known to this log.
+
+        Args:
+            window: Which messages of the history stand where in the prompt.
+        """
+        sequence = [self._place(message, (window or {}).get(index)) for index, message in enumerate(prompt)]
+        recorded = FrozenList.trust(self._shown[place] for place in sequence)
+        self._ranges[id(recorded)] = (recorded, _as_ranges(sequence))
+        return recorded
+
+    def ranges(self, recorded: object) -> list[Range] | None:
+        """Return the ranges of a value that `record` or `load` gave; None for any other."""
+        known = self._ranges.get(id(recorded))
+        return known[1] if known is not None and known[0] is recorded else None
+
+    def restore(self, ranges: Sequence[Range]) -> FrozenList:
+        """Return the prompt that ranges stand for."""
+        recorded = FrozenList.trust(each for first, end in ranges for each in self._shown[first:end])
+        self._ranges[id(recorded)] = (recorded, [list(each) for each in ranges])
+        return recorded
+
+    @property
+    def size(self) -> int:
+        """How many messages are in the log."""
+        return len(self._shown)
+
+    def unsaved(self) -> "list[tuple[int, _Entry]]":
+        """Return what is not stored yet, with its places."""
+        return [(place, entry) for place, entry in enumerate(self._entries) if entry is not None]
+
+    def mark_saved(self, places: Sequence[int]) -> None:
+        """Take note that these places are stored."""
+        for place in places:
+            self._entries[place] = None
+
+    def save(self, connection: Connection, context_id: int, unsaved: "Sequence[tuple[int, _Entry]]") -> None:
+        """Store what `unsaved` gave."""
+        if not unsaved:
+            return
+        for _, entry in unsaved:
+            for data in entry.blobs.values():
+                store_blob(connection, context_id, data)
+        connection.execute(
+            insert(prompt_log),
+            [
+                {"turn_id": self.turn_id, "seq": place, "context_id": context_id, "content": entry.content}
+                for place, entry in unsaved
+            ],
+        )
+
+    @classmethod
+    def load(cls, connection: Connection, context_id: int, turn_id: int) -> "PromptLog":
+        """Return the log of a turn."""
+        log = cls(turn_id)
+        query = select(prompt_log.c.content).where(prompt_log.c.turn_id == turn_id).order_by(prompt_log.c.seq)
+        contents = connection.execute(query).scalars().all()
+        texts = _read_texts(connection, [each["message"] for each in contents if "message" in each])
+        digests = {digest for each in contents for digest in each.get("blobs", ())}
+        blobs = read_blobs(connection, context_id, digests)
+        for place, content in enumerate(contents):
+            log._shown.append(_show(content, texts, blobs))
+            log._entries.append(None)
+            log._by_content[json.dumps(content, sort_keys=True)] = place
+        return log
+
+    def _place(self, message: Mapping[str, Any], source: Message | None) -> int:
+        known = self._by_identity.get(id(message))
+        if known is not None and known[0] is message:
+            return known[1]
+        entry = _encode(message, source)
+        key = json.dumps(entry.content, sort_keys=True)
+        place = self._by_content.get(key)
+        if place is None:
+            place = self._by_content[key] = len(self._shown)
+            self._shown.append(freeze(dict(message), "model_input_messages"))
+            self._entries.append(entry)
+        if source is None:  # messages of the history are made anew for every prompt: no use to know them by identity
+            self._by_identity[id(message)] = (message, place)
+        return place
+
+
+def _encode(message: Mapping[str, Any], source: Message | None) -> _Entry:
+    content = message.get("content")
+    if source is not None and source.id is not None and isinstance(content, str) and content.endswith(source.text):
+        prefix = content[: len(content) - len(source.text)]
+        return _Entry({"message": source.id, "role": message["role"], "prefix": prefix}, {})
+    blobs: dict[str, bytes] = {}
+    literal = _detach(message, blobs)
+    return _Entry({"literal": literal, "blobs": sorted(blobs)} if blobs else {"literal": literal}, blobs)
+
+
+def _detach(value: Any, blobs: dict[str, bytes]) -> Any:
+    """Return value with the address of a blob in the place of each image and each long text."""
+    if isinstance(value, Mapping):
+        return {key: _detach(each, blobs) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_detach(each, blobs) for each in value]
+    if not isinstance(value, str) or len(value) < _LONG_TEXT:
+        return value
+    parsed = read_data_url(value) if value.startswith("data:") else None
+    if parsed is not None:
+        digest, mime_type, data = parsed
+        blobs[digest] = data
+        return {"$image": digest, "mime_type": mime_type}
+    data = value.encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(data).hexdigest()
+    blobs[digest] = data
+    return {"$text": digest}
+
+
+def _show(content: Mapping[str, Any], texts: Mapping[int, str], blobs: Mapping[str, bytes]) -> FrozenDict:
+    if "message" in content:
+        text = content["prefix"] + texts.get(content["message"], _GONE)
+        return FrozenDict.trust({"role": content["role"], "content": text})
+    shown: FrozenDict = freeze(_attach(content["literal"], blobs), "model_input_messages")
+    return shown
+
+
+def _attach(value: Any, blobs: Mapping[str, bytes]) -> Any:
+    if isinstance(value, dict):
+        if "$image" in value:
+            return write_data_url(value["mime_type"], blobs.get(value["$image"], b""))
+        if "$text" in value:
+            return blobs.get(value["$text"], _GONE.encode()).decode("utf-8", "surrogatepass")
+        return {key: _attach(each, blobs) for key, each in value.items()}
+    return [_attach(each, blobs) for each in value] if isinstance(value, list) else value
+
+
+def _read_texts(connection: Connection, message_ids: Sequence[int]) -> dict[int, str]:
+    if not message_ids:
+        return {}
+    query = select(messages.c.id, messages.c.text).where(messages.c.id.in_(message_ids))
+    return {row.id: row.text for row in connection.execute(query)}
+
+
+def _as_ranges(sequence: Sequence[int]) -> list[Range]:
+    ranges: list[Range] = []
+    for place in sequence:
+        if ranges and ranges[-1][1] == place:
+            ranges[-1][1] = place + 1
+        else:
+            ranges.append([place, place + 1])
+    return ranges

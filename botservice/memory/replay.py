@@ -1,0 +1,219 @@
+"""Steps as a person reads them on a terminal.
+
+Everything is plain text: no markup is interpreted, and control characters are shown as escapes.
+"""
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from botservice.memory.container import Memory
+from botservice.memory.items import MemoryItem, declared_fields
+from botservice.memory.readable import describe, error_text, listed, readable
+from botservice.memory.steps import (
+    ActionStep,
+    FinalAnswerStep,
+    PlanningStep,
+    SystemPromptStep,
+    TaskStep,
+    UnknownStep,
+)
+from botservice.memory.values import Timing, ToolResult
+from botservice.messages import TokenUsage
+from botservice.messages import Attachment, ToolCall
+
+_SUCCINCT_LENGTH: Final = 2_000
+# C0 and C1 controls, DEL, characters that turn the direction of what follows, separators that some terminals take for
+# a new line, and halves of characters, which cannot be printed at all.
+_UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_Part = tuple[str, str, str]
+"""A label, a text, and the style of the label."""
+
+
+def visible(text: str) -> str:
+    """Return text in which nothing moves the cursor, changes a colour or turns the direction."""
+    return _UNSEEN.sub(_escaped, text.replace("\r\n", "\n").expandtabs(4))
+
+
+def render_steps(steps: Iterable[MemoryItem], *, detailed: bool) -> RenderableType:
+    """Return steps for `rich.console.Console.print`.
+
+    Args:
+        detailed: Show everything uncut, and what the model was given; otherwise long texts are cut.
+    """
+    return Group(*_blocks((step for step in steps if step is not None), detailed=detailed))
+
+
+def replay(memory: Memory, detailed: bool = False, console: Console | None = None) -> None:  # noqa: FBT001, FBT002 - contract
+    """Print the steps of a memory; with `detailed` its system prompt as well.
+
+    Args:
+        console: Where to; standard output by default.
+    """
+    console = console or Console()
+    prompt = getattr(memory, "system_prompt", None)
+    steps = [prompt, *memory.content] if detailed and prompt is not None else memory.content
+    show(render_steps(steps, detailed=detailed), console)
+
+
+def show(renderable: RenderableType, console: Console) -> None:
+    """Print, also where the output's encoding lacks a character: it is shown as an escape then."""
+    if console.encoding.lower().replace("-", "").startswith("utf"):
+        console.print(renderable)
+        return
+    paper = Console(file=io.StringIO(), width=console.width, color_system=None)
+    with paper.capture() as capture:
+        paper.print(renderable)
+    console.file.write(capture.get().encode(console.encoding, "backslashreplace").decode(console.encoding))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _blocks(steps: Iterable[MemoryItem], *, detailed: bool) -> Iterator[RenderableType]:
+    found: set[str] = set()  # what a search found is the same in every prompt of a task: shown once
+    for step in steps:
+        if isinstance(step, TaskStep):
+            found = set()
+        yield Text(f"-- {visible(_title(step))} --", style="bold", overflow="fold")
+        for label, text, style in _parts(step, found, detailed=detailed):
+            if label:
+                yield Text(visible(label), style=style, overflow="fold")
+            body = visible(text if detailed else _cut(text)).strip("\n")
+            yield Padding(Text(body, overflow="fold"), (0, 0, 0, 2 if label else 0), expand=False)
+
+
+def _cut(text: str) -> str:
+    missing = len(text) - _SUCCINCT_LENGTH
+    return text if missing <= 0 else f"{text[:_SUCCINCT_LENGTH]}\n... {missing:,} more characters, shown in detail"
+
+
+def _title(step: MemoryItem) -> str:
+    facts = [fact for fact in (_duration(step.get_value("timing")), _usage(step.get_value("token_usage"))) if fact]
+    match step:
+        case ActionStep():
+            name = f"Step {readable(step.step_number)}"
+        case TaskStep():
+            name = "Task"
+        case PlanningStep():
+            name = "Plan"
+        case FinalAnswerStep():
+            name = "Answer"
+        case SystemPromptStep():
+            name = "System prompt"
+        case UnknownStep():
+            name = f"Unknown kind {readable(step.get_value('kind'))}"
+        case _:
+            name = type(step).__name__
+    return " | ".join([name, *facts])
+
+
+def _duration(timing: Any) -> str:
+    seconds = timing.duration_seconds if isinstance(timing, Timing) else None
+    return "" if seconds is None else f"{seconds:.2f} s"
+
+
+def _usage(usage: Any) -> str:
+    return f"{usage.input_tokens} tokens in, {usage.output_tokens} out" if isinstance(usage, TokenUsage) else ""
+
+
+def _parts(step: MemoryItem, found: set[str], *, detailed: bool) -> Iterator[_Part]:
+    match step:
+        case ActionStep():
+            yield from _input(step, found, detailed=detailed)
+            yield from _action(step, detailed=detailed)
+        case TaskStep():
+            yield "", readable(step.task), ""
+            yield from _files(step.task_images)
+        case PlanningStep():
+            yield from _input(step, found, detailed=detailed)
+            yield "", readable(step.plan), ""
+        case FinalAnswerStep():
+            yield "", readable(step.output), ""
+        case SystemPromptStep():
+            yield "", readable(step.system_prompt), ""
+    told = (
+        {*declared_fields(step), "kind", "version"} if isinstance(step, UnknownStep) else declared_fields(step).keys()
+    )
+    for name in step.attributes:
+        if name not in told:
+            yield name, readable(step.get_value(name)), "cyan"
+
+
+def _action(step: ActionStep, *, detailed: bool) -> Iterator[_Part]:
+    if step.model_output is not None:
+        yield "Model", readable(step.model_output), "blue"
+    results = [result for result in listed(step.tool_results) if isinstance(result, ToolResult)]
+    told = "\n".join(result.text for result in results)
+    for call in listed(step.tool_calls):
+        yield from _call(call, results)
+    for result in results:
+        yield from _result(result)
+    if step.observations is not None and (not told or step.observations != told):
+        yield "Observation", readable(step.observations), "green"
+    yield from _files(step.observations_images)
+    if step.error is not None:
+        yield "Error", error_text(step.error), "red"
+    if step.action_output is not None and (detailed or step.is_final_answer):
+        yield "Final answer" if step.is_final_answer else "Output", readable(step.action_output), "green"
+
+
+def _call(call: Any, results: list[ToolResult]) -> Iterator[_Part]:
+    if not isinstance(call, ToolCall):
+        yield "Call", readable(call), "yellow"
+        return
+    malformed = call.malformed_arguments
+    yield f"Call {call.name}", readable(call.arguments) if malformed is None else malformed, "yellow"
+    own = next((result for result in results if result.call_id == call.id), None)
+    if own is not None:
+        results.remove(own)
+        yield from _result(own)
+
+
+def _result(result: ToolResult) -> Iterator[_Part]:
+    seconds = "" if result.duration_seconds is None else f" ({result.duration_seconds:.2f} s)"
+    yield f"{'Failed' if result.is_error else 'Result'}{seconds}", result.text, "red" if result.is_error else "green"
+
+
+def _files(value: Any) -> Iterator[_Part]:
+    for file in listed(value):
+        yield "", describe(file) if isinstance(file, Attachment) else readable(file), ""
+
+
+def _input(step: ActionStep | PlanningStep, found: set[str], *, detailed: bool) -> Iterator[_Part]:
+    """Yield the prompt: whole in detail, else what was found in it and how many messages of each section there are."""
+    messages = [message if isinstance(message, Mapping) else {} for message in listed(step.model_input_messages)]
+    if not messages:
+        return
+    sections = Counter(readable(message.get("section") or message.get("role")) for message in messages)
+    if not detailed:
+        yield "Prompt", ", ".join(f"{count} {section}" for section, count in sections.items()), "dim"
+    for message in messages:
+        section, text = message.get("section"), _content(message)
+        if detailed:
+            yield f"Prompt, {' '.join(readable(m) for m in (section, message.get('role')) if m)}", text, "dim"
+        elif section == "found" and text not in found:
+            found.add(text)
+            yield "Found", text, "magenta"
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    parts = [_part(part) for part in listed(content)] if not isinstance(content, str) else [content]
+    calls = [f"calls {readable(call)}" for call in listed(message.get("tool_calls"))]
+    return "\n".join([*parts, *calls])
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, Mapping) and part.get("type") == "text":
+        return readable(part.get("text"))
+    return "[image]" if isinstance(part, Mapping) and part.get("type") == "image_url" else readable(part)

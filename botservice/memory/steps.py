@@ -1,0 +1,132 @@
+"""The steps of an agent's work.
+
+MemoryItem
+└── MemoryStep
+    ├── SystemPromptStep    what the agent was told to be
+    ├── TaskStep            what a person asked
+    ├── PlanningStep        what the model means to do
+    ├── ActionStep          one model call, its tool calls and what they gave
+    ├── FinalAnswerStep     the answer
+    └── UnknownStep         a record of a newer version, or of a class that is not imported
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from botservice.memory.codec import encode
+from botservice.memory.frozen import FrozenDict, FrozenList, freeze
+from botservice.memory.items import MemoryItem
+from botservice.memory.values import StepError, Timing, ToolResult
+from botservice.messages import TokenUsage
+from botservice.messages import Attachment, ToolCall
+
+
+class MemoryStep(MemoryItem, kind="step"):
+    """A step of an agent's work: its declared fields, and any free ones."""
+
+    __slots__ = ()
+
+
+class SystemPromptStep(MemoryStep, kind="system_prompt"):
+    """What the agent was told to be."""
+
+    __slots__ = ()
+
+    system_prompt: str
+
+
+class TaskStep(MemoryStep, kind="task"):
+    """What a person asked; the steps after it are work on it."""
+
+    __slots__ = ()
+
+    task: str
+    task_images: Sequence[Attachment] | None = None
+
+
+class PlanningStep(MemoryStep, kind="planning"):
+    """What the model means to do next."""
+
+    __slots__ = ()
+
+    plan: str
+    model_input_messages: Sequence[Mapping[str, Any]] | None = None
+    timing: Timing | None = None
+    token_usage: TokenUsage | None = None
+
+
+class ActionStep(MemoryStep, kind="action"):
+    """One model call, the tool calls it asked for, and what they gave.
+
+    Attributes:
+        step_number: Also readable and writable as `step`.
+        model_input_messages: The prompt, as chat-completions messages. A message may carry a `section` that says
+            which part of the prompt it is, such as "found" or "window"; a replay shows it.
+        tool_calls: In the model's order; here before they run.
+        error: What failed, a tool or the model; `StepError.of(exception)` makes one.
+        observations: What the tools gave, joined by newlines in the order of the calls.
+        tool_results: One for each call that ended, in the order of the calls.
+        action_output: The value behind the observation, where a tool gave one.
+    """
+
+    __slots__ = ()
+    _aliases: ClassVar[dict[str, str]] = {"step": "step_number"}
+
+    step_number: int
+    timing: Timing | None = None
+    model_input_messages: Sequence[Mapping[str, Any]] | None = None
+    tool_calls: Sequence[ToolCall] | None = None
+    error: StepError | None = None
+    model_output: str | None = None
+    observations: str | None = None
+    observations_images: Sequence[Attachment] | None = None
+    action_output: Any = None
+    token_usage: TokenUsage | None = None
+    is_final_answer: bool = False
+    tool_results: Sequence[ToolResult] | None = None
+
+
+class FinalAnswerStep(MemoryStep, kind="final_answer"):
+    """The answer, as text or as whatever the last tool gave."""
+
+    __slots__ = ()
+
+    output: Any
+
+
+class UnknownStep(MemoryStep, kind="unknown"):
+    """A record that this version cannot read, kept whole: it is written back as it came.
+
+    Its fields are the record's JSON values. What is assigned or deleted is written back too.
+    """
+
+    __slots__ = ("_record",)
+
+    _record: FrozenDict
+
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        super().__init__()
+        frozen = freeze(record, "record")
+        object.__setattr__(self, "_record", frozen)
+        self._fields.update(frozen)
+
+    @classmethod
+    def _of_record(cls, record: Mapping[str, Any]) -> Self:
+        return cls(record)
+
+    def to_dict(self, *, full: bool = True) -> dict[str, Any]:
+        """Return the record as it came, with what was changed since."""
+        fields = {key: value for key, value in self._fields.items() if full or key != "model_input_messages"}
+        return {key: _as_it_came(value) if self._is_original(key) else encode(value) for key, value in fields.items()}
+
+    def _is_original(self, key: str) -> bool:
+        return key in self._record and self._fields[key] is self._record[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.to_dict(),)
+
+
+def _as_it_came(value: Any) -> Any:
+    if isinstance(value, FrozenDict):
+        return {key: _as_it_came(element) for key, element in value.items()}
+    return [_as_it_came(element) for element in value] if isinstance(value, FrozenList) else value

@@ -1,0 +1,143 @@
+"""The values that travel through the service: who said what, with which files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+_UNSTORABLE = {code: "\ufffd" for code in (0, *range(0xD800, 0xE000))}
+
+
+def storable(text: str) -> str:
+    """Return text that every database can keep: NUL and lone surrogates become U+FFFD."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd")
+    return text.translate(_UNSTORABLE)
+
+
+class Role(StrEnum):
+    """Who speaks in a conversation."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+    # The contract writes them in lower case; both spellings are the same member.
+    system = "system"
+    user = "user"
+    assistant = "assistant"
+    tool = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote a message: an identity on a platform and the name shown there.
+
+    Attributes:
+        platform: Where the identity lives, such as "telegram"; None for a name without identity.
+        id: The platform's own id of the person.
+        name: The display name. Names are not unique and prove nothing.
+    """
+
+    platform: str | None = None
+    id: str | None = None
+    name: str | None = None
+
+    @classmethod
+    def of(cls, value: "Author | str | None") -> "Author | None":
+        """Return value as an author; a plain string is a name without identity."""
+        if value is None or isinstance(value, Author):
+            return value
+        return cls(name=value)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that travels with a message: an image, a voice note, a document.
+
+    Attributes:
+        mime_type: Such as "image/png".
+        data: The bytes, or None where only an address is known.
+        url: An address that is free of secrets.
+    """
+
+    mime_type: str
+    name: str | None = None
+    data: bytes | None = field(default=None, repr=False)
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.url is None):
+            raise ValueError("an Attachment takes either data or url")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to run a tool.
+
+    Attributes:
+        id: The model's own id of the call.
+        malformed_arguments: What the model wrote where that was not a JSON object; arguments is empty then.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    malformed_arguments: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """What a model call cost, in the model's own tokens."""
+
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def total_tokens(self) -> int:
+        """Both directions together."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    Attributes:
+        id: Its id in storage, unique over all contexts; None for a message that was never stored.
+        created_at: When it was said (aware, UTC).
+        token_count: Tokens of text, counted with the encoding of the reader's model.
+        external_id: The platform's own id of it.
+    """
+
+    id: int | None = None
+    role: Role = Role.USER
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    author: Author | None = None
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    token_count: int | None = None
+    external_id: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", Role(self.role))
+        object.__setattr__(self, "attachments", tuple(self.attachments))
+        object.__setattr__(self, "author", Author.of(self.author))
+
+
+@dataclass(frozen=True, slots=True)
+class InboundMessage:
+    """What a transport read from a platform's event.
+
+    Attributes:
+        is_addressed: Whether the bot is meant; otherwise the message is kept and not answered.
+    """
+
+    text: str
+    author: Author | None = None
+    attachments: tuple[Attachment, ...] = ()
+    created_at: datetime | None = None
+    external_id: str | None = None
+    is_addressed: bool = True

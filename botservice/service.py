@@ -1,0 +1,245 @@
+"""The service that users hold in their hands: an agent, a storage, and turns."""
+
+import asyncio
+import contextlib
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from botservice.agents import Agent
+from botservice.contexts import AgentContext
+from botservice.errors import LLMError, RunInterrupted, StorageUnavailable, TurnInProgress
+from botservice.memory import StepCallbacks
+from botservice.messages import Attachment, Author, InboundMessage, Message
+from botservice.storage import Claim, Storage
+from botservice.telemetry import redact
+from botservice.turns.opening import open_api_turn
+from botservice.turns.records import begin_turn, find_failed_turn, find_running_turn, finish_turn, reopen_turn
+from botservice.turns.run import AgentRun, Clock, RunOptions, utc_now
+from botservice.turns.turn import API, Outcome, Turn, TurnStatus
+
+Callbacks = Iterable[Callable[..., Any]] | Mapping[type, Any]
+
+_POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
+
+
+@dataclass(slots=True)
+class _Line:
+    """The prompts of one context that wait for each other."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    length: int = 0
+
+
+class AgentService:
+    """Runs turns of one agent over the contexts of one storage.
+
+    Attributes:
+        agent: Says what to do next; shared by every context.
+        storage: Where everything is kept; None until the service is served.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        storage: Storage | None = None,
+        *,
+        max_steps: int = 10,
+        step_callbacks: Callbacks | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
+        """Make a service; nothing starts by itself.
+
+        Args:
+            storage: Left out, the service gets the one of DATABASE_URL when it is served.
+            max_steps: How many steps of a prompt may run tools; then one more model call gives the answer.
+            step_callbacks: Called after a step is stored: a list for action steps, or a dict from step class to
+                callables.
+
+        Raises:
+            ValueError: max_steps is negative.
+            InvalidField: a callback cannot be called with a step.
+        """
+        if max_steps < 0:
+            raise ValueError(f"max_steps must be 0 or more, not {max_steps}")
+        self.agent = agent
+        self.storage = storage
+        self.options = RunOptions(agent, StepCallbacks(step_callbacks), max_steps, clock)
+        self._lines: dict[int, _Line] = {}
+
+    async def prompt(
+        self,
+        context: AgentContext,
+        text: str,
+        *,
+        author: Author | str | None = None,
+        attachments: Iterable[Attachment] = (),
+    ) -> Message:
+        """Return the answer to text: a whole turn. Prompts of one context are answered one after the other.
+
+        A turn that was cut off in this context is finished first.
+
+        Raises:
+            LLMError: the model stays unavailable; the message is kept, and `resume` tries it again.
+            TurnInProgress: a run that is paused between two steps has the context.
+            RunInterrupted: a callback stopped the run.
+        """
+        message = InboundMessage(text, Author.of(author), tuple(attachments))
+        async with self._in_order(context.id), self._claimed(context, waits=True) as claim:
+            await self._finish_cut_off(context, claim)
+            turn = await open_api_turn(context, claim, message, self.options, keeps_steps=False)
+            return await self._finish(context, turn, claim)
+
+    async def start(
+        self,
+        context: AgentContext,
+        task: str,
+        *,
+        reset: bool = True,
+        author: Author | str | None = None,
+        attachments: Iterable[Attachment] = (),
+    ) -> AgentRun:
+        """Begin a turn and return it, to be done one step at a time.
+
+        Args:
+            reset: Whether it begins with an empty memory; otherwise the steps of earlier prompts stay in view.
+
+        Raises:
+            TurnInProgress: a turn is open in this context; `resume` goes on with it.
+        """
+        message = InboundMessage(task, Author.of(author), tuple(attachments))
+        claim = await self._claim(context, waits=False)
+        try:
+            if await self._load(context, with_steps=not reset) is not None:
+                raise TurnInProgress(f"a turn of context {context.id} was cut off: go on with service.resume(context)")
+            turn = await open_api_turn(context, claim, message, self.options, keeps_steps=not reset)
+        except BaseException:
+            await asyncio.shield(self._of(context).claims.release(claim))
+            raise
+        return self._run(context, turn, claim)
+
+    async def resume(self, context: AgentContext) -> AgentRun | None:
+        """Return the turn of this context that was cut off, or that failed last; None where there is none.
+
+        A run of this process that is paused between two steps is taken over: the old object does nothing more.
+
+        Raises:
+            TurnInProgress: somebody works on the turn at this moment.
+        """
+        claims = self._of(context).claims
+        claim = await claims.try_claim(context.id)
+        if claim is None:
+            holder = claims.holder(context.id)
+            if holder is None or not holder.is_idle:
+                raise TurnInProgress(f"a turn of context {context.id} is being worked on")
+            claim = claims.take_over(holder)
+        try:
+            turn = await self._load(context) or await self._reopen(context, claim)
+            if turn is None:
+                await claims.release(claim)
+                return None
+            await self._begin_again(context, turn, claim)
+        except BaseException:
+            await asyncio.shield(claims.release(claim))
+            raise
+        return self._run(context, turn, claim)
+
+    def _run(self, context: AgentContext, turn: Turn, claim: Claim) -> AgentRun:
+        """Return a run that holds its claim until it ends, is closed, or is forgotten by its caller."""
+        claims = self._of(context).claims
+        run = AgentRun(self.options, context, turn, claim, on_end=claims.release)
+        claim.is_idle = True
+        weakref.finalize(run, claims.abandon, claim).atexit = False
+        return run
+
+    async def _finish(self, context: AgentContext, turn: Turn, claim: Claim) -> Message:
+        run = AgentRun(self.options, context, turn, claim)
+        try:
+            return await run.finish()
+        except LLMError as error:
+            reason = redact(str(error))
+            await self._of(context).write(
+                lambda connection: finish_turn(
+                    connection,
+                    turn.id,
+                    self.options.clock(),
+                    Outcome.FAILED,
+                    status=TurnStatus.SET_ASIDE,
+                    error=reason,
+                ),
+                fence=claim,
+            )
+            raise
+
+    async def _finish_cut_off(self, context: AgentContext, claim: Claim) -> None:
+        turn = await self._load(context, with_steps=False)
+        if turn is None:
+            return
+        await self._load(context)
+        await self._begin_again(context, turn, claim)
+        with contextlib.suppress(LLMError, RunInterrupted):  # it is set aside, and what comes next has its turn
+            await self._finish(context, turn, claim)
+
+    async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:
+        """Bring context up to date and return its turn that has begun and not ended."""
+        turn = await self._of(context).read(lambda connection: find_running_turn(connection, context.id))
+        await context.refresh(turn and turn.id, with_steps=with_steps)
+        return turn
+
+    async def _reopen(self, context: AgentContext, claim: Claim) -> Turn | None:
+        storage = self._of(context)
+        turn = await storage.read(lambda connection: find_failed_turn(connection, context.id, API))
+        if turn is not None:
+            await storage.write(
+                lambda connection: reopen_turn(connection, turn.id, self.options.clock()), fence=claim
+            )
+        return turn
+
+    async def _begin_again(self, context: AgentContext, turn: Turn, claim: Claim) -> None:
+        now = self.options.clock()
+        await self._of(context).write(
+            lambda connection: begin_turn(connection, turn.id, now, is_first=False), fence=claim
+        )
+
+    @contextlib.asynccontextmanager
+    async def _claimed(self, context: AgentContext, *, waits: bool) -> AsyncIterator[Claim]:
+        claim = await self._claim(context, waits=waits)
+        try:
+            yield claim
+        finally:
+            await asyncio.shield(self._of(context).claims.release(claim))
+
+    async def _claim(self, context: AgentContext, *, waits: bool) -> Claim:
+        claims = self._of(context).claims
+        attempt = 0
+        while True:
+            claim = await claims.try_claim(context.id)
+            if claim is not None:
+                return claim
+            holder = claims.holder(context.id)
+            if not waits or (holder is not None and holder.is_idle):
+                raise TurnInProgress(
+                    f"context {context.id} has a turn that is not finished: finish or close that run first, "
+                    "or take it over with service.resume(context)"
+                )
+            await asyncio.sleep(_POLL_SECONDS[min(attempt, len(_POLL_SECONDS) - 1)])
+            attempt += 1
+
+    @contextlib.asynccontextmanager
+    async def _in_order(self, context_id: int) -> AsyncIterator[None]:
+        """Let the prompts of one context pass in the order in which they came."""
+        line = self._lines.setdefault(context_id, _Line())
+        line.length += 1
+        try:
+            async with line.lock:
+                yield
+        finally:
+            line.length -= 1
+            if line.length == 0:
+                self._lines.pop(context_id, None)
+
+    def _of(self, context: AgentContext) -> Storage:
+        if not context.storage.is_open:
+            raise StorageUnavailable("the storage of this context is closed")
+        return context.storage

@@ -1,0 +1,178 @@
+"""The environment, read once."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from botservice.errors import SettingsError
+
+OPENAI_API_URL = "https://api.openai.com/v1"
+DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
+NO_EMBEDDING = "none"
+
+_LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+# What a person is told that a setting must be, where it is not.
+_MUST_BE = {
+    "database_url": "an address such as sqlite:///bot.db or postgresql://user:password@host/name",
+    "openai_base_url": "the address of a chat.completions server, such as http://localhost:11434/v1",
+    "telegram_api_url": "the address of a Bot API server, without /bot at its end",
+    "telegram_bot_token": "a token from @BotFather, such as 123456:ABC-DEF",
+    "telegram_webhook_secret": "1 to 256 letters, digits, _ or -",
+    "slack_api_url": "the address of Slack's Web API, such as https://slack.com/api/",
+    "public_url": "the https address where platforms reach this service (http only to a loopback address)",
+    "port": "a number from 0 to 65535",
+    "max_steps": "a whole number, 0 or more",
+    "window_tokens": "a whole number, 0 or more",
+    "search_k": "a whole number, 0 or more",
+    "model_timeout_seconds": "a number of seconds above 0",
+    "log_level": "DEBUG, INFO, WARNING or ERROR",
+    "log_format": "text or json",
+}
+
+
+class LogLevel(StrEnum):
+    """How much is logged."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can mean host."""
+    return host.strip("[]").lower() in _LOOPBACK_HOSTS or host.startswith("127.")
+
+
+def _http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("no http address")
+    return value.rstrip("/")
+
+
+def _public_url(value: str) -> str:
+    url = _http_url(value)
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ValueError("plain http")
+    return url
+
+
+def _bot_api_url(value: str) -> str:
+    url = _http_url(value)
+    if url.endswith("/bot"):
+        raise ValueError("ends with /bot")
+    return url
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+
+
+class Settings(BaseSettings):
+    """Every setting, under its name in lower case. An empty value counts as unset."""
+
+    model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore", case_sensitive=False)
+
+    database_url: str = "sqlite:///botservice.db"
+
+    openai_api_key: SecretStr | None = None
+    openai_base_url: HttpUrl | None = None
+    openai_model: str | None = None
+    openai_embedding_model: str | None = None
+    model_timeout_seconds: float = Field(120.0, gt=0, allow_inf_nan=False)
+
+    telegram_bot_token: SecretStr | None = None
+    telegram_api_url: Annotated[str, AfterValidator(_bot_api_url)] = "https://api.telegram.org"
+    telegram_webhook_secret: SecretStr | None = None
+
+    slack_bot_token: SecretStr | None = None
+    slack_signing_secret: SecretStr | None = None
+    slack_app_token: SecretStr | None = None
+    slack_api_url: HttpUrl = "https://slack.com/api"
+
+    public_url: Annotated[str, AfterValidator(_public_url)] | None = None
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65535)
+    admin_token: SecretStr | None = None
+
+    max_steps: int = Field(10, ge=0)
+    window_tokens: int = Field(4000, ge=0)
+    search_k: int = Field(3, ge=0)
+    system_prompt: str | None = None
+
+    log_level: LogLevel = LogLevel.INFO
+    log_format: LogFormat = LogFormat.TEXT
+
+    @model_validator(mode="before")
+    @classmethod
+    def _level_in_any_case(cls, values: Any) -> Any:
+        if isinstance(values, dict) and isinstance(values.get("log_level"), str):
+            values["log_level"] = values["log_level"].upper()
+        return values
+
+    @model_validator(mode="after")
+    def _check_token(self) -> Self:
+        token = reveal(self.telegram_bot_token)
+        if token is not None and not (token.partition(":")[0].isdigit() and token.partition(":")[2]):
+            raise SettingsError(_wrong("telegram_bot_token"))
+        secret = reveal(self.telegram_webhook_secret)
+        if secret is not None and not (len(secret) <= 256 and secret.replace("_", "").replace("-", "").isalnum()):
+            raise SettingsError(_wrong("telegram_webhook_secret"))
+        return self
+
+    @classmethod
+    def load(cls, env_file: Path | None = Path(".env"), **overrides: Any) -> Self:
+        """Return the settings of the environment, and of a .env file where there is one.
+
+        Raises:
+            SettingsError: values are wrong; the message names each of them and what it must be, and repeats no secret.
+        """
+        try:
+            return cls(_env_file=env_file, **overrides)
+        except ValidationError as error:
+            names = dict.fromkeys(str(each["loc"][0]).lower() for each in error.errors() if each["loc"])
+            raise SettingsError("\n".join(_wrong(name) for name in names)) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{env_file} cannot be read: {type(error).__name__}") from error
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is configured; without one, a demo answers."""
+        return self.openai_api_key is not None or self.openai_base_url is not None
+
+    @property
+    def embedding_model(self) -> str | None:
+        """The model that adds meaning to search; None where words have to do."""
+        if self.openai_embedding_model is not None:
+            return None if self.openai_embedding_model.lower() == NO_EMBEDDING else self.openai_embedding_model
+        is_openai = self.openai_base_url is None or self.openai_base_url == OPENAI_API_URL
+        return DEFAULT_EMBEDDING_MODEL if self.openai_api_key is not None and is_openai else None
+
+    def secrets(self) -> list[str]:
+        """Return every value that must never be shown."""
+        fields = [getattr(self, name) for name in type(self).model_fields]
+        found = [field.get_secret_value() for field in fields if isinstance(field, SecretStr)]
+        password = urlsplit(self.database_url).password
+        return [*found, password] if password else found
+
+
+def reveal(secret: SecretStr | None) -> str | None:
+    """Return a secret's value."""
+    return None if secret is None else secret.get_secret_value()
+
+
+def _wrong(name: str) -> str:
+    return f"{name.upper()} must be {_MUST_BE.get(name, 'a text')}"

@@ -1,0 +1,267 @@
+"""The right to work on a context: one holder at a time, in all processes together.
+
+On SQLite one process works at a time (a file lock), so the claim itself is in memory, shared by every Storage of the
+process on that file. On Postgres a claim is a session advisory lock on the writer's own connection: it ends with it.
+"""
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Connection, text
+
+from botservice.errors import ClaimLost, DatabaseInUse, StorageUnavailable
+from botservice.storage.writer import Writer
+
+# The first half of a two-part advisory lock key, so that other users of the same database are not met: "bots".
+LOCK_SPACE = 0x626F7473
+
+
+class Claim:
+    """The right to work on one context, as long as nobody took it over.
+
+    Attributes:
+        is_idle: Whether its holder does nothing at the moment: a run between two steps may be taken over.
+    """
+
+    def __init__(self, context_id: int, holds: Callable[["Claim"], bool]) -> None:
+        self.context_id = context_id
+        self.is_idle = False
+        self._holds = holds
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the right still exists."""
+        return self._holds(self)
+
+    def check(self) -> None:
+        """Return if the claim is held.
+
+        Raises:
+            ClaimLost: it is not.
+        """
+        if not self.is_held:
+            raise ClaimLost(f"context {self.context_id} is worked on by somebody else now")
+
+
+class Claims(Protocol):
+    """Who works on which context."""
+
+    async def try_claim(self, context_id: int) -> Claim | None:
+        """Return a claim, or None where somebody else holds it.
+
+        Raises:
+            DatabaseInUse: another process works on this SQLite file.
+        """
+
+    async def release(self, claim: Claim) -> None:
+        """Give the claim back; does nothing where it is lost already."""
+
+    def holder(self, context_id: int) -> Claim | None:
+        """Return the claim on a context, where this process has it."""
+
+    def abandon(self, claim: Claim) -> None:
+        """Give a claim back from any thread, without waiting."""
+
+    def take_over(self, claim: Claim) -> Claim:
+        """Return a new claim in the place of one whose holder is idle; the old holder writes nothing more."""
+
+    async def close(self) -> None:
+        """Give everything back that was taken through this object."""
+
+
+class WorkerLock:
+    """The lock of an SQLite file: whoever holds it may work on contexts and migrate."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = FileLock(f"{path}.lock", thread_local=False)
+        self._guard = threading.Lock()
+        self._holders = 0
+
+    def acquire(self) -> None:
+        """Take the lock, once more if this process has it.
+
+        Raises:
+            DatabaseInUse: another process has it.
+        """
+        with self._guard:
+            if self._holders == 0:
+                try:
+                    self._file.acquire(blocking=False)
+                except Timeout:
+                    raise DatabaseInUse(
+                        f"another process works on {self._path}: stop it, talk to it instead, or use Postgres, "
+                        "which takes many (DATABASE_URL=postgresql://...)"
+                    ) from None
+            self._holders += 1
+
+    def release(self) -> None:
+        """Give it back; the last one unlocks the file."""
+        with self._guard:
+            self._holders -= 1
+            if self._holders == 0:
+                self._file.release()
+
+
+class SharedFile:
+    """What all Storages of this process share about one SQLite file."""
+
+    _known: weakref.WeakValueDictionary[Path, "SharedFile"] = weakref.WeakValueDictionary()
+    _guard = threading.Lock()
+
+    def __init__(self, path: Path) -> None:
+        self.lock = WorkerLock(path)
+        self.claims: dict[int, Claim] = {}
+        self.guard = threading.Lock()
+
+    @classmethod
+    def at(cls, path: Path) -> "SharedFile":
+        """Return the one object for the file at path."""
+        with cls._guard:
+            real = path.resolve()
+            shared = cls._known.get(real)
+            if shared is None:
+                shared = cls._known[real] = cls(real)
+            return shared
+
+
+class LocalClaims:
+    """Claims on an SQLite file."""
+
+    def __init__(self, shared: SharedFile) -> None:
+        self._shared = shared
+        self._mine: set[Claim] = set()
+
+    async def try_claim(self, context_id: int) -> Claim | None:
+        """Return a claim, or None where somebody else in this process holds it."""
+        with self._shared.guard:
+            if context_id in self._shared.claims:
+                return None
+            self._shared.lock.acquire()
+            claim = Claim(context_id, self._holds)
+            self._shared.claims[context_id] = claim
+            self._mine.add(claim)
+            return claim
+
+    async def release(self, claim: Claim) -> None:
+        """Give the claim back."""
+        self.abandon(claim)
+
+    def holder(self, context_id: int) -> Claim | None:
+        """Return the claim on a context, whichever Storage of this process took it."""
+        return self._shared.claims.get(context_id)
+
+    def abandon(self, claim: Claim) -> None:
+        """Give a claim back from any thread."""
+        with self._shared.guard:
+            self._mine.discard(claim)
+            if self._holds(claim):
+                del self._shared.claims[claim.context_id]
+                self._shared.lock.release()
+
+    def take_over(self, claim: Claim) -> Claim:
+        """Return a new claim in the place of claim, which may be another Storage's of this process."""
+        with self._shared.guard:
+            claim.check()
+            successor = Claim(claim.context_id, self._holds)
+            self._shared.claims[claim.context_id] = successor
+            self._mine.discard(claim)
+            self._mine.add(successor)
+            return successor
+
+    async def close(self) -> None:
+        """Give everything back that was taken through this object."""
+        for claim in list(self._mine):
+            self.abandon(claim)
+
+    def _holds(self, claim: Claim) -> bool:
+        return self._shared.claims.get(claim.context_id) is claim
+
+
+class AdvisoryClaims:
+    """Claims on Postgres."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._held: dict[int, Claim] = {}
+        self._locked: set[int] = set()  # touched in the writer's thread alone
+        writer.on_connection_lost(self._forget)
+
+    async def try_claim(self, context_id: int) -> Claim | None:
+        """Return a claim, or None where another replica holds it."""
+        if context_id in self._held:
+            return None
+        claim = Claim(context_id, self._holds)
+        self._held[context_id] = claim
+        try:
+            is_locked = await self._writer.write(lambda connection: self._lock(connection, context_id))
+        except BaseException:  # cancelled, most likely: the lock may be taken all the same
+            self.abandon(claim)
+            raise
+        if not is_locked:
+            self._held.pop(context_id, None)
+        return claim if is_locked and claim.is_held else None
+
+    async def release(self, claim: Claim) -> None:
+        """Give the claim back."""
+        if self._holds(claim):
+            with contextlib.suppress(ClaimLost, StorageUnavailable):  # the lock has ended with its connection
+                await self._writer.write(lambda connection: self._unlock_abandoned(connection, claim))
+
+    def holder(self, context_id: int) -> Claim | None:
+        """Return the claim on a context, where this replica has it."""
+        return self._held.get(context_id)
+
+    def abandon(self, claim: Claim) -> None:
+        """Give a claim back from any thread, without waiting."""
+        self._writer.submit(lambda connection: self._unlock_abandoned(connection, claim))
+
+    def take_over(self, claim: Claim) -> Claim:
+        """Return a new claim in the place of claim, on the same lock."""
+        claim.check()
+        successor = self._held[claim.context_id] = Claim(claim.context_id, self._holds)
+        return successor
+
+    async def close(self) -> None:
+        """Forget everything: the locks end with the writer's connection."""
+        self._forget()
+
+    def _holds(self, claim: Claim) -> bool:
+        return self._held.get(claim.context_id) is claim
+
+    def _forget(self) -> None:
+        self._held.clear()
+        self._locked.clear()
+
+    def _lock(self, connection: Connection, context_id: int) -> bool:
+        # Advisory locks count, and a batch that is done again keeps what it took: never take one twice.
+        if context_id in self._locked:
+            return True
+        query = text("SELECT pg_try_advisory_lock(:space, :id)")
+        taken = bool(connection.execute(query, {"space": LOCK_SPACE, "id": _fold(context_id)}).scalar_one())
+        if taken:
+            self._locked.add(context_id)
+        return taken
+
+    def _unlock(self, connection: Connection, context_id: int) -> None:
+        if context_id in self._locked:
+            connection.execute(
+                text("SELECT pg_advisory_unlock(:space, :id)"), {"space": LOCK_SPACE, "id": _fold(context_id)}
+            )
+            self._locked.discard(context_id)
+
+    def _unlock_abandoned(self, connection: Connection, claim: Claim) -> None:
+        if self._holds(claim):
+            self._unlock(connection, claim.context_id)
+            self._held.pop(claim.context_id, None)
+
+
+def _fold(context_id: int) -> int:
+    """Return context_id as the signed 32-bit number that a two-part lock key takes."""
+    return (context_id & 0xFFFFFFFF) - (1 << 31)
+

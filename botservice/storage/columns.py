@@ -1,0 +1,44 @@
+"""Column types that read the same on SQLite and on Postgres."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import BigInteger, Dialect, Integer, Text
+from sqlalchemy.types import TypeDecorator
+
+# SQLite makes only INTEGER PRIMARY KEY an alias of its row id.
+Id = BigInteger().with_variant(Integer, "sqlite")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Timestamp(TypeDecorator[datetime]):
+    """An aware UTC datetime, kept as whole microseconds since 1970: exact and sortable on every database."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002 - the interface
+        """Return value as microseconds; a naive datetime is refused by the subtraction."""
+        return None if value is None else (value - _EPOCH) // _MICROSECOND
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the interface
+        """Return the stored microseconds as a datetime."""
+        return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+class Json(TypeDecorator[Any]):
+    """A JSON value kept as ASCII text, so that NUL and lone surrogates survive on every database."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - the interface
+        """Return value as compact JSON."""
+        return None if value is None else json.dumps(value, separators=(",", ":"))
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> Any:  # noqa: ARG002 - the interface
+        """Return the value that the text stands for."""
+        return None if value is None else json.loads(value)

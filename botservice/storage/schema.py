@@ -1,0 +1,107 @@
+"""Which version of the tables a database has, and how it gets the right one."""
+
+import time
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+
+from botservice.errors import DatabaseInUse, SchemaMismatch
+from botservice.storage.claims import LOCK_SPACE, SharedFile
+from botservice.storage.engines import create_writer_engine
+from botservice.storage.url import DatabaseUrl
+
+# The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
+SCHEMA_VERSION = "0001"
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_MIGRATION_LOCK = 1
+_WAIT_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+
+
+def read_version(connection: Connection) -> str | None:
+    """Return the version of a database's tables, or None where there are none."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+
+
+def check_version(version: str | None, *, remedy: str) -> None:
+    """Return if version is the one that this program works with.
+
+    Raises:
+        SchemaMismatch: it is older or newer; remedy says what to do about an older one.
+    """
+    if version == SCHEMA_VERSION:
+        return
+    if version is None:
+        raise SchemaMismatch(f"the database has no tables yet: {remedy}")
+    if version > SCHEMA_VERSION:
+        raise SchemaMismatch(
+            f"the database has version {version}, newer than {SCHEMA_VERSION}, which this botservice knows: "
+            "install the newer botservice, or restore the backup that was made before it"
+        )
+    raise SchemaMismatch(f"the database has version {version}, older than {SCHEMA_VERSION}: {remedy}")
+
+
+def migrate(where: DatabaseUrl) -> str:
+    """Bring the tables to this program's version and return it. Blocks; waits for another process that does the same.
+
+    Raises:
+        DatabaseInUse: an SQLite file is worked on by another process, and is not up to date.
+        SchemaMismatch: the database is newer than this program.
+    """
+    engine = create_writer_engine(where)
+    try:
+        if where.path is not None:
+            _migrate_file(engine.connect, SharedFile.at(where.path))
+        else:
+            with engine.connect() as connection:
+                _migrate_under_advisory_lock(connection)
+    finally:
+        engine.dispose()
+    return SCHEMA_VERSION
+
+
+def _migrate_file(connect: "type[Connection] | object", shared: SharedFile) -> None:
+    give_up_at = time.monotonic() + _WAIT_SECONDS
+    while True:
+        with connect() as connection, connection.begin():  # type: ignore[operator]  # Engine.connect
+            version = read_version(connection)
+        if version == SCHEMA_VERSION:
+            return
+        if version is not None:
+            check_version(max(version, SCHEMA_VERSION), remedy="")
+        try:
+            shared.lock.acquire()
+        except DatabaseInUse:
+            if time.monotonic() > give_up_at:
+                raise
+            time.sleep(_POLL_SECONDS)
+            continue
+        try:
+            with connect() as connection, connection.begin():  # type: ignore[operator]  # Engine.connect
+                _upgrade(connection)
+        finally:
+            shared.lock.release()
+
+
+def _migrate_under_advisory_lock(connection: Connection) -> None:
+    with connection.begin():
+        connection.execute(
+            text("SELECT pg_advisory_xact_lock(:space, :id)"), {"space": LOCK_SPACE, "id": _MIGRATION_LOCK}
+        )
+        version = read_version(connection)
+        if version is not None:
+            check_version(max(version, SCHEMA_VERSION), remedy="")
+        _upgrade(connection)
+
+
+def _upgrade(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

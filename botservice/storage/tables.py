@@ -1,0 +1,203 @@
+"""The tables. The migrations make them; a test holds both against each other."""
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+    text,
+)
+
+from botservice.storage.columns import Id, Json, Timestamp
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _context_id() -> Column[int]:
+    return Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False)
+
+
+# One conversation with its own memory. last_position numbers its messages: it grows under the row's lock, so that
+# positions become visible in their order. deletion_version grows when messages change or go; caches compare it.
+contexts = Table(
+    "contexts",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("key_hash", Text, nullable=False, unique=True),
+    Column("keys", Json, nullable=False),
+    Column("metadata", Json, nullable=False),
+    Column("last_position", Id, nullable=False, server_default="0"),
+    Column("deletion_version", Id, nullable=False, server_default="0"),
+    Column("created_at", Timestamp, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# What was said. event_id and answers_turn_id make an append happen once, however often it is tried.
+messages = Table(
+    "messages",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("position", Id, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("attachments", Json),
+    Column("author_platform", Text),
+    Column("author_id", Text),
+    Column("author_name", Text),
+    Column("created_at", Timestamp, nullable=False),
+    Column("token_count", Integer),
+    Column("token_encoding", Text),
+    Column("external_id", Text),
+    Column("event_id", Id, unique=True),
+    Column("answers_turn_id", Id, unique=True),
+    UniqueConstraint("context_id", "position"),
+    Index("ix_messages_context_id_external_id", "context_id", "external_id"),
+    sqlite_autoincrement=True,
+)
+
+# The bytes of attachments, once per context.
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("sha256", Text, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    UniqueConstraint("context_id", "sha256"),
+    sqlite_autoincrement=True,
+)
+
+# What answers one or more events. due_at: not before then.
+turns = Table(
+    "turns",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("status", Text, nullable=False),
+    Column("outcome", Text),
+    Column("transport", Text, nullable=False),
+    Column("order_key", Id, nullable=False),
+    Column("due_at", Timestamp, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("error", Text),
+    Column("system_prompt", Text),
+    Column("keeps_steps", Boolean, nullable=False, server_default=false()),
+    Column("created_at", Timestamp, nullable=False),
+    Column("started_at", Timestamp),
+    Column("finished_at", Timestamp),
+    Index("ix_turns_context_id_id", "context_id", "id"),
+    Index(
+        "ix_turns_open",
+        "context_id",
+        "order_key",
+        postgresql_where=text("status IN ('queued', 'running')"),
+        sqlite_where=text("status IN ('queued', 'running')"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+# What a platform delivered, once per key. A control has no turn: handled_at says when it took effect.
+events = Table(
+    "events",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("key", Text, nullable=False, unique=True),
+    _context_id(),
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), index=True),
+    Column("transport", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("order_key", Id, nullable=False),
+    Column("group_key", Text),
+    Column("raw", LargeBinary),
+    Column("received_at", Timestamp, nullable=False),
+    Column("handled_at", Timestamp),
+    Index(
+        "ix_events_unhandled",
+        "context_id",
+        postgresql_where=text("turn_id IS NULL AND handled_at IS NULL"),
+        sqlite_where=text("turn_id IS NULL AND handled_at IS NULL"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+# The agent's record of its work. position orders the steps of a context; one that is put between two others gets the
+# middle of theirs. An open step is an action whose calls have not all ended.
+steps = Table(
+    "steps",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("position", Float(53), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("step_number", Integer),
+    Column("is_open", Boolean, nullable=False, server_default=false()),
+    Column("data", Text, nullable=False),
+    Column("prompt_ranges", Json),
+    Index("ix_steps_context_id_position", "context_id", "position"),
+    sqlite_autoincrement=True,
+)
+
+# The calls of an open step: committed as started before they run and as ended with their result.
+tool_calls = Table(
+    "tool_calls",
+    metadata,
+    Column("step_id", Id, ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("call_index", Integer, primary_key=True, autoincrement=False),
+    _context_id(),
+    Column("status", Text, nullable=False),
+    Column("result", Text),
+)
+
+# Every distinct message that a turn sent to the model, once. A step's prompt_ranges say which of them made its prompt.
+prompt_log = Table(
+    "prompt_log",
+    metadata,
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    _context_id(),
+    Column("content", Json, nullable=False),
+)
+
+# What has to become visible on a platform, in order.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("transport", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("payload", Json, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("due_at", Timestamp, nullable=False),
+    Column("external_id", Text),
+    Column("error", Text),
+    Column("created_at", Timestamp, nullable=False),
+    Column("finished_at", Timestamp),
+    Index(
+        "ix_deliveries_open",
+        "context_id",
+        "id",
+        postgresql_where=text("status IN ('pending', 'attempting')"),
+        sqlite_where=text("status IN ('pending', 'attempting')"),
+    ),
+    sqlite_autoincrement=True,
+)

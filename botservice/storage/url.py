@@ -1,0 +1,52 @@
+"""DATABASE_URL, in every spelling that a PaaS hands out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from botservice.errors import SettingsError
+
+_MUST_BE = "DATABASE_URL must be sqlite:///file.db or postgresql://user:password@host/name"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseUrl:
+    """Where the data is.
+
+    Attributes:
+        path: The SQLite file, absolute; None on Postgres or for a database in memory.
+        is_memory: Whether it is an SQLite database that ends with its process.
+    """
+
+    url: URL
+    path: Path | None
+    is_memory: bool = False
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the database is embedded."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @classmethod
+    def parse(cls, text: str) -> "DatabaseUrl":
+        """Return the address that text stands for.
+
+        Raises:
+            SettingsError: text is no address of a database that botservice knows. Its password is not repeated.
+        """
+        try:
+            url = make_url(text)
+        except (ArgumentError, ValueError):
+            raise SettingsError(f"{_MUST_BE}; what it holds is no URL") from None
+        backend = url.drivername.partition("+")[0]
+        if backend in ("postgres", "postgresql"):
+            return cls(url.set(drivername="postgresql+psycopg"), None)
+        if backend != "sqlite":
+            raise SettingsError(f"{_MUST_BE}; {backend} is not supported")
+        if url.database in (None, "", ":memory:"):
+            return cls(url.set(drivername="sqlite"), None, is_memory=True)
+        path = Path(unquote(url.database or "")).expanduser().absolute()
+        return cls(URL.create("sqlite", database=str(path)), path)

@@ -1,0 +1,6 @@
+"""What a model may do besides talking."""
+
+from botservice.tools.executor import ToolOutcome, execute
+from botservice.tools.tool import Tool, tool
+
+__all__ = ["Tool", "ToolOutcome", "execute", "tool"]

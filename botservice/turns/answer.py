@@ -1,0 +1,61 @@
+"""The end of a turn: one transaction with the answer in the history, the turn done, and what has to be delivered."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from botservice.agents import FinishAction
+from botservice.history.chat_history import count_text
+from botservice.history.rows import NewMessage, insert_message
+from botservice.messages import Message, Role
+from botservice.turns.outbox import write_deliveries
+from botservice.turns.records import finish_turn
+from botservice.turns.transport import Payload
+from botservice.turns.turn import Outcome, Turn
+
+
+async def new_answer(turn_id: int, action: FinishAction, now: datetime) -> NewMessage:
+    """Return the assistant's message that answers a turn."""
+    text = as_text(action.output)
+    counter, count = await count_text(text)
+    return NewMessage(
+        role=Role.ASSISTANT,
+        text=text,
+        created_at=now,
+        attachments=tuple(action.attachments),
+        token_count=count,
+        token_encoding=counter.name,
+        answers_turn_id=turn_id,
+    )
+
+
+def preview(new: NewMessage) -> Message:
+    """Return the message as it will be once it is stored, for a transport to plan with."""
+    return Message(None, new.role, new.text, new.attachments, new.author, new.created_at)
+
+
+def write_answer(
+    connection: Connection, turn: Turn, new: NewMessage, payloads: Sequence[Payload], now: datetime
+) -> Message:
+    """Store an answer and end its turn."""
+    message = insert_message(connection, turn.context_id, new)
+    write_deliveries(connection, turn, payloads, now)
+    finish_turn(connection, turn.id, now, Outcome.ANSWERED)
+    return message
+
+
+def write_stopped(
+    connection: Connection, turn: Turn, new: NewMessage | None, payloads: Sequence[Payload], now: datetime
+) -> None:
+    """End a turn that was stopped; new is what had been said by then."""
+    if new is not None:
+        insert_message(connection, turn.context_id, new)
+    write_deliveries(connection, turn, payloads, now)
+    finish_turn(connection, turn.id, now, Outcome.STOPPED)
+
+
+def as_text(output: object) -> str:
+    """Return what an agent or a final tool gave as text, word for word where it is one."""
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)

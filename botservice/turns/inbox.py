@@ -1,0 +1,48 @@
+"""Accepting what platforms deliver: stored before they are told so, once for each."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from botservice.contexts import ContextKeys
+from botservice.storage import Storage
+from botservice.turns.records import insert_event, notify_replicas
+from botservice.turns.turn import EventKind, InboundEvent
+
+Wake = Callable[[int, EventKind], None]
+"""Told the context and the kind of each new event, after its commit."""
+
+
+class Inbox:
+    """Where transports hand in events."""
+
+    def __init__(self, storage: Storage, wake: Wake) -> None:
+        self._storage = storage
+        self._wake = wake
+
+    async def accept(self, transport: str, inbound: Sequence[InboundEvent]) -> int:
+        """Store events in one commit and return how many of them were new.
+
+        Only when this returns may the platform be told that they have arrived.
+
+        Raises:
+            InvalidContextKeys: an event does not say where it belongs.
+            StorageUnavailable: they are not stored: the platform has to deliver them again.
+        """
+        if not inbound:
+            return 0
+        keyed = [(event, ContextKeys.of(event.context_keys)) for event in inbound]
+        keyed.sort(key=lambda pair: (pair[1].digest, pair[0].order_key))
+        now = datetime.now(UTC)
+
+        def store(connection: Connection) -> list[tuple[int, EventKind]]:
+            found = [(insert_event(connection, transport, keys, event, now), event.kind) for event, keys in keyed]
+            new = [(context_id, kind) for context_id, kind in found if context_id is not None]
+            notify_replicas(connection, {context_id for context_id, _ in new})
+            return new
+
+        accepted = await self._storage.write(store, sort_key=(keyed[0][1].digest, keyed[0][0].key))
+        for context_id, kind in accepted:
+            self._wake(context_id, kind)
+        return len(accepted)

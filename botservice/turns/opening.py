@@ -1,0 +1,114 @@
+"""The beginning of a turn: what the person said enters the history, and the task the memory, in one transaction."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, update
+
+from botservice.contexts import AgentContext
+from botservice.history.chat_history import count_text
+from botservice.history.rows import NewMessage, insert_message
+from botservice.memory import TaskStep
+from botservice.messages import InboundMessage, Message, Role
+from botservice.storage import Claim
+from botservice.storage.blobs import store_blob
+from botservice.storage.tables import turns
+from botservice.turns.records import begin_turn, finish_turn, insert_turn
+from botservice.turns.run import RunOptions
+from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus
+
+Inbound = tuple[StoredEvent | None, InboundMessage]
+BeginTurn = Callable[[Connection], int]
+
+
+async def open_turn(
+    context: AgentContext, turn: Turn, claim: Claim, inbound: Sequence[Inbound], options: RunOptions
+) -> bool:
+    """Begin a turn that was accepted from a transport; return whether it is to be answered."""
+    now = options.clock()
+    is_addressed = any(message.is_addressed for _, message in inbound)
+
+    def begin(connection: Connection) -> int:
+        begin_turn(connection, turn.id, now, is_first=True)
+        if not is_addressed:
+            finish_turn(connection, turn.id, now, Outcome.LISTENED)
+        return turn.id
+
+    await _open(context, claim, inbound, options, begin, now, is_addressed=is_addressed)
+    return is_addressed
+
+
+async def open_api_turn(
+    context: AgentContext, claim: Claim, message: InboundMessage, options: RunOptions, *, keeps_steps: bool
+) -> Turn:
+    """Begin a turn that a program asks for, and return it."""
+    now = options.clock()
+
+    def begin(connection: Connection) -> int:
+        return insert_turn(connection, context.id, API, now, status=TurnStatus.RUNNING, keeps_steps=keeps_steps)
+
+    turn_id = await _open(
+        context, claim, [(None, message)], options, begin, now, is_addressed=True, keeps_steps=keeps_steps
+    )
+    return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps)
+
+
+async def _open(
+    context: AgentContext,
+    claim: Claim,
+    inbound: Sequence[Inbound],
+    options: RunOptions,
+    begin: BeginTurn,
+    now: datetime,
+    *,
+    is_addressed: bool,
+    keeps_steps: bool = False,
+) -> int:
+    prompt = options.agent.prompt
+    new = [await _new_message(message, event, now) for event, message in inbound]
+    context.begin_turn(prompt, keeps_steps=keeps_steps)
+    if is_addressed:
+        context.memory.steps.append(_task(new))
+    changes = context.records.changes(context.memory.steps)
+
+    def write(connection: Connection) -> tuple[int, list[Message], list[int]]:
+        turn_id = begin(connection)
+        stored = [insert_message(connection, context.id, each) for each in new]
+        if is_addressed:
+            _write_system_prompt(connection, context.id, turn_id, prompt)
+        return turn_id, stored, context.records.apply(connection, changes, turn_id)
+
+    turn_id, stored, row_ids = await context.storage.write(write, fence=claim, sort_key=(context.id,))
+    context.assign_turn(turn_id)
+    context.records.confirm(changes, row_ids)
+    if stored:
+        context.chat_history.remember_last(stored[-1])
+    return turn_id
+
+
+def _write_system_prompt(connection: Connection, context_id: int, turn_id: int, prompt: str) -> None:
+    """Keep what the agent was told to be, once per context, and which turn went by it."""
+    if prompt:
+        digest = store_blob(connection, context_id, prompt.encode("utf-8", "replace"))
+        connection.execute(update(turns).where(turns.c.id == turn_id).values(system_prompt=digest))
+
+
+async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:
+    counter, count = await count_text(message.text)
+    return NewMessage(
+        role=Role.USER,
+        text=message.text,
+        created_at=message.created_at or now,
+        author=message.author,
+        attachments=message.attachments,
+        token_count=count,
+        token_encoding=counter.name,
+        external_id=message.external_id,
+        event_id=event and event.id,
+    )
+
+
+def _task(new: Sequence[NewMessage]) -> TaskStep:
+    images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
+    text = "\n".join(message.text for message in new)
+    return TaskStep(text, task_images=images) if images else TaskStep(text)

@@ -1,0 +1,214 @@
+"""Making answers visible: in order, once where a platform lets us know, again where it did not take them."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from botservice.errors import DeliveryError
+from botservice.storage import Claim, Storage
+from botservice.storage.tables import deliveries
+from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
+from botservice.turns.transport import Payload, Transport
+from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn
+
+logger = logging.getLogger(__name__)
+
+Clock = Callable[[], datetime]
+
+OPEN = (DeliveryStatus.PENDING.value, DeliveryStatus.ATTEMPTING.value)
+
+
+class Outbox:
+    """Sends the deliveries of contexts that the caller has claimed."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        transports: Mapping[str, Transport],
+        clock: Clock,
+        retries: RetryPolicy = DELIVERY_RETRIES,
+    ) -> None:
+        self._storage = storage
+        self._transports = transports
+        self._clock = clock
+        self._retries = retries
+
+    async def deliver(self, context_keys: Mapping[str, str], claim: Claim) -> datetime | None:
+        """Send what a context owes, in order; return when to go on where a message has to wait, else None."""
+        while True:
+            delivery = await self._storage.read(
+                lambda connection: find_next_delivery(connection, claim.context_id, self._transports)
+            )
+            if delivery is None:
+                return None
+            if delivery.due_at > self._clock():
+                return delivery.due_at
+            await self._attempt(context_keys, delivery, claim)
+
+    async def _attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
+        await self._set(delivery, claim, status=DeliveryStatus.ATTEMPTING, attempts=delivery.attempts + 1)
+        now = self._clock
+        try:
+            external_id = await self._transports[delivery.transport].send(context_keys, delivery)
+        except DeliveryError as error:
+            wait = delivery_delay(self._retries, error, delivery.attempts + 1)
+            logger.warning(
+                "delivery.postponed" if wait is not None else "delivery.failed",
+                extra={"delivery": delivery.id, "turn": delivery.turn_id, "reason": str(error), "wait_seconds": wait},
+            )
+            if wait is None:
+                await self._set(
+                    delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=str(error)
+                )
+            else:
+                due_at = now() + timedelta(seconds=wait)
+                await self._set(delivery, claim, status=DeliveryStatus.PENDING, due_at=due_at, error=str(error))
+        except Exception as error:  # noqa: BLE001 - a border: transports reach out through foreign code
+            logger.exception("delivery.failed", extra={"delivery": delivery.id, "turn": delivery.turn_id})
+            await self._set(
+                delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=type(error).__name__
+            )
+        else:
+            await self._set(
+                delivery,
+                claim,
+                status=DeliveryStatus.DELIVERED,
+                external_id=external_id or delivery.external_id,
+                finished_at=now(),
+            )
+
+    async def _set(self, delivery: Delivery, claim: Claim, *, status: DeliveryStatus, **values: Any) -> None:
+        await self._storage.write(
+            lambda connection: connection.execute(
+                update(deliveries).where(deliveries.c.id == delivery.id).values(status=status.value, **values)
+            ),
+            fence=claim,
+            sort_key=(claim.context_id,),
+        )
+
+
+class StoredStream:
+    """A visible stream of a turn, kept as a delivery from before it opens."""
+
+    def __init__(self, storage: Storage, turn: Turn, claim: Claim, clock: Clock) -> None:
+        self._storage = storage
+        self._turn = turn
+        self._claim = claim
+        self._clock = clock
+        self._row_id: int | None = None
+
+    async def opening(self) -> None:
+        """Commit the intent."""
+        now = self._clock()
+        new = insert(deliveries).values(
+            context_id=self._turn.context_id,
+            turn_id=self._turn.id,
+            transport=self._turn.transport,
+            kind=DeliveryKind.STREAM.value,
+            status=DeliveryStatus.ATTEMPTING.value,
+            payload={},
+            attempts=1,
+            due_at=now,
+            created_at=now,
+        )
+        self._row_id = await self._storage.write(
+            lambda connection: connection.execute(new.returning(deliveries.c.id)).scalar_one(), fence=self._claim
+        )
+
+    async def opened(self, external_id: str) -> None:
+        """Commit the platform's id of the message."""
+        change = update(deliveries).where(deliveries.c.id == self._row_id).values(external_id=external_id)
+        await self._storage.write(lambda connection: connection.execute(change), fence=self._claim)
+
+
+def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:
+    """Store what makes an answer visible. An open stream of the turn becomes its first message."""
+    stream = _find_stream(connection, turn.id)
+    rest = list(payloads)
+    if stream is not None:
+        has_message = stream.external_id is not None and rest
+        values: dict[str, Any] = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
+        if has_message:
+            values = {
+                "kind": DeliveryKind.MESSAGE.value,
+                "status": DeliveryStatus.PENDING.value,
+                "payload": dict(rest.pop(0)),
+                "attempts": 0,
+                "due_at": now,
+            }
+        connection.execute(update(deliveries).where(deliveries.c.id == stream.id).values(values))
+    if rest:
+        connection.execute(
+            insert(deliveries),
+            [
+                {
+                    "context_id": turn.context_id,
+                    "turn_id": turn.id,
+                    "transport": turn.transport,
+                    "kind": DeliveryKind.MESSAGE.value,
+                    "status": DeliveryStatus.PENDING.value,
+                    "payload": dict(payload),
+                    "due_at": now,
+                    "created_at": now,
+                }
+                for payload in rest
+            ],
+        )
+
+
+def find_next_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
+    """Return the first delivery of a context that is still owed; a stream that is open is its turn's."""
+    query = (
+        select(deliveries)
+        .where(
+            deliveries.c.context_id == context_id,
+            deliveries.c.status.in_(OPEN),
+            deliveries.c.transport.in_(list(transports)),
+            deliveries.c.kind == DeliveryKind.MESSAGE.value,
+        )
+        .order_by(deliveries.c.id)
+        .limit(1)
+    )
+    row = connection.execute(query).one_or_none()
+    return row and Delivery(
+        row.id,
+        row.turn_id,
+        row.transport,
+        DeliveryKind(row.kind),
+        row.payload,
+        row.attempts,
+        row.due_at,
+        row.external_id,
+    )
+
+
+def find_owing_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
+    """Return the contexts that owe somebody a message now."""
+    query = (
+        select(deliveries.c.context_id)
+        .where(
+            deliveries.c.status.in_(OPEN),
+            deliveries.c.kind == DeliveryKind.MESSAGE.value,
+            deliveries.c.due_at <= now,
+            deliveries.c.transport.in_(list(transports)),
+        )
+        .order_by(deliveries.c.id)
+    )
+    return list(dict.fromkeys(connection.execute(query).scalars()))
+
+
+def _find_stream(connection: Connection, turn_id: int) -> Row[Any] | None:
+    query = (
+        select(deliveries.c.id, deliveries.c.external_id)
+        .where(
+            deliveries.c.turn_id == turn_id,
+            deliveries.c.kind == DeliveryKind.STREAM.value,
+            deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
+        )
+        .order_by(deliveries.c.id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).one_or_none()

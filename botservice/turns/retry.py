@@ -1,0 +1,62 @@
+"""When to try again: pure functions of what went wrong and for how long."""
+
+from dataclasses import dataclass
+
+from botservice.errors import DeliveryError, DeliveryRefused, LLMError
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long to keep trying.
+
+    Attributes:
+        max_attempts: Tries in all.
+        first_delay_seconds: The wait before the second try; each further one is twice as long.
+        max_delay_seconds: The longest wait.
+        total_seconds: From the first failure on, no try begins or lasts beyond this.
+    """
+
+    max_attempts: int
+    first_delay_seconds: float
+    max_delay_seconds: float
+    total_seconds: float
+
+    def delay(self, attempt: int) -> float:
+        """Return the seconds to wait after a number of failed tries, 1 or more."""
+        return min(self.first_delay_seconds * 2.0 ** min(attempt - 1, 30), self.max_delay_seconds)
+
+
+# A person is told within 30 seconds of the model's first failure.
+MODEL_RETRIES = RetryPolicy(max_attempts=5, first_delay_seconds=0.5, max_delay_seconds=8.0, total_seconds=20.0)
+TURN_RETRIES = RetryPolicy(max_attempts=4, first_delay_seconds=1.0, max_delay_seconds=60.0, total_seconds=3600.0)
+# A platform may be away for hours, and what it owes to a person stays owed for a day.
+DELIVERY_RETRIES = RetryPolicy(max_attempts=200, first_delay_seconds=0.5, max_delay_seconds=300.0, total_seconds=86_400)
+
+# A turn that was begun so often without storing one step, message or answer takes its process down with it.
+MAX_CUT_OFF_BEGINNINGS = 20
+
+
+def model_delay(policy: RetryPolicy, error: LLMError, attempt: int, elapsed_seconds: float) -> float | None:
+    """Return the seconds to wait before the model is asked again, or None to give up.
+
+    Args:
+        attempt: How many tries have failed.
+        elapsed_seconds: Since the first of them failed.
+    """
+    if not error.is_transient or attempt >= policy.max_attempts:
+        return None
+    delay = max(policy.delay(attempt), error.retry_after_seconds or 0.0)
+    return delay if elapsed_seconds + delay < policy.total_seconds else None
+
+
+def delivery_delay(policy: RetryPolicy, error: DeliveryError, attempt: int) -> float | None:
+    """Return the seconds to wait before a message is sent again, or None to give up.
+
+    Args:
+        attempt: How many tries have failed.
+    """
+    if isinstance(error, DeliveryRefused) or attempt >= policy.max_attempts:
+        return None
+    if error.retry_after_seconds is not None:
+        return error.retry_after_seconds
+    return policy.delay(attempt)

@@ -1,0 +1,89 @@
+"""What turns need of a transport: to read what came in, and to make visible what goes out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from botservice.messages import InboundMessage, Message
+from botservice.turns.turn import Delivery, StoredEvent
+
+Payload = Mapping[str, object]
+
+
+class Live(Protocol):
+    """Shows a person that, and what, the bot is about to answer. Nothing of it needs to last."""
+
+    def on_text(self, piece: str) -> None:
+        """Take the next piece of the answer."""
+
+    def on_activity(self, activity: str) -> None:
+        """Take what the bot does now, such as the name of a tool."""
+
+    async def close(self) -> None:
+        """End it; the answer's deliveries follow."""
+
+
+class StreamRecord(Protocol):
+    """Keeps a visible stream as a delivery: its intent before it opens, its message id right after."""
+
+    async def opening(self) -> None:
+        """Return once the intent is committed."""
+
+    async def opened(self, external_id: str) -> None:
+        """Return once the platform's id is committed."""
+
+
+class Transport(Protocol):
+    """One way in which people reach the service.
+
+    Attributes:
+        name: Stands in the context keys, with the events and with the deliveries.
+    """
+
+    name: str
+
+    async def read(self, event: StoredEvent) -> InboundMessage | None:
+        """Return what an event says; None where it says nothing to anybody."""
+
+    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
+        """Return the messages that make answer visible, in order. Pure."""
+
+    async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
+        """Make one message visible and return the platform's id of it.
+
+        A delivery with an external_id replaces that message.
+
+        Raises:
+            DeliveryError: it was not taken; DeliveryRefused: it never will be.
+        """
+
+    def live(
+        self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord
+    ) -> Live | None:
+        """Return what shows the turn's progress, or None. It is called while a loop runs."""
+
+
+class NoTransport:
+    """The transport of turns that a program asked for."""
+
+    name = "api"
+
+    async def read(self, event: StoredEvent) -> InboundMessage | None:  # noqa: ARG002 - nobody hands in events
+        """Return nothing."""
+        return None
+
+    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:  # noqa: ARG002 - nobody waits
+        """Return no message."""
+        return []
+
+    async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:  # noqa: ARG002 - nobody waits
+        """Do nothing."""
+        return None
+
+    def live(
+        self,
+        context_keys: Mapping[str, str],  # noqa: ARG002 - nobody looks
+        events: Sequence[StoredEvent],  # noqa: ARG002 - nobody looks
+        record: StreamRecord,  # noqa: ARG002 - nobody looks
+    ) -> Live | None:
+        """Return nothing."""
+        return None

@@ -1,0 +1,125 @@
+"""Events, turns and deliveries: their values and their states."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """What an event asks for."""
+
+    MESSAGE = "message"  # makes a turn
+    STOP = "stop"  # a control: reaches the turn that runs, does not queue behind it
+
+
+class TurnStatus(StrEnum):
+    """Where a turn is."""
+
+    QUEUED = "queued"  # accepted, not begun
+    RUNNING = "running"  # begun; whoever holds its context goes on with it
+    WAITING = "waiting"  # for somebody or something outside; its context is free meanwhile
+    DONE = "done"  # nothing more to do
+    SET_ASIDE = "set_aside"  # given up; a person may have it tried again
+
+
+class Outcome(StrEnum):
+    """How a turn ended."""
+
+    ANSWERED = "answered"
+    LISTENED = "listened"  # kept in the history, not answered: the bot was not meant
+    STOPPED = "stopped"  # interrupted; what was said until then is kept
+    FAILED = "failed"  # the person was told so, where there is one
+
+
+class DeliveryStatus(StrEnum):
+    """Where a delivery is."""
+
+    PENDING = "pending"  # to be sent
+    ATTEMPTING = "attempting"  # on its way: after a cut, it may have arrived
+    DELIVERED = "delivered"
+    FAILED = "failed"  # the platform will not take it
+
+
+class DeliveryKind(StrEnum):
+    """What a delivery puts on a platform."""
+
+    MESSAGE = "message"
+    STREAM = "stream"  # a message that grows while its turn runs; the answer takes it over, as a MESSAGE
+
+
+API = "api"
+"""The transport of turns that a program asked for: nobody to deliver to."""
+
+
+@dataclass(frozen=True, slots=True)
+class InboundEvent:
+    """What a transport hands in.
+
+    Attributes:
+        key: Names the event for ever: a second one with the same key is the first one again.
+        order_key: Grows in the platform's own order within a context.
+        group_key: Events that share it are one message, such as an album.
+        raw: What the platform sent, as it came.
+    """
+
+    key: str
+    context_keys: Mapping[str, str]
+    order_key: int
+    raw: bytes
+    kind: EventKind = EventKind.MESSAGE
+    group_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event as it is kept."""
+
+    id: int
+    key: str
+    raw: bytes
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What answers one or more events of one context.
+
+    Attributes:
+        attempts: How often it was begun without getting further.
+        keeps_steps: Whether the steps of the prompts before it stay in view.
+    """
+
+    id: int
+    context_id: int
+    status: TurnStatus
+    transport: str
+    attempts: int
+    due_at: datetime
+    keeps_steps: bool = False
+    events: tuple[StoredEvent, ...] = ()
+
+    @property
+    def error_id(self) -> str:
+        """What a person is told to ask about."""
+        return f"T{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message to be made visible.
+
+    Attributes:
+        payload: JSON that its transport wrote and understands.
+        external_id: The platform's id of the message, where it is known already.
+        attempts: How often it was tried before; above 0, an earlier try may have arrived.
+    """
+
+    id: int
+    turn_id: int
+    transport: str
+    kind: DeliveryKind
+    payload: Mapping[str, object]
+    attempts: int
+    due_at: datetime
+    external_id: str | None = None

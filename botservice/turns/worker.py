@@ -1,0 +1,273 @@
+"""The worker: claims contexts that have something to do, and does it, one turn at a time in each."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from botservice.contexts import AgentContext
+from botservice.errors import BotServiceError, ClaimLost, LLMError, RunInterrupted, StorageUnavailable
+from botservice.messages import Message, Role
+from botservice.storage import Claim, Storage
+from botservice.telemetry import redact, turn_logging
+from botservice.turns.opening import open_turn
+from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery, find_owing_contexts, write_deliveries
+from botservice.turns.records import (
+    begin_turn,
+    find_busy_contexts,
+    find_next_turn,
+    finish_turn,
+    postpone_turn,
+    take_stops,
+)
+from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, TURN_RETRIES
+from botservice.turns.run import AgentRun, RunOptions
+from botservice.turns.transport import Live, NoTransport, Transport
+from botservice.turns.turn import EventKind, Outcome, Turn, TurnStatus
+
+logger = logging.getLogger(__name__)
+
+MAX_TURNS_AT_ONCE = 256
+SWEEP_SECONDS = 0.5
+_STORAGE_PAUSE_SECONDS = 1.0
+_APOLOGY = (
+    "Sorry, I could not answer this: something went wrong on my side. Your message is kept, and this chat goes on. "
+    "If it matters, name {error_id} to whoever runs me."
+)
+
+
+class Worker:
+    """Works on every context of a storage that nobody else works on.
+
+    Args:
+        transports: Who reads the events and makes the answers visible; turns of others are left alone.
+        max_turns: How many turns may run at once.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        options: RunOptions,
+        transports: Iterable[Transport],
+        *,
+        max_turns: int = MAX_TURNS_AT_ONCE,
+    ) -> None:
+        self._storage = storage
+        self._options = options
+        self._clock = options.clock
+        self._transports: dict[str, Transport] = {"api": NoTransport()}
+        self._transports.update({transport.name: transport for transport in transports})
+        self._outbox = Outbox(storage, self._transports, self._clock)
+        self._slots = asyncio.Semaphore(max_turns)
+        self._busy: dict[int, asyncio.Task[None]] = {}
+        self._again: set[int] = set()
+        self._runs: dict[int, AgentRun] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it looks for work."""
+        return self._sweeping is not None and not self._sweeping.done()
+
+    async def start(self) -> None:
+        """Begin to work; what was left behind by an earlier process is taken up at once."""
+        self._is_stopping = False
+        self._sweeping = asyncio.create_task(self._sweep(), name="botservice-sweep")
+
+    async def stop(self, *, grace_seconds: float = 0.0) -> None:
+        """Take nothing new, let what runs go on for grace_seconds, then cut it off; another process goes on with it."""
+        self._is_stopping = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait([self._sweeping])
+        tasks = [*self._busy.values(), *self._tasks]
+        if tasks and grace_seconds > 0:
+            _, tasks_left = await asyncio.wait(tasks, timeout=grace_seconds)
+            tasks = list(tasks_left)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def wake(self, context_id: int, kind: EventKind = EventKind.MESSAGE) -> None:
+        """Take note that a context has something to do."""
+        if self._is_stopping or self._sweeping is None:
+            return
+        if kind is EventKind.STOP:
+            self._spawn(self._stop_turn(context_id))
+        elif context_id in self._busy:
+            self._again.add(context_id)
+        else:
+            self._busy[context_id] = asyncio.create_task(self._work(context_id), name=f"context-{context_id}")
+
+    async def _sweep(self) -> None:
+        """Find what nobody was woken for: work of a process that died, and what has become due."""
+        while True:
+            try:
+                for context_id in await self._storage.read(self._find_contexts):
+                    if context_id not in self._busy:
+                        self.wake(context_id)
+            except StorageUnavailable as error:
+                logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    def _find_contexts(self, connection: Connection) -> list[int]:
+        now = self._clock()
+        return [
+            *find_busy_contexts(connection, now, self._transports),
+            *find_owing_contexts(connection, now, self._transports),
+        ]
+
+    async def _work(self, context_id: int) -> None:
+        try:
+            async with self._slots:
+                claim = await self._storage.claims.try_claim(context_id)
+                if claim is None:
+                    return
+                try:
+                    await self._work_through(claim)
+                finally:
+                    await asyncio.shield(self._storage.claims.release(claim))
+        except ClaimLost:
+            logger.info("worker.claim_lost", extra={"context": context_id})
+        except StorageUnavailable as error:
+            logger.warning("worker.storage_unavailable", extra={"context": context_id, "reason": str(error)})
+            await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
+        except BotServiceError as error:
+            logger.warning("worker.context_failed", extra={"context": context_id, "reason": str(error)})
+        except Exception:
+            logger.exception("worker.context_failed", extra={"context": context_id})
+            await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
+        finally:
+            del self._busy[context_id]
+            if context_id in self._again:
+                self._again.discard(context_id)
+                self.wake(context_id)
+
+    async def _work_through(self, claim: Claim) -> None:
+        """Do what a context has to do, until there is nothing more or something has to wait."""
+        while not self._is_stopping:
+            self._again.discard(claim.context_id)
+            turn, context, owes = await self._storage.read(lambda connection: self._find_work(connection, claim))
+            if owes and await self._outbox.deliver(context.context_keys, claim) is not None:
+                return  # a platform asked to wait: the sweep comes back when it is due
+            if turn is None:
+                if owes:
+                    continue
+                return
+            if turn.due_at > self._clock():
+                return
+            with turn_logging(turn.id):
+                await self._work_on(turn, context, claim)
+
+    def _find_work(self, connection: Connection, claim: Claim) -> tuple[Turn | None, AgentContext, bool]:
+        now = self._clock()
+        turn = find_next_turn(connection, claim.context_id, now, self._transports)
+        owes = find_next_delivery(connection, claim.context_id, self._transports) is not None
+        is_resumed = turn is not None and turn.status is TurnStatus.RUNNING
+        context = AgentContext.read(
+            self._storage, connection, claim.context_id, turn and turn.id, with_steps=is_resumed
+        )
+        return turn, context, owes
+
+    async def _work_on(self, turn: Turn, context: AgentContext, claim: Claim) -> None:
+        transport = self._transports.get(turn.transport)
+        if transport is None:
+            transport = NoTransport()
+        try:
+            if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
+                await self._give_up(turn, claim, transport, "it was cut off too often")
+                return
+            live = transport.live(
+                context.context_keys, turn.events, StoredStream(self._storage, turn, claim, self._clock)
+            )
+            try:
+                await self._run(turn, context, claim, transport, live)
+            finally:
+                if live is not None:
+                    await live.close()
+        except RunInterrupted:
+            logger.info("turn.stopped")
+        except LLMError as error:
+            await self._give_up(turn, claim, transport, str(error))
+        except (ClaimLost, StorageUnavailable):
+            raise
+        except Exception as error:
+            logger.exception("turn.failed")
+            await self._try_later(turn, claim, transport, type(error).__name__)
+
+    async def _run(
+        self, turn: Turn, context: AgentContext, claim: Claim, transport: Transport, live: Live | None
+    ) -> None:
+        if turn.status is TurnStatus.QUEUED:
+            read = [(event, await transport.read(event)) for event in turn.events]
+            inbound = [(event, message) for event, message in read if message is not None]
+            if not await open_turn(context, turn, claim, inbound, self._options):
+                return
+        else:
+            await self._storage.write(
+                lambda connection: begin_turn(connection, turn.id, self._clock(), is_first=False), fence=claim
+            )
+        run = AgentRun(
+            self._options,
+            context,
+            turn,
+            claim,
+            plan_deliveries=lambda answer: transport.plan(answer, turn.events),
+            live=live,
+        )
+        self._runs[claim.context_id] = run
+        try:
+            if turn.status is TurnStatus.RUNNING and await self._was_stopped(claim):
+                run.interrupt()
+            await run.finish()
+            logger.info("turn.answered")
+        finally:
+            del self._runs[claim.context_id]
+
+    async def _was_stopped(self, claim: Claim) -> bool:
+        """Return whether somebody asked to stop a turn while no process ran it."""
+        stops = await self._storage.write(
+            lambda connection: take_stops(connection, claim.context_id, self._clock()), fence=claim
+        )
+        return stops > 0
+
+    async def _stop_turn(self, context_id: int) -> None:
+        run = self._runs.get(context_id)
+        if run is not None:
+            run.interrupt()
+        await self._storage.write(lambda connection: take_stops(connection, context_id, self._clock()))
+
+    async def _try_later(self, turn: Turn, claim: Claim, transport: Transport, reason: str) -> None:
+        failed = turn.attempts + (turn.status is TurnStatus.QUEUED)
+        if failed >= TURN_RETRIES.max_attempts:
+            await self._give_up(turn, claim, transport, reason)
+            return
+        due_at = self._clock() + timedelta(seconds=TURN_RETRIES.delay(max(1, failed)))
+        await self._storage.write(
+            lambda connection: postpone_turn(connection, turn.id, due_at, redact(reason)), fence=claim
+        )
+
+    async def _give_up(self, turn: Turn, claim: Claim, transport: Transport, reason: str) -> None:
+        """Set a turn aside and tell the person so; the apology is no part of the conversation."""
+        now: datetime = self._clock()
+        logger.error("turn.set_aside", extra={"reason": reason, "error_id": turn.error_id})
+        apology = Message(role=Role.ASSISTANT, text=_APOLOGY.format(error_id=turn.error_id), created_at=now)
+        payloads = transport.plan(apology, turn.events)
+
+        def set_aside(connection: Connection) -> None:
+            write_deliveries(connection, turn, payloads, now)
+            finish_turn(
+                connection, turn.id, now, Outcome.FAILED, status=TurnStatus.SET_ASIDE, error=redact(reason)
+            )
+
+        await self._storage.write(set_aside, fence=claim)
+
+    def _spawn(self, work: "asyncio.Future[None] | object") -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]  # a coroutine of this class
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,329 @@
+"""The people's side: what a test lets somebody say and do. Every method may be called from any thread."""
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from standins.bot_api.chats import Chat, Message, Person, Visible, World, seen
+from standins.bot_api.entities import detect
+from standins.bot_api.files import File, attached
+from standins.bot_api.updates import Updates
+from standins.bot_api.webhooks import Webhooks
+from standins.serving import Served
+
+Who = Person | int | None
+_queries = itertools.count(880_000_000_000_000_001)
+_albums = itertools.count(14_000_000_000_000_001)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person did: the message, and the update that tells the bot (None where it is not told)."""
+
+    chat_id: int
+    message_id: int
+    update_id: int | None
+    message: dict[str, Any]
+
+
+class People(Served):
+    """The half of the stand-in that people use."""
+
+    world: World
+    updates: Updates
+    webhooks: Webhooks
+    privacy_mode: bool
+    callback_answers: dict[str, dict[str, Any] | None]
+
+    def add_private_chat(self, person: Who = None, *, topics: dict[int, str] | None = None) -> Chat:
+        """Let a person start the bot; `topics` turns topics on in the private chat."""
+        with self.condition:
+            someone = self._person(person if person is not None else 42)
+            return self.world.add_chat(Chat(someone.id, "private", person=someone, topics=topics or {}))
+
+    def add_group(
+        self,
+        chat_id: int = -1001000000001,
+        *,
+        title: str = "Team",
+        type: str = "supergroup",  # noqa: A002 - the API's word
+        is_forum: bool = False,
+        members: Sequence[Person] = (),
+        topics: dict[int, str] | None = None,
+    ) -> Chat:
+        """Make a group that the bot is in. Topics are ids and names, in a forum."""
+        with self.condition:
+            known = {member.id: member for member in members}
+            is_forum = is_forum or bool(topics)
+            return self.world.add_chat(
+                Chat(chat_id, type, title, is_forum=is_forum, members=known, topics=topics or {})
+            )
+
+    def add_topic(self, chat_id: int, name: str = "Topic") -> int:
+        """Open a topic and return its message_thread_id."""
+        with self.condition:
+            chat = self._chat(chat_id)
+            someone = next(iter(chat.members.values()), None) or chat.person or Person(1001)
+            content = {"forum_topic_created": {"name": name, "icon_color": 7322096}}
+            made = self.world.show(chat, someone.as_user(), content)
+            chat.topics[made.message_id] = name
+            made.wire |= {"message_thread_id": made.message_id, "is_topic_message": True}
+            self._push({"message": made.wire})
+            return made.message_id
+
+    def delete_topic(self, chat_id: int, thread_id: int) -> None:
+        with self.condition:
+            del self._chat(chat_id).topics[thread_id]
+
+    def person_says(
+        self,
+        text: str = "hello",
+        *,
+        chat_id: int,
+        user: Who = None,
+        thread_id: int | None = None,
+        reply_to: int | None = None,
+        quote: str | None = None,
+        entities: list[dict[str, Any]] | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> Said:
+        """Let somebody write. An unknown positive chat is started; an unknown negative one is a new group."""
+        found = detect(text) if entities is None else entities
+        content = {"text": text} | ({"entities": found} if found else {}) | (extra or {})
+        if quote is not None:
+            content["quote"] = {"text": quote, "position": 0, "is_manual": True}
+        return self.person_sends(content, chat_id=chat_id, user=user, thread_id=thread_id, reply_to=reply_to)
+
+    def person_sends(
+        self,
+        content: dict[str, Any],
+        *,
+        chat_id: int,
+        user: Who = None,
+        thread_id: int | None = None,
+        reply_to: int | None = None,
+    ) -> Said:
+        """Let somebody send any content: `{"location": {…}}`, `{"sticker": {…}}`, what a newer API brings."""
+        with self.condition:
+            chat = self._chat(chat_id)
+            someone = self._member(chat, user)
+            message = self.world.show(chat, someone.as_user(), content, thread_id=thread_id, reply_to=reply_to)
+            update_id = self._push({"message": message.wire}) if self._bot_sees(chat, message) else None
+            return Said(chat.id, message.message_id, update_id, message.wire)
+
+    def person_sends_file(
+        self,
+        kind: str,
+        data: bytes,
+        *,
+        chat_id: int,
+        caption: str = "",
+        name: str = "",
+        mime_type: str = "",
+        size: int | None = None,
+        user: Who = None,
+        thread_id: int | None = None,
+        reply_to: int | None = None,
+    ) -> Said:
+        """Let somebody send a photo, document, voice, audio, video, video_note, animation or sticker.
+
+        Args:
+            size: What the platform says the size is, for files too big to exist here.
+        """
+        with self.condition:
+            file = self.world.files.add(kind, data, name=name, mime_type=mime_type, size=size)
+        content = attached(kind, file) | _captioned(caption)
+        return self.person_sends(content, chat_id=chat_id, user=user, thread_id=thread_id, reply_to=reply_to)
+
+    def person_sends_photo(self, data: bytes, *, chat_id: int, **how: Any) -> Said:
+        return self.person_sends_file("photo", data, chat_id=chat_id, **how)
+
+    def person_sends_voice(self, data: bytes, *, chat_id: int, **how: Any) -> Said:
+        return self.person_sends_file("voice", data, chat_id=chat_id, **how)
+
+    def person_sends_document(self, data: bytes, *, chat_id: int, name: str = "notes.txt", **how: Any) -> Said:
+        return self.person_sends_file("document", data, chat_id=chat_id, name=name, **how)
+
+    def person_sends_album(
+        self, items: Sequence[bytes], *, chat_id: int, caption: str = "", kind: str = "photo", **how: Any
+    ) -> list[Said]:
+        """Let somebody send several files as one album: one update each, in a row, one media_group_id."""
+        group = {"media_group_id": str(next(_albums))}
+        said = []
+        with self.condition:
+            for number, data in enumerate(items):
+                file = self.world.files.add(kind, data)
+                content = attached(kind, file) | group | _captioned(caption if number == 0 else "")
+                said.append(self.person_sends(content, chat_id=chat_id, **how))
+        return said
+
+    def person_edits(self, chat_id: int, message_id: int, text: str) -> Said:
+        """Let somebody change what they wrote."""
+        with self.condition:
+            chat = self._chat(chat_id)
+            message = chat.messages[message_id]
+            field, marks = ("text", "entities") if "text" in message.wire else ("caption", "caption_entities")
+            wire = {name: value for name, value in message.wire.items() if name != marks} | {field: text}
+            found = detect(text)
+            self.world.edit(chat, message, wire | ({marks: found} if found else {}))
+            update_id = self._push({"edited_message": message.wire}) if self._bot_sees(chat, message) else None
+            return Said(chat.id, message_id, update_id, message.wire)
+
+    def person_deletes(self, chat_id: int, message_id: int) -> None:
+        """Let somebody delete a message. Bots are not told."""
+        with self.condition:
+            chat = self._chat(chat_id)
+            self.world.delete(chat, chat.messages[message_id])
+
+    def person_presses(self, chat_id: int, message_id: int, data: str, *, user: Who = None) -> str:
+        """Let somebody press a button, and return the query's id; `callback_answers` has what the bot said."""
+        with self.condition:
+            chat = self._chat(chat_id)
+            query_id = str(next(_queries))
+            self.callback_answers[query_id] = None
+            query = {
+                "id": query_id,
+                "from": self._member(chat, user).as_user(),
+                "message": chat.messages[message_id].wire,
+                "chat_instance": str(chat.id),
+                "data": data,
+            }
+            self._push({"callback_query": query})
+            return query_id
+
+    def person_reacts(self, chat_id: int, message_id: int, emoji: str, *, user: Who = None) -> int | None:
+        with self.condition:
+            chat = self._chat(chat_id)
+            reaction = {
+                "chat": chat.as_wire(),
+                "message_id": message_id,
+                "user": self._member(chat, user).as_user(),
+                "date": int(time.time()),
+                "old_reaction": [],
+                "new_reaction": [{"type": "emoji", "emoji": emoji}],
+            }
+            return self._push({"message_reaction": reaction})
+
+    def person_stops_generation(self, chat_id: int) -> int | None:
+        """Let somebody press the stop button of a draft (Bot API 10.3)."""
+        with self.condition:
+            chat = self._chat(chat_id)
+            draft = chat.draft
+            stopped: dict[str, Any] = {"chat": chat.as_wire(), "draft_id": draft.draft_id if draft else 0}
+            if draft is not None and draft.thread_id is not None:
+                stopped["message_thread_id"] = draft.thread_id
+            return self._push({"stopped_message_generation": stopped})
+
+    def person_blocks(self, chat_id: int) -> int | None:
+        """Let a person block the bot, or the group throw it out."""
+        with self.condition:
+            chat = self._chat(chat_id)
+            chat.blocked = chat.is_private
+            chat.bot_status = "kicked"
+            return self._bot_became(chat, "member", "kicked")
+
+    def person_unblocks(self, chat_id: int) -> int | None:
+        """Let a person unblock the bot, or the group take it in again."""
+        with self.condition:
+            chat = self._chat(chat_id)
+            chat.blocked = False
+            chat.bot_status = "member"
+            return self._bot_became(chat, "kicked", "member")
+
+    def migrate(self, chat_id: int, new_chat_id: int) -> None:
+        """Turn a group into a supergroup: another id, a service message in both, and no way back."""
+        with self.condition:
+            old = self._chat(chat_id)
+            new = self.world.add_chat(Chat(new_chat_id, "supergroup", old.title, members=dict(old.members)))
+            someone = next(iter(old.members.values()), Person(1001)).as_user()
+            leaving = self.world.show(old, someone, {"migrate_to_chat_id": new_chat_id})
+            coming = self.world.show(new, someone, {"migrate_from_chat_id": chat_id})
+            old.migrated_to = new_chat_id
+            self._push({"message": leaving.wire})
+            self._push({"message": coming.wire})
+
+    def push_update(self, update: dict[str, Any]) -> int | None:
+        """Queue any update as it is, and return its id; without an `update_id` it gets the next."""
+        with self.condition:
+            return self._push(update)
+
+    def seen(self, chat_id: int, message_id: int) -> Visible:
+        with self.condition:
+            chat = self._chat(chat_id)
+            return seen(chat, chat.messages[message_id])
+
+    def add_file_to_web(self, url: str, data: bytes) -> None:
+        """Put a file where the bot can tell Telegram to fetch it."""
+        self.world.files.web[url] = data
+
+    def file(self, file_id: str) -> File:
+        """Return a stored file, with its bytes."""
+        return self.world.files.by_id[file_id]
+
+    def _push(self, update: dict[str, Any]) -> int | None:
+        update_id = self.updates.add(update)
+        if update_id is not None:
+            self.webhooks.offer(update_id)
+            self.in_loop(self._wake)
+        return update_id
+
+    def _wake(self) -> None:
+        self.updates.wake()
+        self.webhooks.pump()
+
+    def _bot_became(self, chat: Chat, old: str, new: str) -> int | None:
+        someone = chat.person or next(iter(chat.members.values()), Person(1001))
+        states = [
+            {"status": status, "user": self.world.bot} | ({"until_date": 0} if status == "kicked" else {})
+            for status in (old, new)
+        ]
+        change = {"chat": chat.as_wire(), "from": someone.as_user(), "date": int(time.time())}
+        return self._push({"my_chat_member": change | {"old_chat_member": states[0], "new_chat_member": states[1]}})
+
+    def _bot_sees(self, chat: Chat, message: Message) -> bool:
+        if chat.is_private:
+            return True
+        if chat.bot_status not in {"member", "administrator"}:
+            return False
+        if not self.privacy_mode or chat.bot_status == "administrator":
+            return True
+        wire = message.wire
+        name = f"@{self.world.bot['username']}".lower()
+        words = str(wire.get("text", wire.get("caption", ""))).lower()
+        is_command = words.startswith("/") and ("@" not in words.split()[0] or words.split()[0].endswith(name))
+        replied = wire.get("reply_to_message", {}).get("from", {}).get("id") == self.world.bot["id"]
+        is_service = not {"text", "caption"} & wire.keys() and not {"photo", "voice", "document"} & wire.keys()
+        return is_command or name in words or replied or is_service
+
+    def _person(self, who: Who) -> Person:
+        if isinstance(who, Person):
+            self.world.people[who.id] = who
+            return who
+        number = 1001 if who is None else who
+        if number not in self.world.people:
+            self.world.people[number] = Person(number, first_name=f"Person {number}", username=f"person_{number}")
+        return self.world.people[number]
+
+    def _chat(self, chat_id: int) -> Chat:
+        if chat_id not in self.world.chats:
+            if chat_id > 0:
+                self.add_private_chat(chat_id)
+            else:
+                self.add_group(chat_id, type="supergroup" if str(chat_id).startswith("-100") else "group")
+        return self.world.chats[chat_id]
+
+    def _member(self, chat: Chat, who: Who) -> Person:
+        if chat.person is not None:
+            if isinstance(who, Person) and who.id == chat.person.id:
+                chat.person = self._person(who)
+            return chat.person
+        person = self._person(who)
+        chat.members[person.id] = person
+        return person
+
+
+def _captioned(caption: str) -> dict[str, Any]:
+    found = detect(caption)
+    return ({"caption": caption} if caption else {}) | ({"caption_entities": found} if found else {})

@@ -1,0 +1,1 @@
+"""How people reach the service."""
