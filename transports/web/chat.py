@@ -1,0 +1,172 @@
+"""The chat page and what its script asks for."""
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Send
+
+from botservice.errors import StorageUnavailable
+from botservice.storage import Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.turn import InboundEvent
+from transports.web import inbound
+from transports.web.access import Access, Mode
+from transports.web.events import PageStream
+from transports.web.gate import read_body
+from transports.web.inbound import RefusedPost
+from transports.web.outbound import SHOWN_IMAGES
+from transports.web.pages import HEADERS, Pages
+from transports.web.sessions import (
+    SESSION_COOKIE,
+    SESSION_SECONDS,
+    find_secret,
+    find_session,
+    new_secret,
+    session_of,
+    set_cookie,
+)
+from transports.web.streaming import Hub
+from transports.web.timeline import Cursor, read_earlier, read_file
+
+MAX_STREAMS: Final = 2_000
+_MAX_SMALL_BYTES: Final = 1_000
+
+_NO_CHAT: Final = "There is no chat in this browser yet: load the page first."
+_OTHER_CHAT: Final = "A new chat was begun in another tab. Reload the page to go on there."
+
+
+class Chat:
+    """The endpoints of the chat."""
+
+    def __init__(self, access: Access, pages: Pages, hub: Hub) -> None:
+        self._access = access
+        self._pages = pages
+        self._hub = hub
+        self._order_keys = inbound.OrderKeys()
+        self._inbox: Inbox | None = None
+        self._storage: Storage | None = None
+
+    def connect(self, inbox: Inbox, storage: Storage) -> None:
+        """Take messages from now on."""
+        self._inbox = inbox
+        self._storage = storage
+
+    async def page(self, request: Request) -> Response:
+        """Answer with the page, and give the browser a session where it has none."""
+        secret = find_secret(request) or new_secret()
+        response = self._pages.show(
+            "chat.html",
+            session=session_of(secret),
+            max_text=inbound.MAX_TEXT,
+            max_images=inbound.MAX_IMAGES,
+            max_images_bytes=inbound.MAX_IMAGES_BYTES,
+            can_log_out=self._access.mode is Mode.TOKEN,
+        )
+        self._keep(response, secret, request)
+        return response
+
+    async def post_message(self, request: Request) -> Response:
+        """Accept a message; the answer comes only once it is stored."""
+        session, body = _session(request), await _read_json(request, inbound.MAX_BODY_BYTES)
+        fields = inbound.parse_fields(body)
+        _check_chat(fields, session)
+        event = inbound.message_event(session, inbound.parse_post(fields), body, self._order_keys.next())
+        return await self._accept(session, event)
+
+    async def post_stop(self, request: Request) -> Response:
+        """Accept the wish that what runs be stopped."""
+        session, body = _session(request), await _read_json(request, _MAX_SMALL_BYTES)
+        fields = inbound.parse_fields(body)
+        _check_chat(fields, session)
+        event = inbound.stop_event(session, inbound.parse_client_id(fields), self._order_keys.next())
+        return await self._accept(session, event)
+
+    async def post_new(self, request: Request) -> Response:
+        """Give the browser another session; the old chat stays where it is."""
+        await _read_json(request, _MAX_SMALL_BYTES)
+        response = JSONResponse({"ok": True}, headers=HEADERS)
+        self._keep(response, new_secret(), request)
+        return response
+
+    async def events(self, request: Request) -> Response:
+        """Answer with the events of the session, from where the page has them."""
+        headers = {**HEADERS, "X-Accel-Buffering": "no"}
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream", headers=headers)
+        session = _session(request)
+        if self._hub.is_closed or self._hub.count_watchers() >= MAX_STREAMS:
+            raise RefusedPost(503, "Too many pages are open at the moment.")
+        cursor = Cursor.parse(request.headers.get("last-event-id") or request.query_params.get("after", ""))
+        stream = PageStream(self._opened(), self._hub, session, cursor)
+        return _EventStream(stream.events(), media_type="text/event-stream", headers=headers)
+
+    async def earlier(self, request: Request) -> Response:
+        """Answer with the messages before one."""
+        before = request.query_params.get("before", "")
+        if not (before.isascii() and before.isdecimal() and len(before) < 19):
+            raise RefusedPost(400, '"before" must be the number of a message.')
+        session = _session(request)
+        span = await self._opened().read(lambda connection: read_earlier(connection, session, int(before)))
+        shown = {"messages": span.messages, "notices": span.notices, "has_earlier": span.has_earlier}
+        return JSONResponse(shown, headers=HEADERS)
+
+    async def file(self, request: Request) -> Response:
+        """Answer with a file of a message: an image to be shown, anything else to be saved."""
+        session, message_id, index = _session(request), request.path_params["message"], request.path_params["index"]
+        found = await self._opened().read(lambda connection: read_file(connection, session, message_id, index))
+        if found is None or found.data is None:
+            raise RefusedPost(404, "This file is not there any more.")
+        headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
+        if found.mime_type in SHOWN_IMAGES:
+            headers["Cache-Control"] = "private, max-age=3600"
+            return Response(found.data, media_type=found.mime_type, headers=headers)
+        headers["Content-Disposition"] = "attachment"
+        return Response(found.data, media_type="application/octet-stream", headers=headers)
+
+    async def _accept(self, session: str, event: InboundEvent) -> Response:
+        if self._inbox is None:
+            raise StorageUnavailable("the web transport is not started")
+        is_new = await self._inbox.accept(inbound.NAME, [event]) > 0
+        self._hub.note_stored(session)
+        return JSONResponse({"accepted": True, "is_new": is_new}, 202, headers=HEADERS)
+
+    def _opened(self) -> Storage:
+        if self._storage is None:
+            raise StorageUnavailable("the web transport is not started")
+        return self._storage
+
+    def _keep(self, response: Response, secret: str, request: Request) -> None:
+        is_https = self._access.is_https(request)
+        set_cookie(response, SESSION_COOKIE, secret, seconds=SESSION_SECONDS, is_https=is_https)
+
+
+class _EventStream(StreamingResponse):
+    """A stream that lets go of everything at once when its reader leaves."""
+
+    async def stream_response(self, send: Send) -> None:
+        async with contextlib.aclosing(self.body_iterator):  # type: ignore[type-var]  # made from a generator above
+            await super().stream_response(send)
+
+
+def _session(request: Request) -> str:
+    session = find_session(request)
+    if session is None:
+        raise RefusedPost(409, _NO_CHAT)
+    return session
+
+
+async def _read_json(request: Request, limit_bytes: int) -> bytes:
+    """Return the body of a request that says that it is JSON, which no other site's form can."""
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise RefusedPost(415, "This takes application/json.")
+    return await read_body(request, limit_bytes)
+
+
+def _check_chat(fields: Mapping[str, Any], session: str) -> None:
+    """Refuse what was written for another chat than the one that the browser has now."""
+    if fields.get("chat") not in (None, session):
+        raise RefusedPost(409, _OTHER_CHAT)

@@ -1,0 +1,122 @@
+"""The event stream of one open page: brings it up to what is stored and what is being written, again and again."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+
+from botservice.errors import StorageError
+from botservice.storage import Storage
+from transports.web.streaming import Channel, Draft, Hub
+from transports.web.timeline import Cursor, News, read_news
+
+logger = logging.getLogger(__name__)
+
+POLL_WORKING_SECONDS: Final = 1.0  # another process may be the one that answers
+POLL_IDLE_SECONDS: Final = 5.0
+HEARTBEAT_SECONDS: Final = 15.0  # below the minute after which proxies close what is silent
+_RETRY_MILLISECONDS: Final = 1_000
+
+
+def format_event(name: str, data: Any, event_id: object = None) -> str:
+    """Return an event as it is written on the wire.
+
+    Source: HTML standard, 9.2.6.
+    """
+    head = "" if event_id is None else f"id: {event_id}\n"
+    return f"{head}event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
+
+
+class PageStream:
+    """What one page has been told, and what it is to be told next."""
+
+    def __init__(self, storage: Storage, hub: Hub, session: str, cursor: Cursor) -> None:
+        self._storage = storage
+        self._hub = hub
+        self._session = session
+        self._channel: Channel = hub.channel(session)
+        self._cursor = cursor
+        self._last_event_id = 0
+        self._is_working: bool | None = None
+        self._is_in_trouble = False
+        self._draft: Draft | None = None
+        self._pieces = 0
+
+    async def events(self) -> AsyncIterator[str]:
+        """Yield events until the hub closes."""
+        loop = asyncio.get_running_loop()
+        yield f"retry: {_RETRY_MILLISECONDS}\n\n"
+        with self._channel.watching() as changed:
+            seen: int | None = None
+            said_at = polled_at = loop.time()
+            while not self._hub.is_closed:
+                changed.clear()
+                text = ""
+                poll_seconds = POLL_WORKING_SECONDS if self._is_working else POLL_IDLE_SECONDS
+                if seen != self._channel.changes or loop.time() - polled_at >= poll_seconds:
+                    is_first = seen is None
+                    seen, polled_at = self._channel.changes, loop.time()
+                    text = "".join(await self._follow_storage(is_first=is_first))
+                text += "".join(self._follow_draft())
+                if not text and loop.time() - said_at >= HEARTBEAT_SECONDS:
+                    text = ": still here\n\n"
+                if text:
+                    said_at = loop.time()
+                    yield text
+                await _wait(changed, POLL_WORKING_SECONDS if self._is_working else POLL_IDLE_SECONDS)
+
+    async def _follow_storage(self, *, is_first: bool) -> list[str]:
+        try:
+            news = await self._storage.read(
+                lambda connection: read_news(connection, self._session, self._cursor, self._last_event_id)
+            )
+        except StorageError as error:
+            logger.warning("web.storage_unavailable", extra={"reason": str(error)})
+            is_news, self._is_in_trouble = not self._is_in_trouble, True
+            return [format_event("trouble", {})] if is_news else []
+        told = list(self._tell(news, is_first=is_first))
+        self._cursor, self._last_event_id = news.cursor, news.last_event_id
+        return told
+
+    def _tell(self, news: News, *, is_first: bool) -> Iterator[str]:
+        cursor = self._cursor
+        if news.begins_anew:
+            cursor = Cursor()
+            yield format_event("reset", {}, cursor)
+        if news.span.has_earlier:
+            yield format_event("earlier", {})
+        version = news.cursor.version
+        for message in news.span.messages:
+            cursor = Cursor(message["id"], cursor.notice_id, version)
+            yield format_event("message", message, cursor)
+        for notice in news.span.notices:
+            cursor = Cursor(cursor.message_id, notice["id"], version)
+            yield format_event("notice", notice, cursor)
+        for waiting in news.waiting:
+            yield format_event("waiting", waiting)
+        if is_first or self._is_in_trouble or news.is_working != self._is_working:
+            self._is_working, self._is_in_trouble = news.is_working, False
+            yield format_event("state", {"working": news.is_working})
+
+    def _follow_draft(self) -> Iterator[str]:
+        draft, shown = self._channel.draft, self._draft
+        if draft is None or draft.is_closed:
+            if shown is not None:
+                self._draft = None
+                yield format_event("draft_end", {})
+            return
+        pieces = draft.pieces[0 if draft is not shown else self._pieces :]
+        if draft is not shown:
+            yield format_event("draft", {"text": "".join(pieces), "activity": draft.activity})
+        elif pieces:
+            yield format_event("delta", {"text": "".join(pieces)})
+        self._draft, self._pieces = draft, len(draft.pieces)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

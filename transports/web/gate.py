@@ -1,0 +1,134 @@
+"""The gate before every page: who gets in, which requests may change something, and what is said to the others."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from botservice.errors import InboxFull, StorageError
+from transports.web.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict
+from transports.web.inbound import RefusedPost
+from transports.web.pages import HEADERS, Pages
+from transports.web.sessions import set_cookie
+
+logger = logging.getLogger(__name__)
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_MAX_FORM_BYTES: Final = 10_000
+_OFF: Final = "This page is off. Set ADMIN_TOKEN to turn it on."
+_ELSEWHERE: Final = (
+    "This page answers only on the machine it runs on, under http://localhost or http://127.0.0.1. "
+    "Set ADMIN_TOKEN to reach it from elsewhere."
+)
+_FOREIGN: Final = "This request came from another site, so nothing was done."
+_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="botservice"'}
+
+
+class Gate:
+    """Lets requests through to endpoints, or answers them itself."""
+
+    def __init__(self, access: Access, pages: Pages) -> None:
+        self._access = access
+        self._pages = pages
+
+    def guard(self, endpoint: Endpoint, *, changes: bool = False) -> Endpoint:
+        """Return endpoint for those who may get in.
+
+        Args:
+            changes: Whether it changes something: then a request from another site's page is refused.
+        """
+
+        async def guarded(request: Request) -> Response:
+            refusal = self._refuse(request, changes=changes)
+            return refusal if refusal is not None else await self._answer(request, endpoint)
+
+        return guarded
+
+    async def login_page(self, request: Request) -> Response:
+        """Answer with the login form, or with the chat where none is needed."""
+        if self._access.mode is Mode.OFF:
+            return self._pages.refuse(request, 404, _OFF)
+        if self._access.judge(request) is not Verdict.LOG_IN:
+            return RedirectResponse("/", 303, headers=HEADERS)
+        return self._ask_to_log_in(request, status=200)
+
+    async def log_in(self, request: Request) -> Response:
+        """Take the token from the login form and give a cookie for it."""
+        if self._access.mode is not Mode.TOKEN:
+            return self._pages.refuse(request, 404, _OFF)
+        if not self._access.is_own_page(request.headers):
+            return self._pages.refuse(request, 403, _FOREIGN)
+        try:
+            form = parse_qs((await read_body(request, _MAX_FORM_BYTES)).decode("utf-8", "replace"))
+        except RefusedPost as refused:
+            return self._pages.refuse(request, refused.status, str(refused))
+        if not self._access.is_token(form.get("token", [""])[0].strip()):
+            logger.warning("web.login_refused")
+            return self._ask_to_log_in(request, status=401, has_failed=True)
+        response = RedirectResponse(_safe_target(form.get("next", ["/"])[0]), 303, headers=HEADERS)
+        is_https = self._access.is_https(request)
+        set_cookie(response, LOGIN_COOKIE, self._access.make_login(), seconds=LOGIN_SECONDS, is_https=is_https)
+        return response
+
+    async def log_out(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint's signature
+        """Take the login cookie back."""
+        response = RedirectResponse("/", 303, headers=HEADERS)
+        response.delete_cookie(LOGIN_COOKIE, path="/")
+        return response
+
+    def _refuse(self, request: Request, *, changes: bool) -> Response | None:
+        match self._access.judge(request):
+            case Verdict.OFF:
+                return self._pages.refuse(request, 404, _OFF)
+            case Verdict.FORBIDDEN:
+                return self._pages.refuse(request, 403, _ELSEWHERE)
+            case Verdict.LOG_IN:
+                return self._ask_to_log_in(request, status=401)
+            case Verdict.WELCOME:
+                is_foreign = changes and not self._access.is_own_page(request.headers)
+                return self._pages.refuse(request, 403, _FOREIGN) if is_foreign else None
+
+    def _ask_to_log_in(self, request: Request, *, status: int, has_failed: bool = False) -> Response:
+        path = request.url.path
+        is_script = path.startswith("/web/") and path != "/web/login"
+        if is_script or "text/html" not in request.headers.get("accept", ""):
+            return self._pages.refuse(request, status, "This needs ADMIN_TOKEN.", _CHALLENGE)
+        return self._pages.show(
+            "login.html", status=status, headers=_CHALLENGE, target=_safe_target(path), has_failed=has_failed
+        )
+
+    async def _answer(self, request: Request, endpoint: Endpoint) -> Response:
+        try:
+            return await endpoint(request)
+        except RefusedPost as refused:
+            return self._pages.refuse(request, refused.status, str(refused))
+        except InboxFull:
+            return self._pages.refuse(request, 503, "Too much is waiting at the moment.", {"Retry-After": "5"})
+        except StorageError as error:
+            logger.warning("web.storage_unavailable", extra={"reason": str(error)})
+            return self._pages.refuse(request, 503, "The database does not answer.", {"Retry-After": "2"})
+
+
+async def read_body(request: Request, limit_bytes: int) -> bytes:
+    """Return the body of a request, and read no more of it than may be.
+
+    Raises:
+        RefusedPost: it is longer.
+    """
+    parts: list[bytes] = []
+    length = 0
+    async for part in request.stream():
+        length += len(part)
+        if length > limit_bytes:
+            raise RefusedPost(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _safe_target(path: str) -> str:
+    """Return where to go after a login: never another site."""
+    return path if path.startswith("/inspect") else "/"

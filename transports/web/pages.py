@@ -1,0 +1,124 @@
+"""Pages and what goes with every answer: templates, assets, headers, and errors in plain words."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib import resources
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+
+from botservice.telemetry import redact
+
+HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Referrer-Policy": "same-origin",  # no-referrer would make the login form's Origin "null"
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+_WORDS: Final = {
+    HTTPStatus.NOT_FOUND: "There is nothing at this address.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "This address does not take that kind of request.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "Something went wrong on this side. It has been noted in the log.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file that pages load."""
+
+    content: bytes
+    media_type: str
+    version: str
+
+
+class Assets:
+    """The files in this package's folder `static`."""
+
+    def __init__(self) -> None:
+        folder = resources.files("transports.web") / "static"
+        self._assets = {file.name: _read_asset(file.name, file.read_bytes()) for file in folder.iterdir()}
+
+    def url(self, name: str) -> str:
+        """Return the address of an asset, which changes with what is in it."""
+        return f"/web/static/{name}?v={self._assets[name].version}"
+
+    async def serve(self, request: Request) -> Response:
+        """Answer with the asset that a request names."""
+        asset = self._assets.get(request.path_params["name"])
+        if asset is None:
+            raise HTTPException(404)
+        is_current = request.query_params.get("v") == asset.version
+        caching = "public, max-age=31536000, immutable" if is_current else "no-cache"
+        return Response(asset.content, media_type=asset.media_type, headers={**HEADERS, "Cache-Control": caching})
+
+
+class Pages:
+    """Makes HTML. Everything that goes into a template is escaped, and a secret is never in it."""
+
+    def __init__(self, service_name: str, assets: Assets) -> None:
+        self._templates = Environment(
+            loader=PackageLoader("transports.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=_redacted,
+        )
+        self._templates.globals.update(service_name=service_name, asset=assets.url)
+
+    def show(
+        self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
+    ) -> Response:
+        """Answer with a page."""
+        html = self._templates.get_template(template).render(values)
+        return HTMLResponse(html, status, headers={**HEADERS, **(headers or {})})
+
+    def refuse(self, request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+        """Answer in plain words that something is not to be had: a page to a person, JSON to the page's script."""
+        if request.url.path.startswith("/web/") and request.url.path != "/web/login":
+            return JSONResponse({"error": text}, status, headers={**HEADERS, **(headers or {})})
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse(f"{text}\n", status, headers={**HEADERS, **(headers or {})})
+        return self.show("problem.html", status=status, headers=headers, title=HTTPStatus(status).phrase, text=text)
+
+    @property
+    def exception_handlers(self) -> Mapping[Any, Any]:
+        """What Starlette is to do with errors."""
+        return {HTTPException: self.on_http_error, Exception: self.on_crash}
+
+    async def on_http_error(self, request: Request, error: Exception) -> Response:
+        """Answer where there is no such address, or none for this method."""
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        text = _WORDS.get(HTTPStatus(status), f"{HTTPStatus(status).phrase}.")
+        return self.refuse(request, status, text, getattr(error, "headers", None))
+
+    async def on_crash(self, request: Request, error: Exception) -> Response:  # noqa: ARG002 - Starlette's signature
+        """Answer where something went wrong that should not; the traceback is for the log alone."""
+        return self.refuse(request, 500, _WORDS[HTTPStatus.INTERNAL_SERVER_ERROR])
+
+
+def _read_asset(name: str, content: bytes) -> Asset:
+    media_type = _TYPES[name.rpartition(".")[2]]
+    return Asset(content, media_type, hashlib.sha256(content).hexdigest()[:16])
+
+
+def _redacted(value: Any) -> Any:
+    return redact(value) if type(value) is str else value

@@ -1,0 +1,46 @@
+"""Whose chat it is: a secret in a cookie, and the name of the session that is made from it.
+
+The secret stays in the browser. What is stored, listed and logged is its digest, so that whoever reads a context's keys
+cannot walk into the chat.
+"""
+
+import hashlib
+import re
+import secrets
+from typing import Final
+
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+SESSION_COOKIE: Final = "botservice-session"
+SESSION_SECONDS: Final = 400 * 24 * 3600  # the longest that browsers keep a cookie (RFC 6265bis, 5.5)
+
+_SECRET_BYTES: Final = 24
+_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{32}")
+
+
+def new_secret() -> str:
+    """Return the secret of a new session: 192 random bits."""
+    return secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def session_of(secret: str) -> str:
+    """Return the id of the session that secret opens: 128 bits in hex."""
+    return hashlib.sha256(b"botservice web session\0" + secret.encode()).hexdigest()[:32]
+
+
+def find_secret(request: HTTPConnection) -> str | None:
+    """Return the secret that a request brings along."""
+    secret = request.cookies.get(SESSION_COOKIE, "")
+    return secret if _SECRET.fullmatch(secret) else None
+
+
+def find_session(request: HTTPConnection) -> str | None:
+    """Return the id of the session that a request belongs to."""
+    secret = find_secret(request)
+    return None if secret is None else session_of(secret)
+
+
+def set_cookie(response: Response, name: str, value: str, *, seconds: int, is_https: bool) -> None:
+    """Give the browser a cookie that scripts and other sites do not get."""
+    response.set_cookie(name, value, max_age=seconds, httponly=True, samesite="lax", secure=is_https, path="/")

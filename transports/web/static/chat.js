@@ -1,0 +1,101 @@
+// The chat: what the server tells is shown, what the person does is posted.
+
+import { setUpComposer } from "./composer.js";
+import { follow } from "./stream.js";
+import { setUpScrolling } from "./scrolling.js";
+import * as view from "./view.js";
+import { newId, post } from "./posting.js";
+
+const status = document.getElementById("status");
+const stop = document.getElementById("stop");
+const problem = document.getElementById("problem");
+const earlier = document.getElementById("earlier");
+
+const state = { working: false, activity: "", isWriting: false, isStopping: false, isConnected: true, trouble: false };
+
+function say() {
+  const isBusy = state.isConnected && !state.trouble && state.working;
+  let text = "";
+  if (!state.isConnected) text = "No connection. Trying again…";
+  else if (state.trouble) text = "The service has trouble with its storage. Trying again…";
+  else if (state.working && state.isStopping) text = "Stopping…";
+  else if (state.working && state.activity) text = `Using ${state.activity}…`;
+  else if (state.working) text = state.isWriting ? "Writing…" : "Thinking…";
+  if (status.textContent !== text) status.textContent = text;
+  status.classList.toggle("busy", isBusy);
+  stop.hidden = !state.working;
+  stop.disabled = state.isStopping;
+}
+
+function complain(text) {
+  problem.textContent = text;
+  problem.hidden = !text;
+}
+
+const scrolling = setUpScrolling();
+
+const handlers = {
+  reset: () => view.clear(),
+  earlier: () => (earlier.hidden = false),
+  message: (message) => view.showMessage(message),
+  notice: (notice) => view.showNotice(notice),
+  waiting: (message) => view.showWaiting(message, "Waiting…"),
+  trouble: () => (state.trouble = true),
+  state: ({ working }) => {
+    const wasStopped = state.working && !working && state.isStopping;
+    Object.assign(state, { working, trouble: false });
+    if (!working) Object.assign(state, { activity: "", isWriting: false, isStopping: false });
+    view.ready();
+    if (wasStopped) queueMicrotask(() => (status.textContent = "Stopped."));
+  },
+  draft: ({ text, activity }) => {
+    Object.assign(state, { activity: activity || "", isWriting: text !== "" });
+    view.showDraft(text);
+  },
+  delta: ({ text }) => {
+    state.isWriting = true;
+    view.growDraft(text);
+  },
+  draft_end: () => {
+    Object.assign(state, { activity: "", isWriting: false });
+    view.hideDraft();
+  },
+};
+
+follow({
+  onEvent: (name, data) => {
+    scrolling.keep(() => handlers[name](data));
+    say();
+  },
+  onConnection: (isConnected) => {
+    state.isConnected = isConnected;
+    say();
+  },
+  onRefused: (text) => complain(text),
+});
+
+setUpComposer({ complain, scrolling });
+
+stop.addEventListener("click", async () => {
+  state.isStopping = true;
+  say();
+  const answer = await post("/web/stop", { id: newId() });
+  if (answer.ok) return;
+  state.isStopping = false;
+  complain(answer.error);
+  say();
+});
+
+document.getElementById("new").addEventListener("click", async () => {
+  const answer = await post("/web/new", {});
+  if (answer.ok) location.assign("/");
+  else complain(answer.error);
+});
+
+earlier.querySelector("button").addEventListener("click", async () => {
+  const answer = await fetch(`/web/earlier?before=${view.firstMessageId()}`).catch(() => null);
+  if (!answer?.ok) return complain("Earlier messages could not be loaded. Try again in a moment.");
+  const page = await answer.json();
+  scrolling.keepFromBottom(() => view.showEarlier(page));
+  earlier.hidden = !page.has_earlier;
+});

@@ -1,0 +1,29 @@
+// Posting JSON, with errors in plain words.
+
+const session = document.body.dataset.session;
+
+export function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// Returns {ok, error, isWorthRetrying}.
+export async function post(path, fields) {
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ chat: session, ...fields }),
+    });
+  } catch {
+    return { ok: false, error: "There is no connection to the service.", isWorthRetrying: true };
+  }
+  if (answer.ok) return { ok: true };
+  const said = await answer.json().catch(() => ({}));
+  return {
+    ok: false,
+    error: said.error || "The service did not take this.",
+    isWorthRetrying: answer.status >= 500 || answer.status === 429,
+  };
+}

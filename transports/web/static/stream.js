@@ -1,0 +1,61 @@
+// Following the service's events, again and again, from where the page has them.
+
+const NAMES = ["reset", "earlier", "message", "notice", "waiting", "state", "trouble", "draft", "delta", "draft_end"];
+const LONGEST_WAIT = 15_000; // milliseconds
+const HIDDEN_FOR = 30_000; // a page that nobody sees lets go of its connection
+
+export function follow({ onEvent, onConnection, onRefused }) {
+  let source = null;
+  let lastId = "";
+  let wait = 500;
+  let again = 0;
+
+  function connect() {
+    clearTimeout(again);
+    source?.close();
+    source = new EventSource(lastId ? `/web/events?after=${encodeURIComponent(lastId)}` : "/web/events");
+    source.addEventListener("open", () => {
+      wait = 500;
+      onConnection(true);
+    });
+    source.addEventListener("error", reconnect);
+    for (const name of NAMES) {
+      source.addEventListener(name, (event) => {
+        if (event.lastEventId) lastId = event.lastEventId;
+        onEvent(name, JSON.parse(event.data));
+      });
+    }
+  }
+
+  function reconnect() {
+    source.close();
+    onConnection(false);
+    again = setTimeout(attempt, wait * (0.75 + Math.random() / 2));
+    wait = Math.min(wait * 2, LONGEST_WAIT);
+  }
+
+  // An EventSource does not say why it was refused: ask, before it is tried again.
+  async function attempt() {
+    try {
+      const answer = await fetch("/web/events", { method: "HEAD" });
+      if (answer.status === 401) return location.reload();
+      if (answer.status === 403 || answer.status === 404 || answer.status === 409) {
+        return onRefused("This chat can no longer be reached from here. Reload the page.");
+      }
+    } catch {
+      // still no connection: connect() finds out, and waits longer
+    }
+    connect();
+  }
+
+  let sleeping = 0;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(sleeping);
+    if (document.hidden) sleeping = setTimeout(() => (clearTimeout(again), source.close()), HIDDEN_FOR);
+    else if (source.readyState === EventSource.CLOSED) connect();
+  });
+  addEventListener("online", () => source.readyState === EventSource.CLOSED && connect());
+  addEventListener("pageshow", (event) => event.persisted && connect());
+
+  connect();
+}

@@ -1,0 +1,173 @@
+// What stands on the page: messages, the draft, and what waits.
+
+const log = document.getElementById("log");
+const waiting = document.getElementById("waiting");
+const draft = document.getElementById("draft");
+const welcome = document.getElementById("welcome");
+const service = document.body.dataset.service;
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
+
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+function timeOf(at) {
+  const moment = new Date(at);
+  const isToday = moment.toDateString() === new Date().toDateString();
+  const text = (isToday ? clock : day).format(moment);
+  return element("time", { datetime: at, title: full.format(moment) }, text);
+}
+
+function bodyOf(text, html) {
+  if (html === undefined || html === null) return element("div", { class: "body plain", dir: "auto" }, text);
+  const body = element("div", { class: "body", dir: "auto" });
+  body.innerHTML = html; // made by the server from markdown, without any HTML of its author's
+  for (const block of body.querySelectorAll("pre")) wrapCode(block);
+  return body;
+}
+
+function wrapCode(block) {
+  block.tabIndex = 0;
+  if (!navigator.clipboard) return;
+  const copy = element("button", { type: "button" }, "Copy");
+  copy.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(block.textContent);
+      copy.textContent = "Copied";
+    } catch {
+      copy.textContent = "Not copied";
+    }
+    setTimeout(() => (copy.textContent = "Copy"), 1500);
+  });
+  const frame = element("div", { class: "code" });
+  block.replaceWith(frame);
+  frame.append(block, copy);
+}
+
+function filesOf(files) {
+  const list = element("div", { class: "files" });
+  for (const file of files) {
+    const link = element("a", { href: file.url, target: "_blank", rel: "noopener" });
+    if (file.is_image) link.append(element("img", { src: file.url, alt: file.name, loading: "lazy" }));
+    else link.append(file.name);
+    list.append(link);
+  }
+  return list;
+}
+
+function messageElement(message) {
+  const isUser = message.role === "user";
+  const who = isUser ? message.name || "You" : service;
+  const made = element("li", { class: `message ${isUser ? "user" : "assistant"}`, id: `message-${message.id}` });
+  made.dataset.at = message.at;
+  made.append(element("span", { class: "unseen" }, `${who}: `));
+  if (message.text) made.append(bodyOf(message.text, message.html));
+  if (message.files.length) made.append(filesOf(message.files));
+  const meta = element("div", { class: "meta" }, timeOf(message.at));
+  if (isUser && message.name) meta.prepend(element("span", {}, message.name));
+  made.append(meta);
+  return made;
+}
+
+function noticeElement(notice) {
+  const made = element("li", { class: "message notice", id: `notice-${notice.id}` });
+  made.dataset.at = notice.at;
+  made.append(bodyOf(notice.text), element("div", { class: "meta" }, timeOf(notice.at)));
+  return made;
+}
+
+function findWaiting(clientId) {
+  return clientId ? waiting.querySelector(`[data-client-id="${CSS.escape(clientId)}"]`) : null;
+}
+
+function isShown(clientId) {
+  return Boolean(clientId && log.querySelector(`[data-client-id="${CSS.escape(clientId)}"]`));
+}
+
+// Puts what has no number in the row of messages where its time is.
+function insertByTime(made) {
+  let after = log.lastElementChild;
+  while (after && after.dataset.at > made.dataset.at) after = after.previousElementSibling;
+  if (after) after.after(made);
+  else log.prepend(made);
+}
+
+export function showMessage(message) {
+  const made = messageElement(message);
+  if (message.client_id) made.dataset.clientId = message.client_id;
+  findWaiting(message.client_id)?.remove();
+  const known = document.getElementById(made.id);
+  if (known) known.replaceWith(made);
+  else log.append(made);
+  if (message.role === "assistant") hideDraft();
+  welcome.hidden = true;
+}
+
+export function showNotice(notice) {
+  if (document.getElementById(`notice-${notice.id}`)) return;
+  insertByTime(noticeElement(notice));
+  hideDraft();
+  welcome.hidden = true;
+}
+
+export function showEarlier(page) {
+  log.prepend(...page.messages.filter((each) => !document.getElementById(`message-${each.id}`)).map(messageElement));
+  for (const notice of page.notices) showNotice(notice);
+}
+
+export function firstMessageId() {
+  return log.querySelector("[id^='message-']")?.id.slice("message-".length);
+}
+
+// Shows a message that is not in the conversation yet, or changes what is said of it.
+export function showWaiting(message, note, button) {
+  if (isShown(message.client_id)) return;
+  let made = findWaiting(message.client_id);
+  if (!made) {
+    made = element("li", { class: "message user waiting" });
+    made.dataset.clientId = message.client_id;
+    made.append(element("span", { class: "unseen" }, "You: "));
+    if (message.text) made.append(bodyOf(message.text));
+    const images = message.images ? `${message.images} ${message.images === 1 ? "image" : "images"}` : "";
+    if (images) made.append(element("div", { class: "meta" }, images));
+    made.append(element("div", { class: "meta note" }));
+    waiting.append(made);
+  }
+  made.querySelector(".note").replaceChildren(note, ...(button ? [button] : []));
+  welcome.hidden = true;
+}
+
+export function dropWaiting(clientId) {
+  findWaiting(clientId)?.remove();
+}
+
+export function showDraft(text) {
+  draft.hidden = text === "";
+  draft.firstElementChild.textContent = text;
+}
+
+export function growDraft(piece) {
+  draft.hidden = false;
+  draft.firstElementChild.append(piece);
+}
+
+export function hideDraft() {
+  showDraft("");
+}
+
+export function clear() {
+  log.replaceChildren();
+  waiting.replaceChildren();
+  hideDraft();
+}
+
+export function ready() {
+  welcome.hidden = log.childElementCount + waiting.childElementCount > 0;
+  log.setAttribute("aria-live", "polite"); // what was there before is not read out
+}

@@ -1,0 +1,142 @@
+"""What is not kept: the answer while it is written. One hub per process, one channel per session."""
+
+import asyncio
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest
+
+
+class Draft:
+    """An answer as far as it is written.
+
+    Attributes:
+        number: Tells a channel's drafts apart.
+        pieces: What was written, in the order it came.
+        activity: The tool that runs now.
+        is_closed: Whether nothing more comes; the stored answer is next.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.pieces: list[str] = []
+        self.activity: str | None = None
+        self.is_closed = False
+        self.length = 0
+
+
+class Channel:
+    """What the open pages of one session watch.
+
+    Attributes:
+        draft: The newest draft.
+        changes: Grows whenever storage may have something new.
+    """
+
+    def __init__(self) -> None:
+        self.draft: Draft | None = None
+        self.changes = 0
+        self._watchers: set[asyncio.Event] = set()
+        self._drafts = 0
+
+    @property
+    def watchers(self) -> int:
+        """How many pages watch."""
+        return len(self._watchers)
+
+    @contextmanager
+    def watching(self) -> Iterator[asyncio.Event]:
+        """Give an event that is set with every change."""
+        event = asyncio.Event()
+        self._watchers.add(event)
+        try:
+            yield event
+        finally:
+            self._watchers.discard(event)
+
+    def begin_draft(self) -> Draft:
+        """Return a new draft in the place of the last one."""
+        self._drafts += 1
+        self.draft = Draft(self._drafts)
+        return self.draft
+
+    def note_stored(self) -> None:
+        """Have everyone look at what is stored."""
+        self.changes += 1
+        self.wake()
+
+    def wake(self) -> None:
+        """Have everyone look at what is new."""
+        for event in self._watchers:
+            event.set()
+
+
+class Hub:
+    """The channels of the sessions that somebody watches or writes to; the others are not kept."""
+
+    def __init__(self) -> None:
+        self._channels: weakref.WeakValueDictionary[str, Channel] = weakref.WeakValueDictionary()
+        self.is_closed = False
+
+    def channel(self, session: str) -> Channel:
+        """Return the channel of a session."""
+        channel = self._channels.get(session)
+        if channel is None:
+            channel = self._channels[session] = Channel()
+        return channel
+
+    def note_stored(self, session: str) -> None:
+        """Have the open pages of a session look at what is stored."""
+        channel = self._channels.get(session)
+        if channel is not None:
+            channel.note_stored()
+
+    def count_watchers(self) -> int:
+        """Return how many pages watch."""
+        return sum(channel.watchers for channel in list(self._channels.values()))
+
+    def open(self) -> None:
+        """Let pages watch."""
+        self.is_closed = False
+
+    def close(self) -> None:
+        """Send everyone away."""
+        self.is_closed = True
+        for channel in list(self._channels.values()):
+            channel.wake()
+
+
+class LiveAnswer:
+    """Shows the open pages of a session what the bot is about to answer. It waits for nobody."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._draft = channel.begin_draft()
+        channel.note_stored()
+
+    def on_text(self, piece: str) -> None:
+        """Take the next piece of the answer."""
+        draft = self._draft
+        if draft.activity is not None:
+            self._begin_again()
+            draft = self._draft
+        if draft.length < LONGEST_DRAFT:
+            draft.pieces.append(piece)
+            draft.length += len(piece)
+            self._channel.wake()
+
+    def on_activity(self, activity: str) -> None:
+        """Take the name of the tool that runs now. What was said beside the call is no part of the answer."""
+        self._begin_again()
+        self._draft.activity = activity
+        self._channel.wake()
+
+    async def close(self) -> None:
+        """End it; the answer's delivery follows."""
+        self._draft.is_closed = True
+        self._channel.note_stored()
+
+    def _begin_again(self) -> None:
+        self._draft = self._channel.begin_draft()

@@ -1,0 +1,228 @@
+"""What a page shows of a session, as it is stored: messages, what waits, and what could not be answered."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Self
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from botservice.contexts import ContextKeys, find_context
+from botservice.history.rows import read_messages, select_messages
+from botservice.messages import Attachment, Role
+from botservice.storage.tables import contexts, deliveries, events, messages, turns
+from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
+from transports.web.inbound import NAME, context_keys, read_event
+from transports.web.outbound import iso, show_message
+
+PAGE: Final = 100  # messages
+
+_SHOWN_ROLES: Final = (Role.USER.value, Role.ASSISTANT.value)
+_OPEN: Final = (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value, TurnStatus.WAITING.value)
+
+Shown = dict[str, Any]
+"""Something that the page shows, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How much of a session a page has.
+
+    Attributes:
+        message_id: The last message.
+        notice_id: The last notice.
+        version: The deletions that it knows of; None where it cannot say.
+    """
+
+    message_id: int = 0
+    notice_id: int = 0
+    version: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return what `str` wrote; a message's id alone will do, and anything else is the beginning."""
+        parts = text.strip().split(".")
+        if len(parts) > 3 or not all(part.isascii() and part.isdecimal() and len(part) < 19 for part in parts):
+            return cls()
+        return cls(*(int(part) for part in parts))
+
+    def __str__(self) -> str:
+        return f"{self.message_id}.{self.notice_id}.{self.version or 0}"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of the conversation, oldest first.
+
+    Attributes:
+        has_earlier: Whether there are messages before the first one.
+        notices: What people were told besides.
+    """
+
+    messages: list[Shown] = field(default_factory=list)
+    notices: list[Shown] = field(default_factory=list)
+    has_earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is stored after a cursor.
+
+    Attributes:
+        begins_anew: Whether what the page shows may be gone, or is too far back: it starts with this.
+        waiting: What was accepted and is not in the history yet.
+        last_event_id: The last event that waits.
+        is_working: Whether a turn waits or runs.
+    """
+
+    cursor: Cursor = Cursor()
+    span: Span = field(default_factory=Span)
+    begins_anew: bool = False
+    waiting: list[Shown] = field(default_factory=list)
+    last_event_id: int = 0
+    is_working: bool = False
+
+
+def read_news(connection: Connection, session: str, cursor: Cursor, last_event_id: int) -> News:
+    """Return what a session's page does not show yet."""
+    context = _find(connection, session)
+    if context is None:
+        return News(begins_anew=cursor.message_id > 0)
+    version = context.deletion_version
+    begins_anew = cursor.message_id > 0 and cursor.version not in (None, version)
+    since = Cursor() if begins_anew else cursor
+    span = _read_span(connection, context.id, since)
+    if span.has_earlier and since.message_id > 0:
+        begins_anew, since = True, Cursor()
+        span = _read_span(connection, context.id, since)
+    waiting, last_event_id = _read_waiting(connection, context.id, 0 if begins_anew else last_event_id)
+    return News(
+        Cursor(
+            span.messages[-1]["id"] if span.messages else since.message_id,
+            span.notices[-1]["id"] if span.notices else since.notice_id,
+            version,
+        ),
+        span,
+        begins_anew,
+        waiting,
+        last_event_id,
+        _is_working(connection, context.id),
+    )
+
+
+def read_earlier(connection: Connection, session: str, before_id: int) -> Span:
+    """Return the messages before one."""
+    context = _find(connection, session)
+    if context is None:
+        return Span()
+    rows, has_earlier = _read_rows(connection, context.id, messages.c.id < before_id)
+    until = connection.execute(
+        select(messages.c.created_at).where(messages.c.context_id == context.id, messages.c.id == before_id)
+    ).scalar_one_or_none()
+    notices = _read_notices(connection, context.id, 0, since=_first(rows) if has_earlier else None, until=until)
+    return Span([show_message(row) for row in rows], notices, has_earlier)
+
+
+def read_file(connection: Connection, session: str, message_id: int, index: int) -> Attachment | None:
+    """Return a file of a message of this session."""
+    context = _find(connection, session)
+    if context is None:
+        return None
+    rows = connection.execute(select_messages(context.id).where(messages.c.id == message_id)).all()
+    found = read_messages(connection, context.id, rows)
+    return found[0].attachments[index] if found and index < len(found[0].attachments) else None
+
+
+def _find(connection: Connection, session: str) -> Any | None:
+    context_id = find_context(connection, ContextKeys.of(context_keys(session)))
+    query = select(contexts.c.id, contexts.c.deletion_version).where(contexts.c.id == context_id)
+    return None if context_id is None else connection.execute(query).one_or_none()
+
+
+def _read_span(connection: Connection, context_id: int, since: Cursor) -> Span:
+    rows, has_earlier = _read_rows(connection, context_id, messages.c.id > since.message_id)
+    notices = _read_notices(connection, context_id, since.notice_id, since=_first(rows) if has_earlier else None)
+    return Span([show_message(row) for row in rows], notices, has_earlier)
+
+
+def _read_rows(connection: Connection, context_id: int, condition: ColumnElement[bool]) -> tuple[list[Any], bool]:
+    """Return the newest messages for which condition holds, oldest first, and whether there are older ones."""
+    query = (
+        select(
+            messages.c.id,
+            messages.c.role,
+            messages.c.text,
+            messages.c.attachments,
+            messages.c.author_name,
+            messages.c.created_at,
+            messages.c.external_id,
+        )
+        .where(messages.c.context_id == context_id, messages.c.role.in_(_SHOWN_ROLES), condition)
+        .order_by(messages.c.position.desc())
+        .limit(PAGE + 1)
+    )
+    rows = list(connection.execute(query).all())
+    return rows[:PAGE][::-1], len(rows) > PAGE
+
+
+def _first(rows: list[Any]) -> datetime | None:
+    return rows[0].created_at if rows else None
+
+
+def _read_notices(
+    connection: Connection,
+    context_id: int,
+    after_id: int,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> list[Shown]:
+    """Return what people were told that is no part of the conversation: apologies."""
+    query = (
+        select(deliveries.c.id, deliveries.c.payload, deliveries.c.created_at)
+        .join(turns, turns.c.id == deliveries.c.turn_id)
+        .where(
+            deliveries.c.context_id == context_id,
+            deliveries.c.id > after_id,
+            deliveries.c.transport == NAME,
+            turns.c.outcome == Outcome.FAILED.value,
+        )
+        .order_by(deliveries.c.id)
+    )
+    if since is not None:
+        query = query.where(deliveries.c.created_at >= since)
+    if until is not None:
+        query = query.where(deliveries.c.created_at < until)
+    return [
+        {"id": row.id, "text": str(row.payload.get("text", "")), "at": iso(row.created_at)}
+        for row in connection.execute(query)
+    ]
+
+
+def _read_waiting(connection: Connection, context_id: int, after_id: int) -> tuple[list[Shown], int]:
+    query = (
+        select(events.c.id, events.c.key, events.c.raw, events.c.received_at)
+        .join(turns, turns.c.id == events.c.turn_id)
+        .where(
+            turns.c.context_id == context_id,
+            turns.c.status == TurnStatus.QUEUED.value,
+            turns.c.transport == NAME,
+            events.c.id > after_id,
+        )
+        .order_by(events.c.id)
+    )
+    found = [StoredEvent(row.id, row.key, row.raw or b"", row.received_at) for row in connection.execute(query)]
+    waiting = [shown for event in found if (shown := _show_waiting(event)) is not None]
+    return waiting, found[-1].id if found else after_id
+
+
+def _show_waiting(event: StoredEvent) -> Shown | None:
+    message = read_event(event)
+    if message is None:
+        return None
+    images = len(message.attachments)
+    return {"client_id": message.external_id, "text": message.text, "at": iso(event.received_at), "images": images}
+
+
+def _is_working(connection: Connection, context_id: int) -> bool:
+    query = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.status.in_(_OPEN)).limit(1)
+    return connection.execute(query).first() is not None
