@@ -133,6 +133,7 @@ class InboundMessage:
 
     Attributes:
         is_addressed: Whether the bot is meant; otherwise the message is kept and not answered.
+        canned_answer: What is answered without asking the agent, as to a command; neither enters the history.
     """
 
     text: str
@@ -141,3 +142,4 @@ class InboundMessage:
     created_at: datetime | None = None
     external_id: str | None = None
     is_addressed: bool = True
+    canned_answer: str | None = None

@@ -206,6 +206,10 @@ class Worker:
         if turn.status is TurnStatus.QUEUED:
             read = [(event, await transport.read(event)) for event in turn.events]
             inbound = [(event, message) for event, message in read if message is not None]
+            canned = [message.canned_answer for _, message in inbound if message.canned_answer is not None]
+            if inbound and len(canned) == len(inbound):
+                await self._answer_without_agent(turn, claim, transport, "\n\n".join(canned))
+                return
             if not await open_turn(context, turn, claim, inbound, self._options):
                 return
         else:
@@ -228,6 +232,18 @@ class Worker:
             logger.info("turn.answered")
         finally:
             del self._runs[claim.context_id]
+
+    async def _answer_without_agent(self, turn: Turn, claim: Claim, transport: Transport, text: str) -> None:
+        """End a turn with an answer that a transport had ready; it is no part of the conversation."""
+        now = self._clock()
+        payloads = transport.plan(Message(role=Role.ASSISTANT, text=text, created_at=now), turn.events)
+
+        def answer(connection: Connection) -> None:
+            begin_turn(connection, turn.id, now, is_first=True)
+            write_deliveries(connection, turn, payloads, now)
+            finish_turn(connection, turn.id, now, Outcome.ANSWERED)
+
+        await self._storage.write(answer, fence=claim)
 
     async def _was_stopped(self, claim: Claim) -> bool:
         """Return whether somebody asked to stop a turn while no process ran it."""

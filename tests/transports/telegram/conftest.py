@@ -1,0 +1,97 @@
+"""A bot on its real wires: the Bot API stand-in, the real client, a real worker and storage, a scripted model."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import uvicorn
+from standins.bot_api import BotApi
+from starlette.applications import Starlette
+
+from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.worker import Worker
+from transports.telegram.app import TelegramTransport
+
+Script = Callable[[list[Any]], Any]
+
+
+def echo(prompt: list[Any]) -> str:
+    """Answer with what was said last."""
+    content = prompt[-1]["content"]
+    if isinstance(content, list):
+        content = next((part["text"] for part in content if part["type"] == "text"), "a picture")
+    return f"You said: {content}"
+
+
+@dataclass(slots=True)
+class Bot:
+    """A bot that runs."""
+
+    api: BotApi
+    transport: TelegramTransport
+    storage: Storage
+    worker: Worker
+    inbox: Inbox
+    llm: ScriptedChatLLM
+
+
+RunBot = Callable[..., contextlib.AbstractAsyncContextManager[Bot]]
+
+
+@pytest.fixture
+def api() -> Iterator[BotApi]:
+    with BotApi.running(strict_entities=True) as server:
+        server.add_private_chat(42)
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def running_bot(
+    api: BotApi, storage: Storage, script: Any = echo, *, tools: Any = (), webhook: bool = False, **options: Any
+) -> AsyncIterator[Bot]:
+    llm = ScriptedChatLLM(script)
+    service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
+    async with contextlib.AsyncExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        if webhook:
+            options.setdefault("public_url", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        transport = TelegramTransport(token=api.token, api_url=api.url, **options)
+        stack.push_async_callback(transport.close)
+        if webhook:
+            await stack.enter_async_context(_web_server(transport, listener))
+        worker = Worker(storage, service.options, [transport])
+        inbox = Inbox(storage, worker.wake)
+        await worker.start()
+        stack.push_async_callback(worker.stop, grace_seconds=5)
+        await transport.start(inbox, storage)
+        stack.push_async_callback(transport.stop)
+        yield Bot(api, transport, storage, worker, inbox, llm)
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _web_server(transport: TelegramTransport, listener: socket.socket) -> AsyncIterator[None]:
+    app = Starlette(routes=list(transport.routes))
+    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none"))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving
+
+
+@pytest.fixture
+def bot_on(sqlite_storage: Storage) -> RunBot:
+    """Return what runs a bot against a stand-in while a block runs."""
+    return lambda api, script=echo, **options: running_bot(api, sqlite_storage, script, **options)

@@ -1,0 +1,1 @@
+"""Telegram: the only folder that imports python-telegram-bot."""

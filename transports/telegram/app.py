@@ -1,0 +1,188 @@
+"""The Telegram transport: its parts, put together."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from starlette.routing import BaseRoute, Route
+from telegram.error import InvalidToken, TelegramError
+
+from botservice.contexts import ContextKeys, find_context
+from botservice.errors import DeliveryError, SettingsError, StorageUnavailable
+from botservice.messages import InboundMessage, Message
+from botservice.storage import Storage
+from botservice.storage.blobs import read_blobs
+from botservice.turns.inbox import Inbox
+from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.turn import Delivery, StoredEvent
+from transports.telegram.client import BotClient
+from transports.telegram.commands import menus
+from transports.telegram.files import Files
+from transports.telegram.inbound import BotIdentity, read_event
+from transports.telegram.outbound import Sender
+from transports.telegram.pacing import Pace
+from transports.telegram.planning import plan_answer
+from transports.telegram.polling import Poller
+from transports.telegram.reading import Reader
+from transports.telegram.streaming import Stage
+from transports.telegram.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
+
+logger = logging.getLogger(__name__)
+
+_START_SECONDS = 10.0
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 60.0
+
+
+class TelegramTransport:
+    """A Telegram bot.
+
+    Attributes:
+        routes: Where Telegram delivers, when it has a webhook.
+    """
+
+    name = "telegram"
+
+    def __init__(
+        self,
+        *,
+        token: str,
+        api_url: str = "https://api.telegram.org",
+        webhook_secret: str | None = None,
+        public_url: str | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """Make a bot; nothing is asked of Telegram before `start`.
+
+        Args:
+            public_url: Where Telegram reaches this service; None has the bot poll.
+            webhook_secret: By default one is derived from the token.
+        """
+        secret = webhook_secret or derive_secret(token)
+        self._client = BotClient(token, api_url)
+        self._bot = BotIdentity(int(token.partition(":")[0]))
+        self._inbox: Inbox | None = None
+        self._storage: Storage | None = None
+        self._public_url = public_url
+        pace = pace or Pace()
+        self._sender = Sender(self._client, pace, self._read_file)
+        self._reader = Reader(self._identify, Files(self._client))
+        self._stage = Stage(self._client, pace, lambda: self._bot)
+        self._keeper = WebhookKeeper(self._client, public_url, secret) if public_url else None
+        self._poller = None if public_url else Poller(self._client, self._accept)
+        self._taking_in: asyncio.Task[None] | None = None
+        self.routes: Sequence[BaseRoute] = [Route(PATH, WebhookEndpoint(secret, self._accept).answer, methods=["POST"])]
+
+    async def start(self, inbox: Inbox, storage: Storage) -> None:
+        """Begin to take in. Where Telegram cannot be reached, that is tried again until it can.
+
+        Raises:
+            SettingsError: Telegram does not know the token.
+        """
+        self._inbox, self._storage = inbox, storage
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await self._identify()
+        except InvalidToken as error:
+            raise SettingsError(
+                "TELEGRAM_BOT_TOKEN is refused by Telegram: copy it anew from @BotFather (/mybots, API Token)"
+            ) from error
+        except (TelegramError, TimeoutError) as error:
+            logger.warning("telegram.unreachable", extra={"reason": type(error).__name__})
+        self._taking_in = asyncio.create_task(self._take_in(), name="telegram-intake")
+
+    async def stop(self) -> None:
+        """Take in no more; answers may still go out."""
+        task, self._taking_in = self._taking_in, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        self._inbox = None
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self._client.close_connections()
+
+    def describe(self) -> str:
+        """Return who the bot is and how it is reached."""
+        name = f"@{self._bot.username}" if self._bot.username else "not reached yet, tried again"
+        return f"{name}, by webhook at {self._public_url}{PATH}" if self._public_url else f"{name}, by polling"
+
+    async def read(self, event: StoredEvent) -> InboundMessage | None:
+        """Return what an event says; None where it says nothing to anybody."""
+        return await self._reader.read(event)
+
+    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
+        """Return the messages that make answer visible, in order. Pure."""
+        return plan_answer(answer, events)
+
+    async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
+        """Make one message visible and return its message id.
+
+        Raises:
+            DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryUnknown: nobody can say.
+        """
+        return await self._sender.send(context_keys, delivery)
+
+    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
+        """Return what shows that the bot is at work; None where nobody is answered."""
+        return self._stage.live(context_keys, events, record)
+
+    async def _identify(self) -> BotIdentity:
+        """Return who the bot is; Telegram is asked once."""
+        if self._bot.username is None:
+            me = await self._client.call("getMe")
+            username = me.get("username") if isinstance(me, dict) else None
+            self._bot = BotIdentity(self._bot.id, str(username or ""))
+        return self._bot
+
+    async def _take_in(self) -> None:
+        """Introduce the bot once Telegram can be reached, then take in until cancelled."""
+        await self._persist_until_known()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._set_menus())
+            if self._keeper is not None:
+                group.create_task(self._keeper.run())
+            if self._poller is not None:
+                group.create_task(self._poller.run())
+
+    async def _persist_until_known(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                await self._identify()
+            except TelegramError as error:
+                logger.warning("telegram.unreachable", extra={"reason": type(error).__name__, "wait_seconds": pause})
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            else:
+                return
+
+    async def _set_menus(self) -> None:
+        """Tell Telegram the commands, in every language there is a text in. Without them, everything else works."""
+        try:
+            for language, commands in menus():
+                await self._client.call("setMyCommands", commands=commands, language_code=language)
+        except TelegramError as error:
+            logger.warning("telegram.menu_not_set", extra={"reason": error.message})
+
+    async def _accept(self, updates: Sequence[object]) -> None:
+        """Store what updates bring.
+
+        Raises:
+            StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
+        """
+        if self._inbox is None:
+            raise StorageUnavailable("this process takes in nothing at the moment")
+        events = [event for update in updates if (event := read_event(update, self._bot)) is not None]
+        await self._inbox.accept(self.name, events)
+
+    async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
+        storage, keys = self._storage, ContextKeys.of(context_keys)
+        if storage is None:
+            raise DeliveryError("the transport has not started yet")
+        context_id = await storage.read(lambda connection: find_context(connection, keys))
+        if context_id is None:
+            return None
+        found = await storage.read(lambda connection: read_blobs(connection, context_id, [digest]))
+        return found.get(digest)

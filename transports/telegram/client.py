@@ -1,0 +1,76 @@
+"""The Bot API, through python-telegram-bot: its requests, its files and its errors; answers stay plain JSON.
+
+An answer is not parsed into objects, because a message that is visible must count as sent even where a newer server
+describes it in a way that the client library does not know.
+"""
+
+import os
+
+# Only this keeps the library from warning at every 429; it is asked for when the library reads it.
+os.environ.setdefault("PTB_TIMEDELTA", "true")
+
+from typing import Any
+
+from telegram import Bot, InputFile
+from telegram.request import HTTPXRequest
+
+__all__ = ["BotClient", "InputFile"]
+
+_CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 20.0
+_UPLOAD_SECONDS = 60.0
+_CONNECTIONS = 64
+_POOL_SECONDS = 10.0
+POLL_SECONDS = 25
+
+
+class BotClient(Bot):
+    """Calls methods of the Bot API by their names; methods that the library does not know yet work as well."""
+
+    def __init__(self, token: str, api_url: str) -> None:
+        url = api_url.rstrip("/")
+        super().__init__(
+            token,
+            base_url=f"{url}/bot",
+            base_file_url=f"{url}/file/bot",
+            request=_requests(_CONNECTIONS),
+            get_updates_request=_requests(1),
+        )
+
+    async def call(self, method: str, *, timeout_seconds: float = _ANSWER_SECONDS, **parameters: Any) -> Any:
+        """Return the result of a method. Parameters that are None are left out.
+
+        Raises:
+            telegram.error.TelegramError: it was refused, or no answer came.
+        """
+        return await self._post(method, parameters, read_timeout=timeout_seconds)
+
+    async def next_updates(self, offset: int | None, allowed: list[str]) -> list[Any]:
+        """Return the updates from offset on, as they came; wait for them if need be."""
+        found = await self._post(
+            "getUpdates",
+            {"offset": offset, "timeout": POLL_SECONDS, "allowed_updates": allowed},
+            read_timeout=POLL_SECONDS + 10.0,
+        )
+        return found if isinstance(found, list) else []
+
+    async def download(self, path: str) -> bytes:
+        """Return a file's bytes; path is what getFile gave. The address holds the token, so nobody else sees it."""
+        url = path if path.startswith(("http://", "https://")) else f"{self._base_file_url}/{path}"
+        return await self.request.retrieve(url, read_timeout=_UPLOAD_SECONDS)
+
+    async def close_connections(self) -> None:
+        """Close every connection."""
+        for request in self._request:
+            await request.shutdown()
+
+
+def _requests(connections: int) -> HTTPXRequest:
+    return HTTPXRequest(
+        connection_pool_size=connections,
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_ANSWER_SECONDS,
+        write_timeout=_ANSWER_SECONDS,
+        pool_timeout=_POOL_SECONDS,
+        media_write_timeout=_UPLOAD_SECONDS,
+    )

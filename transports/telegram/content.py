@@ -1,0 +1,157 @@
+"""What a Telegram message says, as text: what is written, and in brackets what is sent, quoted or forwarded."""
+
+from collections.abc import Callable, Mapping
+
+from telegram import (
+    Chat,
+    Message,
+    MessageEntity,
+    MessageOrigin,
+    MessageOriginChannel,
+    MessageOriginChat,
+    MessageOriginHiddenUser,
+    MessageOriginUser,
+    User,
+)
+
+from botservice.messages import Author
+from transports.telegram.inbound import BotIdentity
+
+_MAX_QUOTE_CHARACTERS = 2000
+_ADDRESSING = ("mention", "text_mention", "bot_command")
+
+
+def author_of(message: Message) -> Author | None:
+    """Return who wrote a message: a person, or a chat in whose name somebody writes."""
+    sender: User | Chat | None = message.sender_chat or message.from_user
+    return None if sender is None else Author("telegram", str(sender.id), _name(sender))
+
+
+def text_of(message: Message, bot: BotIdentity) -> str | None:
+    """Return what a message says; None where it only reports that something happened in the chat."""
+    said = _written(message, bot)
+    described = next((text for describe in _DESCRIPTIONS if (text := describe(message)) is not None), None)
+    if said is None and described is None and not _has_file(message):
+        return None
+    parts = [_forward(message), _quote(message, bot), described, said]
+    return "\n".join(part for part in parts if part)
+
+
+def is_addressed(message: Message, bot: BotIdentity) -> bool:
+    """Return whether the bot is meant: in a group only if it is mentioned, replied to or given a command."""
+    if message.chat.type in (Chat.PRIVATE, Chat.SENDER):
+        return True
+    if message.from_user is not None and message.from_user.is_bot and message.sender_chat is None:
+        return False
+    replied = message.reply_to_message
+    is_reply = (
+        replied is not None
+        and replied.from_user is not None
+        and replied.from_user.id == bot.id
+        and replied.forum_topic_created is None
+    )
+    return is_reply or any(_means(entity, text, bot) for entity, text in _entities(message).items())
+
+
+def _means(entity: MessageEntity, text: str, bot: BotIdentity) -> bool:
+    if entity.type == MessageEntity.TEXT_MENTION:
+        return entity.user is not None and entity.user.id == bot.id
+    if entity.type == MessageEntity.MENTION:
+        return bot.is_called(text)
+    _, at, name = text.partition("@")
+    return entity.offset == 0 and (not at or bot.is_called(name))
+
+
+def _entities(message: Message) -> Mapping[MessageEntity, str]:
+    kinds: list[str | None] = [*_ADDRESSING]
+    return message.parse_entities(kinds) if message.text is not None else message.parse_caption_entities(kinds)
+
+
+def _written(message: Message, bot: BotIdentity) -> str | None:
+    """Return text or caption, without the bot's name in front of it."""
+    text = message.text if message.text is not None else message.caption
+    if text is None:
+        return None
+    first, _, rest = text.lstrip().partition(" ")
+    return rest.strip() if rest.strip() and first.startswith("@") and bot.is_called(first) else text
+
+
+def _forward(message: Message) -> str:
+    origin = message.forward_origin
+    return "" if origin is None else f"[forwarded from {_origin(origin)}]"
+
+
+def _origin(origin: MessageOrigin) -> str:
+    if isinstance(origin, MessageOriginUser):
+        return _name(origin.sender_user)
+    if isinstance(origin, MessageOriginHiddenUser):
+        return origin.sender_user_name
+    if isinstance(origin, MessageOriginChat):
+        return _name(origin.sender_chat)
+    return _name(origin.chat) if isinstance(origin, MessageOriginChannel) else "somebody"
+
+
+def _quote(message: Message, bot: BotIdentity) -> str:
+    replied = message.reply_to_message
+    if replied is None or replied.forum_topic_created is not None:
+        outside = message.external_reply
+        quoted = message.quote.text if message.quote is not None else ""
+        return f'[in reply to {_origin(outside.origin)}: "{quoted}"]' if outside is not None else ""
+    said = message.quote.text if message.quote is not None else _said(replied)
+    sender = replied.sender_chat or replied.from_user
+    who = "you" if sender is not None and sender.id == bot.id else (_name(sender) if sender else "somebody")
+    if len(said) > _MAX_QUOTE_CHARACTERS:
+        said = f"{said[:_MAX_QUOTE_CHARACTERS]}…"
+    return f'[in reply to {who}: "{said}"]' if said else f"[in reply to {who}]"
+
+
+def _said(message: Message) -> str:
+    written = message.text or message.caption or ""
+    described = next((text for describe in _DESCRIPTIONS if (text := describe(message)) is not None), "")
+    return " ".join(part for part in (described, written) if part)
+
+
+def _name(sender: User | Chat) -> str:
+    return sender.full_name or getattr(sender, "title", None) or getattr(sender, "username", None) or str(sender.id)
+
+
+def _has_file(message: Message) -> bool:
+    return any((message.photo, message.voice, message.audio, message.video, message.video_note, message.document))
+
+
+def _sticker(message: Message) -> str | None:
+    return None if message.sticker is None else message.sticker.emoji or "[sticker]"
+
+
+def _dice(message: Message) -> str | None:
+    return None if message.dice is None else f"{message.dice.emoji} [{message.dice.value}]"
+
+
+def _place(message: Message) -> str | None:
+    at = message.venue.location if message.venue is not None else message.location
+    if at is None:
+        return None
+    if message.venue is not None:
+        return f"[place: {message.venue.title}, {message.venue.address} ({at.latitude}, {at.longitude})]"
+    return f"[location: {at.latitude}, {at.longitude}]"
+
+
+def _contact(message: Message) -> str | None:
+    contact = message.contact
+    if contact is None:
+        return None
+    name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
+    return f"[contact: {name}, {contact.phone_number}]"
+
+
+def _poll(message: Message) -> str | None:
+    if message.poll is None:
+        return None
+    return f"[poll: {message.poll.question}: {' / '.join(option.text for option in message.poll.options)}]"
+
+
+def _story(message: Message) -> str | None:
+    return None if message.story is None else "[story]"
+
+
+_DESCRIPTIONS: tuple[Callable[[Message], str | None], ...] = (_sticker, _dice, _place, _contact, _poll, _story)

@@ -1,0 +1,95 @@
+"""What the Bot API's refusals mean: every error of the client library is translated here."""
+
+from datetime import timedelta
+
+import httpx
+from telegram.error import BadRequest, ChatMigrated, Forbidden, RetryAfter, TelegramError, TimedOut
+
+from botservice.errors import DeliveryError, DeliveryRefused, DeliveryUnknown
+
+# The request did not leave: nothing can have happened.
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.ProxyError)
+
+# Parts of descriptions, in lower case, as the server's source has them. Source: tdlib/telegram-bot-api, Client.cpp.
+_GONE = (
+    "chat not found",
+    "chat_id_invalid",
+    "peer_id_invalid",
+    "user not found",
+    "user_is_blocked",
+    "input_user_deactivated",
+    "not enough rights",
+    "have no rights",
+    "need administrator rights",
+    "chat_write_forbidden",
+    "chat_restricted",
+    "chat_send_",
+    "voice_messages_forbidden",
+    "topic_closed",
+)
+_TOPIC_GONE = ("message thread not found", "topic_deleted", "topic_id_invalid", "thread_not_found")
+_ENTITIES = ("entit", "can't parse", "text_link", "url", "user not found", "custom_emoji", "message_too_long")
+_NOT_MODIFIED = "message is not modified"
+_NOT_EDITABLE = ("message to edit not found", "message can't be edited", "message_id_invalid", "no text in the message")
+_REPLY_GONE = ("message to be replied not found", "reply message not found", "replied message not found", "quote_text")
+
+
+def wait_of(error: RetryAfter) -> float:
+    """Return the seconds that a 429 asks to wait."""
+    wait = error.retry_after
+    return wait.total_seconds() if isinstance(wait, timedelta) else float(wait)
+
+
+def as_delivery_error(error: TelegramError) -> DeliveryError:
+    """Return what error means for a message that was to become visible."""
+    if isinstance(error, RetryAfter):
+        wait = wait_of(error)
+        return DeliveryError(f"Telegram asks to wait {wait:g} s", retry_after_seconds=wait)
+    if isinstance(error, ChatMigrated):
+        return DeliveryError("the group has become a supergroup", retry_after_seconds=0.0)
+    if isinstance(error, Forbidden | BadRequest):
+        return DeliveryRefused(f"Telegram refuses: {error.message}")
+    return _as_lost(error)
+
+
+def _as_lost(error: TelegramError) -> DeliveryError:
+    if isinstance(error.__cause__, _NOT_SENT):
+        return DeliveryError("Telegram cannot be reached")
+    if isinstance(error, TimedOut) or isinstance(error.__cause__, httpx.HTTPError):
+        return DeliveryUnknown("Telegram's answer was lost")
+    return DeliveryError(f"Telegram failed: {type(error).__name__}")
+
+
+def is_gone(error: TelegramError) -> bool:
+    """Return whether the chat takes nothing from this bot, whatever it is."""
+    return isinstance(error, Forbidden) or _says(error, _GONE)
+
+
+def is_topic_gone(error: TelegramError) -> bool:
+    """Return whether the topic is not there any more."""
+    return _says(error, _TOPIC_GONE)
+
+
+def is_about_entities(error: TelegramError) -> bool:
+    """Return whether the same text may pass without its formatting."""
+    return _says(error, _ENTITIES) and not is_gone(error)
+
+
+def is_not_modified(error: TelegramError) -> bool:
+    """Return whether the message stands there already as it should be."""
+    return _says(error, (_NOT_MODIFIED,))
+
+
+def is_not_editable(error: TelegramError) -> bool:
+    """Return whether the message that was to be changed is gone."""
+    return _says(error, _NOT_EDITABLE)
+
+
+def is_reply_gone(error: TelegramError) -> bool:
+    """Return whether the message that was to be replied to is gone."""
+    return _says(error, _REPLY_GONE)
+
+
+def _says(error: TelegramError, parts: tuple[str, ...]) -> bool:
+    message = error.message.lower()
+    return isinstance(error, BadRequest) and any(part in message for part in parts)

@@ -1,0 +1,113 @@
+"""What Telegram delivers, as events to be stored: plain JSON is looked at, nothing is parsed that may fail."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+
+# What is asked for. Not to be named means not to be sent; an update of another kind does no harm.
+ALLOWED_UPDATES = ["message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation"]
+
+_MAX_ID = 2**63 - 1
+_COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?=\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class BotIdentity:
+    """Who the bot is. Its username is None until Telegram has been reached."""
+
+    id: int
+    username: str | None = None
+
+    def is_called(self, username: str) -> bool:
+        """Return whether username is the bot's."""
+        return self.username is not None and username.lstrip("@").lower() == self.username.lower()
+
+
+def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
+    """Return an update as an event; None where it belongs to no conversation."""
+    update_id = _integer(_field(update, "update_id"))
+    if update_id is None or not isinstance(update, Mapping):
+        return None
+    for kind in ALLOWED_UPDATES:
+        body = update.get(kind)
+        if isinstance(body, Mapping):
+            break
+    else:
+        return None
+    message = body.get("message") if kind == "callback_query" else body
+    keys = context_keys(message)
+    if keys is None:
+        return None
+    return InboundEvent(
+        key=f"telegram:{bot.id}:{update_id}",
+        context_keys=keys,
+        order_key=update_id,
+        raw=json.dumps(update).encode(),
+        kind=_kind(kind, body, bot),
+        group_key=_group(body) if kind == "message" else None,
+    )
+
+
+def context_keys(message: object) -> dict[str, str] | None:
+    """Return what a message's conversation is called: its chat, and its topic where it has one."""
+    chat_id = _integer(_field(_field(message, "chat"), "id"))
+    if chat_id is None:
+        return None
+    keys = {"transport": "telegram", "chat_id": str(chat_id)}
+    thread_id = _integer(_field(message, "message_thread_id"))
+    # A thread of replies in an ordinary group has a number as well, and is no topic.
+    is_topic = _field(message, "is_topic_message") is True or (_field(message, "draft_id") is not None)
+    if thread_id is not None and is_topic:
+        keys["thread_id"] = str(thread_id)
+    return keys
+
+
+def command_of(message: object, bot: BotIdentity) -> str | None:
+    """Return the command that a message gives this bot, without its slash and in lower case."""
+    text = _field(message, "text")
+    found = _COMMAND.match(text) if isinstance(text, str) else None
+    if found is None or (found[2] is not None and bot.username is not None and not bot.is_called(found[2])):
+        return None
+    return found[1].lower()
+
+
+def stored_update(event: StoredEvent) -> Mapping[str, Any]:
+    """Return an update as it was stored; empty where it is none."""
+    try:
+        update = json.loads(event.raw)
+    except (ValueError, RecursionError):
+        return {}
+    return update if isinstance(update, dict) else {}
+
+
+def reply_target(events: Sequence[StoredEvent]) -> int | None:
+    """Return the message that an answer replies to: in a group, so that it is seen who is meant."""
+    for event in reversed(events):
+        message = stored_update(event).get("message")
+        if _field(_field(message, "chat"), "type") in ("group", "supergroup"):
+            return _integer(_field(message, "message_id"))
+    return None
+
+
+def _kind(kind: str, body: Mapping[str, Any], bot: BotIdentity) -> EventKind:
+    is_stop = kind == "stopped_message_generation" or (kind == "message" and command_of(body, bot) == "stop")
+    return EventKind.STOP if is_stop else EventKind.MESSAGE
+
+
+def _group(message: Mapping[str, Any]) -> str | None:
+    group = message.get("media_group_id")
+    return group if isinstance(group, str) and group else None
+
+
+def _field(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MAX_ID:
+        return None
+    return value

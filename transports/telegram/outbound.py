@@ -1,0 +1,145 @@
+"""Making an answer's messages visible, one call each, with a second try where a simpler one may pass."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from telegram.error import BadRequest, ChatMigrated, RetryAfter, TelegramError
+
+from botservice.errors import DeliveryRefused
+from botservice.turns.turn import Delivery
+from transports.telegram.client import BotClient, InputFile
+from transports.telegram.failures import (
+    as_delivery_error,
+    is_about_entities,
+    is_not_editable,
+    is_not_modified,
+    is_reply_gone,
+    is_topic_gone,
+    wait_of,
+)
+from transports.telegram.pacing import Pace
+
+logger = logging.getLogger(__name__)
+
+ReadFile = Callable[[Mapping[str, str], str], Awaitable[bytes | None]]
+"""Returns the stored bytes of a context's file by their digest."""
+
+# What can be left out of a call, and the refusals that this may help against.
+_LEFT_OUT = (
+    (is_topic_gone, ("message_thread_id",)),
+    (is_reply_gone, ("reply_parameters",)),
+    (is_about_entities, ("entities", "caption_entities")),
+)
+_MAX_TRIES = 6  # simpler and simpler: another chat, no topic, no reply, no formatting, another kind of file
+
+
+class Sender:
+    """Sends deliveries. What Telegram refuses for a reason that can be removed is sent again without it."""
+
+    def __init__(self, client: BotClient, pace: Pace, read_file: ReadFile) -> None:
+        self._client = client
+        self._pace = pace
+        self._read_file = read_file
+
+    async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
+        """Make a delivery visible and return its message id.
+
+        Raises:
+            DeliveryError: it was not taken, or it is not known whether it was.
+        """
+        call = await self._prepare(context_keys, delivery)
+        for _ in range(_MAX_TRIES):
+            try:
+                return await self._try(call)
+            except TelegramError as error:
+                if is_not_modified(error):
+                    return delivery.external_id
+                simpler = _simpler(call, error)
+                if simpler is None:
+                    raise as_delivery_error(error) from error
+                logger.warning("telegram.sent_differently", extra={"delivery": delivery.id, "reason": error.message})
+                call = simpler
+        raise DeliveryRefused("Telegram takes this message in no form")
+
+    async def _try(self, call: Mapping[str, Any]) -> str | None:
+        parameters = dict(call)
+        method = parameters.pop("method")
+        replaced = parameters.pop("replaced", None)
+        chat_id = parameters["chat_id"]
+        await self._pace.turn(chat_id)
+        try:
+            result = await self._client.call(method, **parameters)
+        except RetryAfter as error:
+            self._pace.refused(chat_id, wait_of(error))
+            raise
+        if replaced is not None:
+            await self._delete(chat_id, replaced)
+        message_id = result.get("message_id") if isinstance(result, dict) else None
+        return None if message_id is None else str(message_id)
+
+    async def _delete(self, chat_id: str, message_id: str) -> None:
+        """Take away a streamed text whose place a file has taken."""
+        try:
+            await self._client.call("deleteMessage", chat_id=chat_id, message_id=message_id)
+        except TelegramError as error:
+            logger.warning("telegram.stream_left", extra={"reason": error.message})
+
+    async def _prepare(self, context_keys: Mapping[str, str], delivery: Delivery) -> dict[str, Any]:
+        """Return the parameters of the call that makes a delivery visible."""
+        call: dict[str, Any] = dict(delivery.payload)
+        reply_to = call.pop("reply_to", None)
+        call["chat_id"] = context_keys["chat_id"]
+        file = call.pop("file", None)
+        if file is not None:
+            call[file["field"]] = await self._file(context_keys, file)
+        elif delivery.external_id is not None:
+            return call | {"method": "editMessageText", "message_id": delivery.external_id} | _place(context_keys)
+        if delivery.external_id is not None:
+            call["replaced"] = delivery.external_id
+        if reply_to is not None:
+            call["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
+        return call | _place(context_keys)
+
+    async def _file(self, context_keys: Mapping[str, str], file: Mapping[str, Any]) -> InputFile | str:
+        if "url" in file:
+            return str(file["url"])
+        data = await self._read_file(context_keys, str(file["sha256"]))
+        if data is None:
+            raise DeliveryRefused("the file is not kept any more")
+        return InputFile(data, filename=file.get("name") or f"{file['field']}{_ending(str(file['mime_type']))}")
+
+
+def _place(context_keys: Mapping[str, str]) -> dict[str, Any]:
+    return {"message_thread_id": context_keys["thread_id"]} if "thread_id" in context_keys else {}
+
+
+def _simpler(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any] | None:
+    """Return the call without what Telegram did not take, or None where nothing can be left out."""
+    if isinstance(error, ChatMigrated):
+        return {**_without(call, "message_thread_id"), "chat_id": str(error.new_chat_id)}
+    if not isinstance(error, BadRequest):
+        return None
+    if call["method"] == "editMessageText" and is_not_editable(error):
+        return {**_without(call, "message_id"), "method": "sendMessage"}
+    for fits, names in _LEFT_OUT:
+        if fits(error) and any(name in call for name in names):
+            return _without(call, *names)
+    return _as_document(call, error)
+
+
+def _as_document(call: Mapping[str, Any], error: BadRequest) -> dict[str, Any] | None:
+    """Return a file as a plain document: a picture may be too large or too odd to be one."""
+    field = next((name for name in ("photo", "voice", "audio", "video") if name in call), None)
+    words = error.message.lower()
+    if field is None or not any(word in words for word in ("photo", "image", "voice", "audio", "video", "too big")):
+        return None
+    return {**_without(call, field), "method": "sendDocument", "document": call[field]}
+
+
+def _without(call: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in call.items() if name not in names}
+
+
+def _ending(mime_type: str) -> str:
+    return f".{mime_type.partition('/')[2].partition(';')[0].partition('+')[0] or 'bin'}"

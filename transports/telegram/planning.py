@@ -1,0 +1,60 @@
+"""From an answer to the messages that make it visible. Pure: the same answer gives the same messages."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from botservice.messages import Attachment, Message
+from botservice.turns.transport import Payload
+from botservice.turns.turn import StoredEvent
+from transports.telegram.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown
+from transports.telegram.inbound import reply_target
+
+# A payload is {"method": …, the method's parameters} without the chat; files are named by the digest of their bytes.
+_FILE_METHODS = {"photo": "sendPhoto", "voice": "sendVoice", "audio": "sendAudio", "video": "sendVideo"}
+_PHOTOS = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})
+_VOICES = frozenset({"audio/ogg", "audio/opus"})
+
+
+def plan_answer(answer: Message, events: Sequence[StoredEvent]) -> list[Payload]:
+    """Return the messages that make answer visible: its text in pieces, then its files."""
+    payloads: list[dict[str, Any]] = []
+    files = [_file(each) for each in answer.attachments]
+    captions = format_markdown(answer.text, max_units=MAX_CAPTION_UNITS) if len(files) == 1 else []
+    if len(captions) == 1:
+        entities = as_wire(captions[0])
+        payloads = [files[0] | {"caption": captions[0].text} | ({"caption_entities": entities} if entities else {})]
+    else:
+        for piece in format_markdown(answer.text):
+            entities = as_wire(piece)
+            payloads.append(
+                {"method": "sendMessage", "text": piece.text} | ({"entities": entities} if entities else {})
+            )
+        payloads.extend(files)
+    target = reply_target(events)
+    if payloads and target is not None:
+        payloads[0]["reply_to"] = target
+    return list(payloads)
+
+
+def _file(attachment: Attachment) -> dict[str, Any]:
+    kind = _kind(attachment)
+    where = {"url": attachment.url} if attachment.data is None else {"sha256": digest(attachment.data)}
+    return {
+        "method": _FILE_METHODS.get(kind, "sendDocument"),
+        "file": {"field": kind, "name": attachment.name, "mime_type": attachment.mime_type, **where},
+    }
+
+
+def digest(data: bytes) -> str:
+    """Return what a file's bytes are called in storage."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _kind(attachment: Attachment) -> str:
+    kind, _, _ = attachment.mime_type.partition("/")
+    if attachment.mime_type in _PHOTOS:
+        return "photo"
+    if attachment.mime_type in _VOICES:
+        return "voice"
+    return kind if kind in ("audio", "video") else "document"

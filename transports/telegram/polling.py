@@ -1,0 +1,91 @@
+"""Taking in by polling: the offset moves only when what was delivered is stored."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
+
+from botservice.errors import BotServiceError
+from transports.telegram.client import BotClient
+from transports.telegram.failures import wait_of
+from transports.telegram.inbound import ALLOWED_UPDATES
+
+logger = logging.getLogger(__name__)
+
+Accept = Callable[[Sequence[object]], Awaitable[None]]
+
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
+_CONFLICT_PAUSE_SECONDS = 5.0
+_STORAGE_PAUSE_SECONDS = 1.0
+
+
+class Poller:
+    """Asks Telegram for updates, for ever, and hands them on in the order in which they came."""
+
+    def __init__(self, client: BotClient, accept: Accept) -> None:
+        self._client = client
+        self._accept = accept
+        self._offset: int | None = None
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            try:
+                updates = await self._client.next_updates(self._offset, ALLOWED_UPDATES)
+            except TelegramError as error:
+                await self._recover(error)
+                continue
+            self._failures = 0
+            if updates:
+                await self._store(updates)
+
+    async def _store(self, updates: Sequence[object]) -> None:
+        """Return once updates are stored, however long that takes: till then they are Telegram's."""
+        while True:
+            try:
+                await self._accept(updates)
+            except BotServiceError as error:
+                logger.warning("telegram.not_stored", extra={"updates": len(updates), "reason": str(error)})
+                await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
+            else:
+                break
+        ids = [each["update_id"] for each in updates if isinstance(each, dict) and _is_id(each.get("update_id"))]
+        if ids:
+            self._offset = max(ids) + 1
+        else:  # nothing to confirm with: do not ask for the same thing without a pause
+            await asyncio.sleep(_FIRST_PAUSE_SECONDS)
+
+    async def _recover(self, error: TelegramError) -> None:
+        self._failures += 1
+        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE_SECONDS)
+        if isinstance(error, RetryAfter):
+            pause = wait_of(error)
+        elif isinstance(error, Conflict):
+            pause = await self._resolve(error)
+        elif isinstance(error, InvalidToken):
+            pause = _LONGEST_PAUSE_SECONDS
+            logger.error("telegram.token_refused", extra={"advice": "TELEGRAM_BOT_TOKEN is not valid any more"})
+        elif self._failures > 1:  # a single long poll that is cut off is nothing to speak of
+            logger.warning("telegram.unreachable", extra={"reason": type(error).__name__, "wait_seconds": pause})
+        await asyncio.sleep(pause)
+
+    async def _resolve(self, error: Conflict) -> float:
+        """Say what to do about a 409, remove a webhook that is in the way, and return how long to wait."""
+        if "webhook" not in error.message.lower() or "setwebhook" in error.message.lower():
+            advice = "another process polls with this TELEGRAM_BOT_TOKEN: stop it, or set PUBLIC_URL to use a webhook"
+            logger.error("telegram.conflict", extra={"advice": advice})
+            return _CONFLICT_PAUSE_SECONDS
+        logger.warning("telegram.webhook_removed", extra={"advice": "PUBLIC_URL is not set, so the bot is polled"})
+        try:
+            await self._client.call("deleteWebhook")
+        except TelegramError as failure:
+            logger.warning("telegram.unreachable", extra={"reason": type(failure).__name__})
+            return _CONFLICT_PAUSE_SECONDS
+        return 0.0
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
