@@ -15,16 +15,10 @@ from botservice.errors import InvalidContextKeys, StorageError
 from botservice.history import ChatHistory
 from botservice.history.chat_history import find_last_user_message
 from botservice.llm.chat import TextSink
-from botservice.memory import ActionStep, AgentMemory
+from botservice.memory import ActionStep, AgentMemory, TaskStep
 from botservice.memory.agent_memory import completed_steps
 from botservice.memory.prompt_log import PromptLog
-from botservice.memory.step_records import (
-    StepRecords,
-    StoredStep,
-    find_last_position,
-    find_last_step_number,
-    read_steps,
-)
+from botservice.memory.step_records import StepRecords, StoredStep, find_last_position, read_steps
 from botservice.memory.step_view import StepView
 from botservice.messages import Message, storable
 from botservice.storage import Storage
@@ -67,8 +61,9 @@ class Snapshot:
     turn_id: int | None
     system_prompt: str
     steps: list[StoredStep]
-    log: PromptLog | None
+    logs: dict[int, PromptLog]
     floor: float
+    steps_taken: int
     last_step_number: int
 
 
@@ -83,7 +78,9 @@ class AgentContext:
         memory: The agent's steps for the current prompt, or for the last one where none is open.
         on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
         turn_id: The turn that memory belongs to.
+        task: The step of memory that says what the current prompt asks; the work on it comes after.
         open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
+        steps_taken: How many action steps the current turn has begun, also those that were deleted since.
         last_step_number: Steps are numbered through all prompts of a context.
     """
 
@@ -98,7 +95,9 @@ class AgentContext:
         self.step_view = StepView()
         self.on_text: TextSink | None = None
         self.turn_id: int | None = None
+        self.task: TaskStep | None = None
         self.open_step: StoredStep | None = None
+        self.steps_taken = 0
         self.last_step_number = 0
         self._saved_metadata = "{}"
 
@@ -143,7 +142,7 @@ class AgentContext:
         with_steps: bool = True,
     ) -> "AgentContext":
         """Return a context through a connection; without steps, its memory is empty."""
-        keys = connection.execute(select(contexts.c.keys).where(contexts.c.id == context_id)).scalar_one_or_none()
+        keys = connection.execute(select(contexts.c.context_keys).where(contexts.c.id == context_id)).scalar_one_or_none()
         if keys is None:
             raise StorageError(f"there is no context {context_id}")
         context = cls(storage, context_id, ContextKeys.of(keys))
@@ -153,7 +152,7 @@ class AgentContext:
     @property
     def completed_steps(self) -> list[ActionStep]:
         """The finished action steps of the current prompt; changing this list changes nothing."""
-        return completed_steps(self.memory)
+        return completed_steps(self.memory, self.task)
 
     async def load_memory(self) -> AgentMemory:
         """Return the steps of all prompts of this context, oldest first."""
@@ -184,14 +183,19 @@ class AgentContext:
             )
         )
 
-    def begin_turn(self, system_prompt: str, *, keeps_steps: bool) -> None:
+    def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
         """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
-        if not keeps_steps:
+        if keeps_steps:
+            self.records.assign_turn(0)
+        else:
             self.records = StepRecords(self.id, 0, self.records.last_position)
-        self.records.begin_turn()
         self.memory = AgentMemory(system_prompt, self.memory.steps if keeps_steps else [])
+        if task is not None:
+            self.memory.steps.append(task)
+        self.task = task
         self.step_view = StepView()
         self.open_step = None
+        self.steps_taken = 0
 
     def assign_turn(self, turn_id: int) -> None:
         """Take note of the id of the turn that has begun."""
@@ -210,6 +214,7 @@ class AgentContext:
     def _show(self, snapshot: Snapshot) -> None:
         self.metadata = snapshot.metadata
         self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
+        self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
         if snapshot.last_user_message is None:
             self.chat_history = ChatHistory(self.storage, self.id)
@@ -219,11 +224,10 @@ class AgentContext:
 
     def _load_steps(self, snapshot: Snapshot) -> None:
         self.turn_id = snapshot.turn_id
-        self.records = StepRecords(self.id, snapshot.turn_id or 0, snapshot.floor)
-        if snapshot.log is not None:
-            self.records.log = snapshot.log
+        self.records = StepRecords(self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs)
         for stored in snapshot.steps:
-            self.records.note(stored.item, row_id=stored.row_id, turn_id=stored.turn_id, position=stored.position)
+            self.records.note(stored)
+        self.task = _find_task(snapshot.steps, snapshot.turn_id)
         self.open_step = next((stored for stored in snapshot.steps if stored.is_open), None)
         self.memory = AgentMemory(
             snapshot.system_prompt, [stored.item for stored in snapshot.steps if not stored.is_open]
@@ -241,7 +245,7 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
     known = find_context(connection, keys)
     if known is not None:
         return known
-    new = insert(contexts).values(key_hash=keys.digest, keys=dict(keys.values), metadata={}, created_at=now)
+    new = insert(contexts).values(key_hash=keys.digest, context_keys=dict(keys.values), metadata={}, created_at=now)
     try:
         with connection.begin_nested():
             return int(connection.execute(new.returning(contexts.c.id)).scalar_one())
@@ -273,10 +277,33 @@ def read_snapshot(
         current,
         _read_system_prompt(connection, context_id, current) if in_view else "",
         stored,
-        None if current is None else logs[current],
+        logs,
         find_last_position(connection, context_id, without_turns=in_view),
-        find_last_step_number(connection, context_id),
+        _read_steps_taken(connection, current),
+        _find_last_step_number(connection, context_id),
     )
+
+
+def _find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:
+    """Return the task that a turn began with: the first that was stored; others were put in later."""
+    own = [each for each in stored if each.turn_id == turn_id and isinstance(each.item, TaskStep)]
+    first = min(own, key=lambda each: each.row_id, default=None)
+    return first.item if first is not None and isinstance(first.item, TaskStep) else None
+
+
+def _read_steps_taken(connection: Connection, turn_id: int | None) -> int:
+    query = select(turns.c.steps_taken).where(turns.c.id == turn_id)
+    return connection.execute(query).scalar_one_or_none() or 0
+
+
+def _find_last_step_number(connection: Connection, context_id: int) -> int:
+    query = (
+        select(turns.c.last_step_number)
+        .where(turns.c.context_id == context_id, turns.c.last_step_number.is_not(None))
+        .order_by(turns.c.id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar_one_or_none() or 0
 
 
 def _turns_in_view(connection: Connection, context_id: int, turn_id: int | None) -> list[int]:

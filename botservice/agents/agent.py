@@ -10,24 +10,46 @@ from botservice.messages import Attachment, Message, TokenUsage, ToolCall
 from botservice.tools import Tool
 
 
-class Prompt(list[ChatMessage]):
-    """The chat-completions messages that a model is sent, and where they come from.
+@dataclass(frozen=True, slots=True)
+class PromptPart:
+    """One message of a prompt, and where it comes from.
 
     Attributes:
-        found: Messages that stand in it because searching found them.
-        window: Messages that stand in it because the selector took them, by their place in the list.
+        section: system, found, window, earlier (steps of prompts before this one), question or steps.
+        source: The message of the history that it shows.
+        origin: What it is a copy of, where that is the same object in one prompt after the other.
     """
 
-    def __init__(
-        self,
-        messages: Iterable[ChatMessage] = (),
-        *,
-        found: Sequence[Message] = (),
-        window: Mapping[int, Message] | None = None,
-    ) -> None:
-        super().__init__(messages)
-        self.found = tuple(found)
-        self.window = dict(window or {})
+    message: ChatMessage
+    section: str
+    source: Message | None = None
+    origin: ChatMessage | None = None
+
+
+class Prompt(list[ChatMessage]):
+    """The chat-completions messages that a model is sent. Whoever overrides `build_prompt` may change the list.
+
+    Attributes:
+        parts: What was in it when it was built.
+    """
+
+    def __init__(self, parts: Iterable[PromptPart] = (), *, tail: Iterable[ChatMessage] = ()) -> None:
+        self.parts = tuple(parts)
+        super().__init__([*(part.message for part in self.parts), *tail])
+
+    def known_parts(self) -> list[PromptPart | None]:
+        """Return one for each message that is in it now; None for those that were added later."""
+        by_identity = {id(part.message): part for part in self.parts}
+        return [by_identity.get(id(message)) for message in self]
+
+    def sections(self) -> dict[str, tuple[int, int]]:
+        """Return the place of each section's first message, and the one after its last."""
+        found: dict[str, tuple[int, int]] = {}
+        for place, part in enumerate(self.known_parts()):
+            if part is not None:
+                first, _ = found.get(part.section, (place, place))
+                found[part.section] = first, place + 1
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The agent that lets a model choose among functions."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any
 
 from botservice.agents.agent import Action, Agent, FinishAction, Plan, Prompt
@@ -99,8 +100,7 @@ class FunctionsBasedAgent(Agent):
         is_streamed: bool = True,
     ) -> tuple[Prompt, ChatResponse]:
         """Return the prompt that the model took and what it said; a prompt that is too long is shortened."""
-        prompt = await self.build_prompt(context)
-        prompt.extend(tail)
+        prompt = _with_tail(await self.build_prompt(context), tail)
         options: dict[str, Any] = {}
         if is_streamed and context.on_text is not None:
             options["on_text"] = context.on_text
@@ -112,8 +112,7 @@ class FunctionsBasedAgent(Agent):
                 if shrinking is None or type(self).build_prompt is not FunctionsBasedAgent.build_prompt:
                     raise
                 size = size or estimate_tokens(prompt)
-                prompt = await self._builder(int(size * shrinking)).build(context)
-                prompt.extend(tail)
+                prompt = _with_tail(await self._builder(int(size * shrinking)).build(context), tail)
         raise AssertionError("the last try raises")
 
     async def _chat(
@@ -148,6 +147,15 @@ def _by_name(tools: Iterable[Tool | ToolFunction]) -> dict[str, Tool]:
             raise InvalidTool(f"two tools are called {made.name}: give one of them another name=")
         named[made.name] = made
     return named
+
+
+def _with_tail(prompt: Prompt, tail: Sequence[ChatMessage]) -> Prompt:
+    """Return prompt with tail; the list of an override of build_prompt stays as it is."""
+    if not tail:
+        return prompt
+    longer = copy(prompt)
+    longer.extend(tail)
+    return longer
 
 
 def _finish(prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:

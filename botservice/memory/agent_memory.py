@@ -7,7 +7,7 @@ from botservice.errors import InvalidField
 from botservice.memory.codec import dumps, encode, loads
 from botservice.memory.container import Memory
 from botservice.memory.items import MemoryItem, declared_fields
-from botservice.memory.steps import ActionStep, SystemPromptStep, TaskStep
+from botservice.memory.steps import ActionStep, FinalAnswerStep, SystemPromptStep, TaskStep
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,18 +93,28 @@ class AgentMemory(Memory):
             return NotImplemented
         return self.system_prompt == other.system_prompt and super().__eq__(other)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]  # as for every class whose equal instances may change
 
 
-def completed_steps(memory: Memory) -> list[ActionStep]:
-    """Return the action steps after the last task: the work on the current prompt, oldest first."""
-    found: list[ActionStep] = []
-    for item in reversed(memory.content):
-        if isinstance(item, TaskStep):
-            break
-        if isinstance(item, ActionStep):
-            found.append(item)
-    return found[::-1]
+def completed_steps(memory: Memory, task: TaskStep | None = None) -> list[ActionStep]:
+    """Return the action steps of the work on the current prompt, oldest first; see `start_of_work`."""
+    return [item for item in memory.content[start_of_work(memory, task) :] if isinstance(item, ActionStep)]
+
+
+def start_of_work(memory: Memory, task: TaskStep | None = None) -> int:
+    """Return the place in a memory's content at which the work on the current prompt begins.
+
+    Args:
+        task: The current prompt's own step: the work comes after it. Where it was taken out, the work comes after the
+            last answer. By default it is the last task.
+    """
+    content = memory.content
+    for place in range(len(content), 0, -1):
+        item = content[place - 1]
+        if item is task or (task is None and isinstance(item, TaskStep)):
+            return place
+    answers = (place for place in range(len(content), 0, -1) if isinstance(content[place - 1], FinalAnswerStep))
+    return next(answers, 0) if task is not None else 0
 
 
 def _unset(item: MemoryItem) -> dict[str, Any]:

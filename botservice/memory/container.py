@@ -52,7 +52,7 @@ class Memory:
         Raises:
             InvalidField: it is not a MemoryItem.
         """
-        self._content.append(_checked(memory_item))
+        self._content.append(checked_item(memory_item))
 
     def load(self, content: Iterable[MemoryItem | Mapping[str, Any]]) -> None:
         """Replace everything by a copy of content: the items of the list, not the list itself.
@@ -65,7 +65,7 @@ class Memory:
         """
         if isinstance(content, str | bytes | Mapping) or not isinstance(content, Iterable):
             raise InvalidField(f"a memory loads a list of items, not a {type(content).__name__}")
-        self._content[:] = [MemoryItem.from_dict(i) if isinstance(i, Mapping) else _checked(i) for i in content]
+        self._content[:] = [MemoryItem.from_dict(i) if isinstance(i, Mapping) else checked_item(i) for i in content]
 
     def clear(self) -> None:
         """Remove every item."""
@@ -101,7 +101,7 @@ class Memory:
         return new
 
     def _items(self) -> Iterator[MemoryItem]:
-        return (_checked(item) for item in self._content if item is not None)
+        return (checked_item(item) for item in self._content if item is not None)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Memory) or type(other) is not type(self):
@@ -114,7 +114,12 @@ class Memory:
         return f"{type(self).__name__}({len(self._content)} items)"
 
 
-def _checked(item: object) -> MemoryItem:
+def checked_item(item: object) -> MemoryItem:
+    """Return item.
+
+    Raises:
+        InvalidField: it is not a MemoryItem.
+    """
     if not isinstance(item, MemoryItem):
         raise InvalidField(
             f"a memory holds MemoryItems and steps, not a {type(item).__name__}; use MemoryItem(**fields)"

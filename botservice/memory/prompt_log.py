@@ -6,14 +6,14 @@ history is kept by its id: the words stay in one place, and go from here when th
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
-from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.memory.data_urls import read_data_url, write_data_url
+from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.messages import Message
 from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.tables import messages, prompt_log
@@ -29,24 +29,38 @@ class _Entry:
     blobs: Mapping[str, bytes]
 
 
+Unsaved = tuple[int, _Entry]
+"""A message that is not stored yet, with its place in the log."""
+
+
 class PromptLog:
     """The log of one turn."""
 
     def __init__(self, turn_id: int) -> None:
         self.turn_id = turn_id
         self._shown: list[FrozenDict] = []
-        self._entries: list[_Entry | None] = []  # None: stored already
+        self._unsaved: dict[int, _Entry] = {}
         self._by_content: dict[str, int] = {}
-        self._by_identity: dict[int, tuple[object, int]] = {}
+        self._by_origin: dict[int, tuple[object, int]] = {}
         self._ranges: dict[int, tuple[FrozenList, list[Range]]] = {}
 
-    def record(self, prompt: Sequence[Mapping[str, Any]], window: Mapping[int, Message] | None = None) -> FrozenList:
+    def record(
+        self,
+        prompt: Sequence[Mapping[str, Any]],
+        *,
+        sources: Mapping[int, Message] | None = None,
+        origins: Mapping[int, Mapping[str, Any]] | None = None,
+    ) -> FrozenList:
         """Return prompt as the value of a step's model_input_messages, known to this log.
 
         Args:
-            window: Which messages of the history stand where in the prompt.
+            sources: Which messages of the history stand where in the prompt.
+            origins: What messages are copies of; these objects are the same from one prompt to the next.
         """
-        sequence = [self._place(message, (window or {}).get(index)) for index, message in enumerate(prompt)]
+        sources, origins = sources or {}, origins or {}
+        sequence = [
+            self._place(message, sources.get(index), origins.get(index)) for index, message in enumerate(prompt)
+        ]
         recorded = FrozenList.trust(self._shown[place] for place in sequence)
         self._ranges[id(recorded)] = (recorded, _as_ranges(sequence))
         return recorded
@@ -67,16 +81,16 @@ class PromptLog:
         """How many messages are in the log."""
         return len(self._shown)
 
-    def unsaved(self) -> "list[tuple[int, _Entry]]":
+    def unsaved(self) -> list[Unsaved]:
         """Return what is not stored yet, with its places."""
-        return [(place, entry) for place, entry in enumerate(self._entries) if entry is not None]
+        return list(self._unsaved.items())
 
-    def mark_saved(self, places: Sequence[int]) -> None:
+    def mark_saved(self, places: Iterable[int]) -> None:
         """Take note that these places are stored."""
         for place in places:
-            self._entries[place] = None
+            self._unsaved.pop(place, None)
 
-    def save(self, connection: Connection, context_id: int, unsaved: "Sequence[tuple[int, _Entry]]") -> None:
+    def save(self, connection: Connection, context_id: int, unsaved: Sequence[Unsaved]) -> None:
         """Store what `unsaved` gave."""
         if not unsaved:
             return
@@ -102,13 +116,12 @@ class PromptLog:
         blobs = read_blobs(connection, context_id, digests)
         for place, content in enumerate(contents):
             log._shown.append(_show(content, texts, blobs))
-            log._entries.append(None)
             log._by_content[json.dumps(content, sort_keys=True)] = place
         return log
 
-    def _place(self, message: Mapping[str, Any], source: Message | None) -> int:
-        known = self._by_identity.get(id(message))
-        if known is not None and known[0] is message:
+    def _place(self, message: Mapping[str, Any], source: Message | None, origin: Mapping[str, Any] | None) -> int:
+        known = self._by_origin.get(id(origin)) if origin is not None else None
+        if known is not None and known[0] is origin and message == origin:
             return known[1]
         entry = _encode(message, source)
         key = json.dumps(entry.content, sort_keys=True)
@@ -116,9 +129,9 @@ class PromptLog:
         if place is None:
             place = self._by_content[key] = len(self._shown)
             self._shown.append(freeze(dict(message), "model_input_messages"))
-            self._entries.append(entry)
-        if source is None:  # messages of the history are made anew for every prompt: no use to know them by identity
-            self._by_identity[id(message)] = (message, place)
+            self._unsaved[place] = entry
+        if origin is not None and message == origin:
+            self._by_origin[id(origin)] = (origin, place)
         return place
 
 

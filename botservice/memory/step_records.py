@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from botservice.memory.codec import dumps
+from botservice.memory.container import checked_item
 from botservice.memory.items import MemoryItem, revision_of
-from botservice.memory.prompt_log import PromptLog, Range
+from botservice.memory.positions import place_between
+from botservice.memory.prompt_log import PromptLog, Range, Unsaved
+from botservice.memory.step_data import StepData, attach_files, detach_files
+from botservice.storage.blobs import store_blob
 from botservice.storage.tables import steps
-
 
 _LARGEST_NUMBER = 2**31
 
@@ -23,6 +26,7 @@ class _Stored:
     turn_id: int
     position: float
     revision: int
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class _Write:
     item: MemoryItem
     position: float
     revision: int
-    data: str
+    data: StepData
     ranges: list[Range] | None
     row_id: int | None = None
     is_open: bool = False
@@ -43,16 +47,22 @@ class StepChanges:
     added: list[_Write] = field(default_factory=list)
     changed: list[_Write] = field(default_factory=list)
     removed: list[_Stored] = field(default_factory=list)
-    log_entries: list[tuple[int, object]] = field(default_factory=list)
+    log_entries: list[Unsaved] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed or self.log_entries)
 
 
 class StepRecords:
-    """Knows which items of a context's memory are stored, and as what."""
+    """Knows which items of a context's memory are stored, and as what.
 
-    def __init__(self, context_id: int, turn_id: int, floor: float = 0.0) -> None:
+    Attributes:
+        logs: The prompt logs of the turns in view, by the turn's id; `log` is the one of the current turn.
+    """
+
+    def __init__(
+        self, context_id: int, turn_id: int, floor: float = 0.0, logs: dict[int, PromptLog] | None = None
+    ) -> None:
         """Make the records of a turn.
 
         Args:
@@ -60,7 +70,8 @@ class StepRecords:
         """
         self.context_id = context_id
         self.turn_id = turn_id
-        self.log = PromptLog(turn_id)
+        self.logs = dict(logs or {})
+        self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
         self._floor = floor
         self._stored: dict[int, _Stored] = {}
 
@@ -69,35 +80,41 @@ class StepRecords:
         """The position of the last step that is stored."""
         return max((stored.position for stored in self._stored.values()), default=self._floor)
 
-    def begin_turn(self) -> None:
-        """Count what is added from now on to a turn that is about to begin; what is known stays known."""
-        self.assign_turn(0)
-
     def assign_turn(self, turn_id: int) -> None:
-        """Take note of the id of the turn that has begun."""
+        """Count what is added from now on to a turn, 0 for one that is about to begin; what is known stays known."""
         self.turn_id = turn_id
-        self.log = PromptLog(turn_id)
+        self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
 
-    def changes(self, items: Sequence[MemoryItem], opened: MemoryItem | None = None) -> StepChanges:
+    def changes(self, items: Sequence[MemoryItem | None], opened: MemoryItem | None = None) -> StepChanges:
         """Return what is different from what is stored.
 
         Args:
             opened: A step that is stored as open: its calls are about to run.
+
+        Raises:
+            InvalidField: something else than an item is among items.
         """
         present = [item for item in items if item is not None]
         if opened is not None:
             present.append(opened)
-        positions = self._positions(present)
+        unsaved = self.log.unsaved()
+        same = self._count_same(present, opened)
+        if same == len(present) == len(self._stored):
+            return StepChanges(log_entries=unsaved)
+        rest = [checked_item(item) for item in present[same:]]
+        known = [self._find(item) for item in rest]
+        floor = self._stored[id(present[same - 1])].position if same else self._floor
+        positions = place_between([stored and stored.position for stored in known], floor)
+        if positions is None:  # there is no room between two neighbours: everything gets a new place
+            rest, known = present, [self._find(checked_item(item)) for item in present]
+            positions = [self._floor + number for number in range(1, len(present) + 1)]
         added, changed = [], []
-        for item, position in zip(present, positions, strict=True):
-            known = self._find(item)
-            if known is None:
+        for item, stored, position in zip(rest, known, positions, strict=True):
+            if stored is None:
                 added.append(self._write(item, position, is_open=item is opened))
-            elif known.revision != revision_of(item) or known.position != position:
-                changed.append(self._write(item, position, known.row_id, is_open=item is opened))
-        here = {id(item) for item in present}
-        removed = [stored for key, stored in self._stored.items() if key not in here]
-        return StepChanges(added, changed, removed, list(self.log.unsaved()))
+            elif (stored.revision, stored.position, stored.is_open) != (revision_of(item), position, item is opened):
+                changed.append(self._write(item, position, stored, is_open=item is opened))
+        return StepChanges(added, changed, self._missing(present), unsaved)
 
     def apply(self, connection: Connection, changes: StepChanges, turn_id: int | None = None) -> list[int]:
         """Write changes and return the ids of the rows that were added.
@@ -105,7 +122,7 @@ class StepRecords:
         Args:
             turn_id: The turn of added steps, where it has no id before this transaction.
         """
-        self.log.save(connection, self.context_id, changes.log_entries)  # type: ignore[arg-type]  # its own entries
+        self.log.save(connection, self.context_id, changes.log_entries)
         if changes.removed:
             connection.execute(delete(steps).where(steps.c.id.in_([stored.row_id for stored in changes.removed])))
         if changes.changed:
@@ -118,7 +135,7 @@ class StepRecords:
                     prompt_ranges=bindparam("prompt_ranges"),
                     is_open=bindparam("is_open"),
                 ),
-                [{"row": each.row_id, **_values(each)} for each in changes.changed],
+                [{"row": each.row_id, **self._values(connection, each)} for each in changes.changed],
             )
         return [self._insert(connection, each, turn_id or self.turn_id) for each in changes.added]
 
@@ -127,54 +144,80 @@ class StepRecords:
         for stored in changes.removed:
             del self._stored[id(stored.item)]
         for each, row_id in zip(changes.added, row_ids, strict=True):
-            self._stored[id(each.item)] = _Stored(each.item, row_id, self.turn_id, each.position, each.revision)
+            self._stored[id(each.item)] = _Stored(
+                each.item, row_id, self.turn_id, each.position, each.revision, each.is_open
+            )
         for each in changes.changed:
             known = self._stored[id(each.item)]
-            known.position, known.revision = each.position, each.revision
-        self.log.mark_saved([place for place, _ in changes.log_entries])
+            known.position, known.revision, known.is_open = each.position, each.revision, each.is_open
+        self.log.mark_saved(place for place, _ in changes.log_entries)
 
     def row_id(self, item: MemoryItem) -> int | None:
-        """Return the row of an item."""
+        """Return the row of an item; None where it is not stored."""
         known = self._find(item)
         return None if known is None else known.row_id
 
-    def note(self, item: MemoryItem, *, row_id: int, turn_id: int, position: float) -> None:
+    def is_own(self, item: MemoryItem) -> bool:
+        """Return whether the current turn made an item by asking its model; others were put in."""
+        return self.log.ranges(item.get_value("model_input_messages")) is not None
+
+    def note(self, stored: "StoredStep") -> None:
         """Take note of an item that was read from its row."""
-        self._stored[id(item)] = _Stored(item, row_id, turn_id, position, revision_of(item))
+        item = stored.item
+        self._stored[id(item)] = _Stored(
+            item, stored.row_id, stored.turn_id, stored.position, revision_of(item), stored.is_open
+        )
 
     def _find(self, item: MemoryItem) -> _Stored | None:
         known = self._stored.get(id(item))
         return known if known is not None and known.item is item else None
 
-    def _positions(self, items: Sequence[MemoryItem]) -> list[float]:
-        """Return where each item stands: rows keep their places, new ones go between them where they can."""
-        known = [stored.position if (stored := self._find(item)) is not None else None for item in items]
-        positions: list[float] = []
+    def _count_same(self, items: Sequence[MemoryItem], opened: MemoryItem | None) -> int:
+        """Return how many items at the beginning stand as they are stored: nearly all of them, most of the time."""
         previous = self._floor
-        following = _following(known)
-        for place, upper in zip(known, following, strict=True):
-            if place is None or place <= previous:
-                place = previous + 1.0 if upper is None else (previous + upper) / 2
-            if upper is not None and not previous < place < upper:
-                return [self._floor + number for number in range(1, len(items) + 1)]
-            positions.append(place)
-            previous = place
-        return positions
+        for count, item in enumerate(items):
+            stored = self._stored.get(id(item))
+            if (
+                stored is None
+                or stored.item is not item
+                or stored.revision != revision_of(item)
+                or stored.position <= previous
+                or stored.is_open is not (item is opened)
+            ):
+                return count
+            previous = stored.position
+        return len(items)
 
-    def _write(self, item: MemoryItem, position: float, row_id: int | None = None, *, is_open: bool) -> _Write:
-        ranges = self.log.ranges(item.get_value("model_input_messages"))
-        data = dumps(item.to_dict(full=ranges is None))
-        return _Write(item, position, revision_of(item), data, ranges, row_id, is_open)
+    def _missing(self, present: Sequence[MemoryItem]) -> list[_Stored]:
+        here = {id(item) for item in present}
+        return [stored for key, stored in self._stored.items() if key not in here]
+
+    def _write(self, item: MemoryItem, position: float, stored: _Stored | None = None, *, is_open: bool) -> _Write:
+        log = self.log if stored is None else self.logs.get(stored.turn_id, self.log)
+        ranges = log.ranges(item.get_value("model_input_messages"))
+        data = detach_files(item.to_dict(full=ranges is None))
+        return _Write(item, position, revision_of(item), data, ranges, stored and stored.row_id, is_open)
 
     def _insert(self, connection: Connection, new: _Write, turn_id: int) -> int:
+        number = new.item.get_value("step_number")
         values = {
             "context_id": self.context_id,
             "turn_id": turn_id,
             "kind": type(new.item).__name__,
-            "step_number": _number(new.item),
-            **_values(new),
+            "step_number": number if isinstance(number, int) and abs(number) < _LARGEST_NUMBER else None,
+            **self._values(connection, new),
         }
         return int(connection.execute(insert(steps).values(values).returning(steps.c.id)).scalar_one())
+
+    def _values(self, connection: Connection, write: _Write) -> dict[str, object]:
+        for data in write.data.files:
+            store_blob(connection, self.context_id, data)
+        return {
+            "position": write.position,
+            "data": write.data.text,
+            "prompt_ranges": write.ranges,
+            "is_open": write.is_open,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,17 +244,20 @@ def read_steps(
     ).where(steps.c.context_id == context_id)
     if turn_ids is not None:
         query = query.where(steps.c.turn_id.in_(list(turn_ids)))
+    rows = connection.execute(query.order_by(steps.c.position, steps.c.id)).all()
+    records = attach_files(connection, context_id, [row.data for row in rows])
     logs = {} if logs is None else logs
-    found = []
-    for row in connection.execute(query.order_by(steps.c.position, steps.c.id)).all():
-        item = MemoryItem.from_json(row.data)
-        if row.prompt_ranges is not None:
-            log = logs.get(row.turn_id)
-            if log is None:
-                log = logs[row.turn_id] = PromptLog.load(connection, context_id, row.turn_id)
-            item.set_value("model_input_messages", log.restore(row.prompt_ranges))
-        found.append(StoredStep(item, row.id, row.turn_id, row.position, row.is_open))
-    return found
+    return [_read(connection, context_id, row, record, logs) for row, record in zip(rows, records, strict=True)]
+
+
+def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: dict[int, PromptLog]) -> StoredStep:
+    item = MemoryItem.from_dict(record)
+    if row.prompt_ranges is not None:
+        log = logs.get(row.turn_id)
+        if log is None:
+            log = logs[row.turn_id] = PromptLog.load(connection, context_id, row.turn_id)
+        item.set_value("model_input_messages", log.restore(row.prompt_ranges))
+    return StoredStep(item, row.id, row.turn_id, row.position, row.is_open)
 
 
 def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int] = ()) -> float:
@@ -223,38 +269,3 @@ def find_last_position(connection: Connection, context_id: int, *, without_turns
         .limit(1)
     )
     return connection.execute(query).scalar_one_or_none() or 0.0
-
-
-def find_last_step_number(connection: Connection, context_id: int) -> int:
-    """Return the number of the last action step of a context; 0 where there is none."""
-    query = (
-        select(steps.c.step_number)
-        .where(steps.c.context_id == context_id, steps.c.step_number.is_not(None))
-        .order_by(steps.c.position.desc())
-        .limit(1)
-    )
-    return connection.execute(query).scalar_one_or_none() or 0
-
-
-def _number(item: MemoryItem) -> int | None:
-    number = item.get_value("step_number")
-    return number if isinstance(number, int) and abs(number) < _LARGEST_NUMBER else None
-
-
-def _values(write: _Write) -> dict[str, object]:
-    return {
-        "position": write.position,
-        "data": write.data,
-        "prompt_ranges": write.ranges,
-        "is_open": write.is_open,
-    }
-
-
-def _following(known: Sequence[float | None]) -> list[float | None]:
-    """Return, for each place, the position of the next row that is known after it."""
-    following: list[float | None] = []
-    upper: float | None = None
-    for place in reversed(known):
-        following.append(upper)
-        upper = place if place is not None else upper
-    return following[::-1]

@@ -17,8 +17,7 @@ from botservice.memory.codec import encode
 from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.memory.items import MemoryItem
 from botservice.memory.values import StepError, Timing, ToolResult
-from botservice.messages import TokenUsage
-from botservice.messages import Attachment, ToolCall
+from botservice.messages import Attachment, TokenUsage, ToolCall
 
 
 class MemoryStep(MemoryItem, kind="step"):
@@ -51,6 +50,7 @@ class PlanningStep(MemoryStep, kind="planning"):
 
     plan: str
     model_input_messages: Sequence[Mapping[str, Any]] | None = None
+    prompt_sections: Mapping[str, Sequence[int]] | None = None
     timing: Timing | None = None
     token_usage: TokenUsage | None = None
 
@@ -60,8 +60,9 @@ class ActionStep(MemoryStep, kind="action"):
 
     Attributes:
         step_number: Also readable and writable as `step`.
-        model_input_messages: The prompt, as chat-completions messages. A message may carry a `section` that says
-            which part of the prompt it is, such as "found" or "window"; a replay shows it.
+        model_input_messages: The prompt, as chat-completions messages.
+        prompt_sections: Which of them came from where, such as `{"found": (1, 2), "window": (2, 6)}`: the first one of
+            each section, and the one after its last. A replay shows it.
         tool_calls: In the model's order; here before they run.
         error: What failed, a tool or the model; `StepError.of(exception)` makes one.
         observations: What the tools gave, joined by newlines in the order of the calls.
@@ -75,6 +76,7 @@ class ActionStep(MemoryStep, kind="action"):
     step_number: int
     timing: Timing | None = None
     model_input_messages: Sequence[Mapping[str, Any]] | None = None
+    prompt_sections: Mapping[str, Sequence[int]] | None = None
     tool_calls: Sequence[ToolCall] | None = None
     error: StepError | None = None
     model_output: str | None = None
@@ -87,11 +89,15 @@ class ActionStep(MemoryStep, kind="action"):
 
 
 class FinalAnswerStep(MemoryStep, kind="final_answer"):
-    """The answer, as text or as whatever the last tool gave."""
+    """The answer, as text or as whatever the last tool gave; with the model call that gave it, where there was one."""
 
     __slots__ = ()
 
     output: Any
+    model_input_messages: Sequence[Mapping[str, Any]] | None = None
+    prompt_sections: Mapping[str, Sequence[int]] | None = None
+    timing: Timing | None = None
+    token_usage: TokenUsage | None = None
 
 
 class UnknownStep(MemoryStep, kind="unknown"):

@@ -9,9 +9,14 @@ from sqlalchemy.dialects import postgresql, sqlite
 from botservice.storage.tables import blobs
 
 
+def digest_of(data: bytes) -> str:
+    """Return the SHA-256 digest that names data."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def store_blob(connection: Connection, context_id: int, data: bytes) -> str:
     """Keep data once in its context and return its SHA-256 digest."""
-    digest = hashlib.sha256(data).hexdigest()
+    digest = digest_of(data)
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     connection.execute(
         dialect.insert(blobs).values(context_id=context_id, sha256=digest, data=data).on_conflict_do_nothing()

@@ -7,7 +7,7 @@ process on that file. On Postgres a claim is a session advisory lock on the writ
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -69,6 +69,13 @@ class Claims(Protocol):
 
     def take_over(self, claim: Claim) -> Claim:
         """Return a new claim in the place of one whose holder is idle; the old holder writes nothing more."""
+
+    def working(self) -> contextlib.AbstractContextManager[None]:
+        """Return a block in which this process is the worker of its database, also while it has no claim.
+
+        Raises:
+            DatabaseInUse: another process works on this SQLite file (when it is entered).
+        """
 
     async def close(self) -> None:
         """Give everything back that was taken through this object."""
@@ -174,6 +181,15 @@ class LocalClaims:
             self._mine.add(successor)
             return successor
 
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """Hold the lock of the file."""
+        self._shared.lock.acquire()
+        try:
+            yield
+        finally:
+            self._shared.lock.release()
+
     async def close(self) -> None:
         """Give everything back that was taken through this object."""
         for claim in list(self._mine):
@@ -226,6 +242,10 @@ class AdvisoryClaims:
         claim.check()
         successor = self._held[claim.context_id] = Claim(claim.context_id, self._holds)
         return successor
+
+    def working(self) -> contextlib.AbstractContextManager[None]:
+        """Return a block in which nothing is held: on Postgres every replica is a worker."""
+        return contextlib.nullcontext()
 
     async def close(self) -> None:
         """Forget everything: the locks end with the writer's connection."""

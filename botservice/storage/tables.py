@@ -39,7 +39,7 @@ contexts = Table(
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
     Column("key_hash", Text, nullable=False, unique=True),
-    Column("keys", Json, nullable=False),
+    Column("context_keys", Json, nullable=False),
     Column("metadata", Json, nullable=False),
     Column("last_position", Id, nullable=False, server_default="0"),
     Column("deletion_version", Id, nullable=False, server_default="0"),
@@ -83,7 +83,8 @@ blobs = Table(
     sqlite_autoincrement=True,
 )
 
-# What answers one or more events. due_at: not before then.
+# What answers one or more events. due_at: not before then. steps_taken counts its action steps, also those that were
+# deleted since; last_step_number is the newest one's.
 turns = Table(
     "turns",
     metadata,
@@ -98,10 +99,19 @@ turns = Table(
     Column("error", Text),
     Column("system_prompt", Text),
     Column("keeps_steps", Boolean, nullable=False, server_default=false()),
+    Column("steps_taken", Integer, nullable=False, server_default="0"),
+    Column("last_step_number", Integer),
     Column("created_at", Timestamp, nullable=False),
     Column("started_at", Timestamp),
     Column("finished_at", Timestamp),
     Index("ix_turns_context_id_id", "context_id", "id"),
+    Index(
+        "ix_turns_numbered",
+        "context_id",
+        "id",
+        postgresql_where=text("last_step_number IS NOT NULL"),
+        sqlite_where=text("last_step_number IS NOT NULL"),
+    ),
     Index(
         "ix_turns_open",
         "context_id",

@@ -15,13 +15,11 @@ _ENDED = "ended"
 
 def write_started(connection: Connection, context_id: int, step_id: int, indices: Sequence[int]) -> None:
     """Take note that calls are about to run."""
-    connection.execute(
-        insert(tool_calls),
-        [
-            {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _STARTED}
-            for index in indices
-        ],
-    )
+    rows = [
+        {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _STARTED} for index in indices
+    ]
+    if rows:
+        connection.execute(insert(tool_calls), rows)
 
 
 def write_ended(connection: Connection, step_id: int, index: int, outcome: ToolOutcome) -> None:

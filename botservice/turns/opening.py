@@ -66,9 +66,7 @@ async def _open(
 ) -> int:
     prompt = options.agent.prompt
     new = [await _new_message(message, event, now) for event, message in inbound]
-    context.begin_turn(prompt, keeps_steps=keeps_steps)
-    if is_addressed:
-        context.memory.steps.append(_task(new))
+    context.begin_turn(prompt, _task(new) if is_addressed else None, keeps_steps=keeps_steps)
     changes = context.records.changes(context.memory.steps)
 
     def write(connection: Connection) -> tuple[int, list[Message], list[int]]:

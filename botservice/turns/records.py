@@ -106,9 +106,13 @@ def begin_turn(connection: Connection, turn_id: int, now: datetime, *, is_first:
     connection.execute(update(turns).where(turns.c.id == turn_id).values(values))
 
 
-def note_progress(connection: Connection, turn_id: int) -> None:
-    """Take note that a turn got further: its beginnings count anew."""
-    connection.execute(update(turns).where(turns.c.id == turn_id, turns.c.attempts != 1).values(attempts=1))
+def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_step_number: int) -> None:
+    """Take note that a turn got one step further: its beginnings count anew."""
+    connection.execute(
+        update(turns)
+        .where(turns.c.id == turn_id)
+        .values(attempts=1, steps_taken=steps_taken, last_step_number=last_step_number)
+    )
 
 
 def finish_turn(

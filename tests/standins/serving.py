@@ -260,6 +260,10 @@ class Served:
             raise RuntimeError(f"{type(self).__name__} did not start") from (self.crashes[0] if self.crashes else None)
         try:
             yield
+        except BaseException as error:
+            for crash in self.crashes:
+                error.add_note(f"{type(self).__name__} crashed, too: {crash!r}")
+            raise
         finally:
             with self.condition:
                 if self._loop is not None and self._stop is not None:

@@ -47,6 +47,9 @@ class WebTransport:
         """Close the open event streams at once. Browsers come back to them by themselves."""
         self._hub.close()
 
+    async def close(self) -> None:
+        """Do nothing: connections are the web server's."""
+
     def describe(self) -> str:
         """Return where the page is, or why it is off."""
         return self._access.describe()

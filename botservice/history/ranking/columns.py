@@ -1,27 +1,34 @@
-"""One row per message: id, time, role, author, length, flags; in numpy arrays that grow."""
+"""One row per message: id, time, author, length, what it could answer; in numpy arrays that grow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-_FIELDS: Final = {
-    "ids": np.int64, "times": np.float64, "lengths": np.float32, "authors": np.int32, "is_user": np.bool_,
-    "is_question": np.bool_, "has_time": np.bool_, "has_number": np.bool_,
-     "is_alive": np.bool_, "texts": np.int64,
-}  # fmt: skip
+_KINDS: Final = {
+    "id": np.int64,
+    "time": np.float64,
+    "length": np.float32,
+    "author": np.int32,
+    "is_user": np.bool_,
+    "is_question": np.bool_,
+    "has_time": np.bool_,
+    "has_number": np.bool_,
+    "text": np.int64,
+}
+_FIRST_ROOM: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """What is kept of one message besides its words.
 
     Attributes:
+        time: Seconds since the epoch.
         length: Tokens.
+        author: A number of People; 0 for nobody.
         has_time, has_number: Whether it could answer "when" or "how many".
-        text: A hash of its normalised text: equal for messages that say the same.
+        text: A hash of its normalised text, equal for messages that say the same.
     """
 
     id: int
@@ -36,10 +43,11 @@ class Row:
 
 
 class Columns:
-    """Rows in conversation order. A row's position never changes."""
+    """Rows in conversation order. A row's position never changes; a removed one stays as a gap."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(16, kind) for name, kind in _FIELDS.items()}
+        self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(_FIRST_ROOM, kind) for name, kind in _KINDS.items()}
+        self._alive = np.zeros(_FIRST_ROOM, np.bool_)
         self._size = 0
 
     def __len__(self) -> int:
@@ -48,34 +56,35 @@ class Columns:
     @property
     def size_bytes(self) -> int:
         """Estimated bytes."""
-        return sum(array.nbytes for array in self._arrays.values())
+        return self._alive.nbytes + sum(array.nbytes for array in self._arrays.values())
 
     def extend(self, rows: Sequence[Row]) -> None:
         """Append rows."""
-        need = self._size + len(rows)
-        if need > len(self._arrays["ids"]):
-            room = max(need, 2 * self._size)
+        end = self._size + len(rows)
+        if end > len(self._alive):
+            room = max(end, self._size + self._size // 2)
             self._arrays = {name: np.resize(array, room) for name, array in self._arrays.items()}
-        for position, row in enumerate(rows, self._size):
-            self.put(position, row)
-        self._size = need
+            self._alive = np.resize(self._alive, room)
+        for array, values in zip(self._arrays.values(), zip(*rows, strict=True), strict=True):
+            array[self._size : end] = values
+        self._alive[self._size : end] = True
+        self._size = end
 
     def put(self, position: int, row: Row) -> None:
         """Write a row over another."""
-        arrays = self._arrays
-        arrays["ids"][position], arrays["times"][position], arrays["lengths"][position] = row.id, row.time, row.length
-        arrays["authors"][position], arrays["is_user"][position] = row.author, row.is_user
-        arrays["is_question"][position], arrays["texts"][position] = row.is_question, row.text
-        arrays["has_time"][position], arrays["has_number"][position] = row.has_time, row.has_number
-        arrays["is_alive"][position] = True
+        for array, value in zip(self._arrays.values(), row, strict=True):
+            array[position] = value
 
-    def kill(self, positions: NDArray[np.int32]) -> None:
+    def remove(self, positions: NDArray[np.int32]) -> None:
         """Mark rows as removed."""
-        self._arrays["is_alive"][positions] = False
-        self._arrays["lengths"][positions] = 0
+        self._alive[positions] = False
+        self._arrays["length"][positions] = 0
 
-    def __getattr__(self, name: str) -> NDArray[Any]:
-        try:
-            return self._arrays[name][: self._size]
-        except KeyError:
-            raise AttributeError(name) from None
+    def column(self, name: str) -> NDArray[Any]:
+        """Return one field of all rows; do not write to it."""
+        return self._arrays[name][: self._size]
+
+    @property
+    def is_alive(self) -> NDArray[np.bool_]:
+        """Whether each row is still there."""
+        return self._alive[: self._size]

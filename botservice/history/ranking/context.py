@@ -10,51 +10,65 @@ from botservice.history.ranking.evidence import Evidence, Scores
 from botservice.history.ranking.weights import Weights
 
 _TALK_SECONDS: Final = 6 * 3600
+_SPARSE: Final = 25  # below one message in this many, places are cheaper to follow than whole arrays
 
 
-def links(columns: Columns) -> NDArray[np.bool_]:
-    """Return for each message but the first whether it continues the talk of the one before it."""
-    return np.abs(np.diff(columns.times)) < _TALK_SECONDS
+class Talk:
+    """Which messages follow each other in one talk, and how much of a word reaches from one to the next."""
 
+    def __init__(self, columns: Columns, weights: Weights) -> None:
+        self._weights = weights
+        self._linked: NDArray[np.bool_] = np.abs(np.diff(columns.column("time"))) < _TALK_SECONDS
+        self._asked: NDArray[np.bool_] = columns.column("is_question")[:-1]
+        self._onward = np.zeros(len(columns), np.float32)
+        self._onward[1:] = self._linked * np.where(self._asked, weights.onward_from_question, weights.onward)
+        self._backward = np.zeros(len(columns), np.float32)
+        self._backward[:-1] = self._linked * weights.backward
 
-def around(evidence: list[Evidence], columns: Columns, weights: Weights) -> Scores:
-    """Return for each message how much of the question stands in it or near it.
+    def around(self, evidence: list[Evidence]) -> Scores:
+        """Return for each message how much of a question stands in it or near it.
 
-    Each word counts once, with its nearest place: the sum over words finds the stretch of talk that has all of them,
-    where a sum over messages would find the one that repeats a frequent word.
-    """
-    size = len(columns)
-    linked = links(columns)
-    onward = np.zeros(size, np.float32)
-    onward[1:] = linked * np.where(columns.is_question[:-1], weights.onward_from_question, weights.onward)
-    backward = np.zeros(size, np.float32)
-    backward[:-1] = linked * weights.backward
-    total = np.zeros(size, np.float32)
-    for part in evidence:
-        near = np.zeros(size, np.float32)
-        near[part.places] = np.minimum(part.strength, 1)
-        for step, reach in ((1, onward), (-1, backward)):
-            places, strength = part.places, near[part.places]
-            for _ in range(int(weights.reach)):
+        Each word counts once, where it is nearest: the sum over words finds the stretch of talk that has all of
+        them, where a sum over messages would find the one that repeats a frequent word.
+        """
+        total = np.zeros(len(self._onward), np.float32)
+        for part in evidence:
+            near = np.zeros(len(self._onward), np.float32)
+            near[part.places] = np.minimum(part.strength, 1)
+            if len(part.places) * _SPARSE < len(near):
+                self._spread(near, part.places)
+            else:
+                self._spread_all(near)
+            total += part.gain * near
+        return total
+
+    def _spread(self, near: Scores, start: NDArray[np.int32]) -> None:
+        """Let the strength of the messages at start reach those around them."""
+        own = near[start]
+        for step, reach in ((1, self._onward), (-1, self._backward)):
+            places, strength = start, own
+            for _ in range(self._weights.reach):
                 places = places + step
-                keep = (places >= 0) & (places < size)
-                places, strength = places[keep], strength[keep]
+                inside = (places >= 0) & (places < len(near))
+                places, strength = places[inside], strength[inside]
                 strength = strength * reach[places]
                 near[places] = np.maximum(near[places], strength)
-        total += part.gain * near
-    return total
 
+    def _spread_all(self, near: Scores) -> None:
+        """Do the same for a word that many messages have: there, whole arrays are faster."""
+        onward, backward = near.copy(), near.copy()
+        for _ in range(self._weights.reach):
+            onward[1:] = onward[:-1] * self._onward[1:]
+            onward[0] = 0
+            backward[:-1] = backward[1:] * self._backward[:-1]
+            backward[-1] = 0
+            np.maximum(near, onward, out=near)
+            np.maximum(near, backward, out=near)
 
-def from_neighbours(own: Scores, columns: Columns, weights: Weights) -> Scores:
-    """Return what a message gains from the scores of the messages just before and after it."""
-    gained = np.zeros_like(own)
-    linked = links(columns)
-    if len(linked):
-        before = weights.previous + weights.after_question * columns.is_question[:-1]
-        gained[1:] += before * own[:-1] * linked
-        gained[:-1] += weights.next * own[1:] * linked
-    if len(linked) > 1:
-        linked_twice = linked[1:] & linked[:-1]
-        gained[2:] += weights.further * own[:-2] * linked_twice
-        gained[:-2] += weights.further * own[2:] * linked_twice
-    return gained
+    def from_neighbours(self, own: Scores) -> Scores:
+        """Return what a message gains from the scores of its neighbours, most from a question before it."""
+        gained = np.zeros_like(own)
+        before = self._weights.previous + self._weights.after_question * self._asked
+        gained[1:] += before * own[:-1] * self._linked
+        gained[:-1] += self._weights.next * own[1:] * self._linked
+        return gained

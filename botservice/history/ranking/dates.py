@@ -5,6 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_SPANS: Final = 8
+_MAX_CHARACTERS: Final = 2_000
+_DAY: Final = 86_400.0
+_TOLD_WITHIN_DAYS: Final = 10
+
 _MONTHS: Final = (
     "january jan januar jänner enero janvier gennaio janeiro",
     "february feb februar febrero février fevrier febbraio fevereiro",
@@ -20,62 +28,84 @@ _MONTHS: Final = (
     "december dec dezember dez diciembre décembre dicembre dezembro",
 )
 _WEEKDAYS: Final = (
-    "monday montag lunes lundi lunedì segunda 월요일 月曜日 月曜 星期一 周一",
-    "tuesday dienstag martes mardi martedì terça 화요일 火曜日 火曜 星期二 周二",
-    "wednesday mittwoch miércoles miercoles mercredi mercoledì quarta 수요일 水曜日 水曜 星期三 周三",
-    "thursday donnerstag jueves jeudi giovedì quinta 목요일 木曜日 木曜 星期四 周四",
-    "friday freitag viernes vendredi venerdì sexta 금요일 金曜日 金曜 星期五 周五",
-    "saturday samstag sonnabend sábado sabado samedi sabato 토요일 土曜日 土曜 星期六 周六",
-    "sunday sonntag domingo dimanche domenica 일요일 日曜日 日曜 星期日 星期天 周日",
+    "monday montag lunes lundi lunedì segunda 월요일 月曜 星期一 周一",
+    "tuesday dienstag martes mardi martedì terça 화요일 火曜 星期二 周二",
+    "wednesday mittwoch miércoles miercoles mercredi mercoledì quarta 수요일 水曜 星期三 周三",
+    "thursday donnerstag jueves jeudi giovedì quinta 목요일 木曜 星期四 周四",
+    "friday freitag viernes vendredi venerdì sexta 금요일 金曜 星期五 周五",
+    "saturday samstag sonnabend sábado sabado samedi sabato 토요일 土曜 星期六 周六",
+    "sunday sonntag domingo dimanche domenica 일요일 日曜 星期日 星期天 周日",
 )
-_DAYS_AGO: Final = {
-    0: "today heute hoy aujourd'hui oggi hoje 오늘 今日 今天",
-    1: "yesterday gestern ayer hier ieri ontem 어제 昨日 昨天",
-    2: "vorgestern anteayer avant-hier 그저께 一昨日 前天",
-}
+_DAYS_AGO: Final = (
+    "today heute hoy aujourd'hui oggi hoje 오늘 今日 今天",
+    "yesterday gestern ayer ieri ontem 어제 昨日 昨天",
+    "vorgestern anteayer avant-hier 그저께 一昨日 前天",
+)
 _UNITS: Final = {
     1: "day days tag tage tagen día días dia dias jour jours 일 日 天",
     7: "week weeks woche wochen semana semanas semaine semaines 주 週間 周 星期",
     30: "month months monat monate monaten mes meses mois 달 개월 ヶ月 か月 个月",
     365: "year years jahr jahre jahren año años an ans année années 년 年",
 }
-_LAST_SPANS: Final = {
-    (7, 7): "last week|letzte[nr]? woche|vorige woche|semana pasada|semaine dernière|지난주|지난 주|先週|上周|上星期|上週",
-    (30, 31): "last month|letzten monat|vorigen monat|mes pasado|mois dernier|지난달|지난 달|先月|上个月|上個月",
-    (365, 366): "last year|letztes jahr|voriges jahr|año pasado|l'an dernier|année dernière|작년|去年",
-}
-MONTH_OF: Final = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
-WEEKDAY_OF: Final = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
-_AGO_OF: Final = {name: days for days, names in _DAYS_AGO.items() for name in names.split()}
+_LAST: Final = (
+    (
+        7,
+        re.compile(
+            "last week|letzte[nr]? woche|vorige woche|semana pasada|semaine dernière|지난 ?주|先週|上周|上星期|上週"
+        ),
+    ),
+    (30, re.compile("last month|(?:letzten|vorigen) monat|mes pasado|mois dernier|지난 ?달|先月|上个月|上個月")),
+    (365, re.compile("last year|(?:letztes|voriges) jahr|año pasado|an(?:née)? derni[eè]re?|작년|去年")),
+)
+
+
+def _numbered(rows: tuple[str, ...], first: int) -> dict[str, int]:
+    return {name: number for number, names in enumerate(rows, first) for name in names.split()}
+
+
+def _any(names: dict[str, int]) -> str:
+    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+
+
+_MONTH_OF: Final = _numbered(_MONTHS, 1)
+_WEEKDAY_OF: Final = _numbered(_WEEKDAYS, 0)
+_AGO_OF: Final = _numbered(_DAYS_AGO, 0)
 _UNIT_OF: Final = {name: days for days, names in _UNITS.items() for name in names.split()}
-_NAMES: Final = "|".join(sorted(MONTH_OF, key=len, reverse=True))
-_AMBIGUOUS: Final = frozenset({"may", "mar", "mars", "march", "sep", "jun", "dec", "jan", "mai", "avril", "april", "august"})
+# Also other words, or too short to be sure of: a month only with a day, a year or a preposition.
+_AMBIGUOUS: Final = frozenset(
+    {"may", "march", "mars", "august", "abril", *(name for name in _MONTH_OF if len(name) < 4)}
+)
+
 _ISO: Final = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
 _DOTTED: Final = re.compile(r"\b(\d{1,2})[./](\d{1,2})[./](\d{4})\b")
-_CJK: Final = re.compile(r"(?:(\d{4})\s*[年년]\s*)?(\d{1,2})\s*[月월](?:\s*(\d{1,2})\s*[日일号號])?")
+_CJK: Final = re.compile(r"(?:(\d{4})\s*[年년]\s*)?(?<!\d)(\d{1,2})\s*[月월](?:\s*(\d{1,2})\s*[日일号號])?")
 _NAMED: Final = re.compile(
-    rf"(?:\b(\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?\s+(?:of\s+|de\s+)?)?\b({_NAMES})\b\.?(?:\s+(?:the\s+)?(\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?"
+    r"(?:\b(\d{1,2})(?:st|nd|rd|th|er|º|\.)?\s+(?:of\s+|de\s+)?)?"
+    r"(\b(?:in|last|since|im|letzten|seit|en|dernier|pasado|depuis|desde)\s+)?"
+    rf"\b({_any(_MONTH_OF)})\b\.?(?:\s+(?:the\s+)?(\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?"
     r"(?:,?\s*(?:of\s+|de\s+|del\s+)?((?:19|20)\d\d)\b)?"
 )
 _YEAR: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
+_WEEKDAY: Final = re.compile(rf"(?<![a-zà-ÿ])({_any(_WEEKDAY_OF)})s?(?![a-zà-ÿ])")
+_DAYS: Final = re.compile(rf"(?<![a-zà-ÿ])({_any(_AGO_OF)})(?![a-zà-ÿ])")
 _AGO: Final = re.compile(
-    r"(?:vor|hace|il y a)\s+(\d{1,3})\s+([^\W\d]+)|(\d{1,3})\s*([^\W\d_]+?)\s*(?:ago|전|前)(?!\w)"
+    rf"\b(?:vor|hace|il y a)\s+(\d{{1,3}})\s+({_any(_UNIT_OF)})\b"
+    rf"|(?<!\d)(\d{{1,3}})\s*({_any(_UNIT_OF)})\s*(?:ago\b|전|前)"
 )
-_LAST: Final = tuple((days, re.compile(words)) for days, words in _LAST_SPANS.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time that a question names.
+    """A stretch of time that a question names: from start to end, or a day that comes back.
 
     Attributes:
-        start, end: Seconds since the epoch, end exclusive; None where only month or weekday are named.
-        month: 1 to 12, where no year is known.
+        start, end: Seconds since the epoch, end exclusive.
+        month: 1 to 12, where no year is named; day is then its day, or None for all.
         weekday: 0 (Monday) to 6.
     """
 
-    start: float | None = None
-    end: float | None = None
+    start: float = 0.0
+    end: float = 0.0
     month: int | None = None
     day: int | None = None
     weekday: int | None = None
@@ -83,44 +113,37 @@ class Span:
 
 def find_spans(text: str, *, now: datetime | None) -> list[Span]:
     """Return the spans of time that text names; relative ones only where now is given."""
-    text = text[:2000].casefold()
-    spans = _exact(text)
-    if not spans:
-        spans = [_year(int(match[1])) for match in _YEAR.finditer(text)]
+    text = text[:_MAX_CHARACTERS].casefold()
+    spans = _exact(text) or [_year(int(match[1])) for match in _YEAR.finditer(text)]
     if now is not None:
-        spans += _relative(text, now)
-    return spans + [Span(weekday=WEEKDAY_OF[word]) for word in WEEKDAY_OF if re.search(rf"(?<!\w){word}s?(?!\w)", text)]
+        spans += _relative(text, now.astimezone(UTC))
+    spans += [Span(weekday=_WEEKDAY_OF[match[1]]) for match in _WEEKDAY.finditer(text)]
+    return spans[:MAX_SPANS]
 
 
 def _exact(text: str) -> list[Span]:
-    spans = [_span(int(m[1]), int(m[2]), int(m[3])) for m in _ISO.finditer(text)]
-    spans += [_span(int(m[3]), int(m[2]), int(m[1])) for m in _DOTTED.finditer(text)]
-    spans += [_span(_number(m[1]), int(m[2]), _number(m[3])) for m in _CJK.finditer(text)]
-    for match in _NAMED.finditer(text):
-        day, year = _number(match[1]) or _number(match[3]), _number(match[4])
-        bare = day is None and year is None and match[2] in _AMBIGUOUS
-        if not bare or re.search(rf"\b(?:in|last|since|im|letzten|en|de|dernier|pasado)\s+{match[2]}\b", text):
-            spans.append(_span(year, MONTH_OF[match[2]], day))
+    found = [(m[1], int(m[2]), m[3]) for m in _ISO.finditer(text)]
+    found += [(m[3], int(m[2]), m[1]) for m in _DOTTED.finditer(text)]
+    found += [(m[1], int(m[2]), m[3]) for m in _CJK.finditer(text)]
+    found += [
+        (m[5], _MONTH_OF[m[3]], m[1] or m[4])
+        for m in _NAMED.finditer(text)
+        if m[3] not in _AMBIGUOUS or m[1] or m[2] or m[4] or m[5]
+    ]
+    spans = [_span(int(year or 0), month, int(day or 0)) for year, month, day in found]
     return [span for span in spans if span is not None]
 
 
-def _number(digits: str | None) -> int | None:
-    return int(digits) if digits else None
-
-
-def _span(year: int | None, month: int, day: int | None) -> Span | None:
-    if not 1 <= month <= 12 or (day is not None and not 1 <= day <= 31):
-        return None
-    if year is None:
-        return Span(month=month, day=day)
+def _span(year: int, month: int, day: int) -> Span | None:
+    """Return a day, or the month where day is 0; of every year where year is 0. None if the calendar has none."""
+    if year == 0:
+        return Span(month=month, day=day or None) if 1 <= month <= 12 and day <= 31 else None
     try:
         start = datetime(year, month, day or 1, tzinfo=UTC)
-    except ValueError:
+        after = start + timedelta(days=1) if day else datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    if day is not None:
-        return Span(start.timestamp(), (start + timedelta(days=1)).timestamp(), month, day)
-    end = datetime(year + (month == 12), month % 12 + 1, 1, tzinfo=UTC)
-    return Span(start.timestamp(), end.timestamp(), month)
+    return Span(start.timestamp(), after.timestamp())
 
 
 def _year(year: int) -> Span:
@@ -128,21 +151,33 @@ def _year(year: int) -> Span:
 
 
 def _relative(text: str, now: datetime) -> list[Span]:
-    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    spans = []
-    for word, days in _AGO_OF.items():
-        if re.search(rf"(?<!\w){word}(?!\w)" if word.isascii() else re.escape(word), text):
-            spans.append(_ago(midnight, days, days - 1))
-    for (most, length), pattern in _LAST:
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    spans = [_ago(today, _AGO_OF[match[1]], 0.5) for match in _DAYS.finditer(text)]
+    for length, pattern in _LAST:
         if pattern.search(text):
-            spans.append(_ago(midnight, most + length, max(0, most - length)) if most < 365 else _year(now.year - 1))
+            spans.append(_year(now.year - 1) if length == 365 else _ago(today, 1.5 * length, length / 2))
     for match in _AGO.finditer(text):
-        unit = _UNIT_OF.get(match[2] or match[4])
-        if unit:
-            days = int(match[1] or match[3]) * unit
-            spans.append(_ago(midnight, days + unit // 2, days - unit // 2 - 1))
+        unit = _UNIT_OF[match[2] or match[4]]
+        spans.append(_ago(today, int(match[1] or match[3]) * unit, unit / 2))
     return spans
 
 
-def _ago(midnight: datetime, most: int, least: int) -> Span:
-    return Span((midnight - timedelta(days=most)).timestamp(), (midnight - timedelta(days=least)).timestamp())
+def _ago(today: float, days: float, around: float) -> Span:
+    """Return the days around some days before today; around 0.5 is that day alone."""
+    middle = today + _DAY / 2 - days * _DAY
+    return Span(middle - around * _DAY, middle + around * _DAY)
+
+
+def nearness(times: NDArray[np.float64], span: Span) -> NDArray[np.float32]:
+    """Return 1 for times within span, less for the days after it, when people tell of it, and 0 for all others."""
+    days = np.floor(times / _DAY).astype(np.int64)
+    if span.weekday is not None:
+        return np.where((days + 3) % 7 == span.weekday, np.float32(0.5), np.float32(0))
+    if span.month is not None:
+        months = days.astype("datetime64[D]").astype("datetime64[M]")
+        is_near = months.astype(np.int64) % 12 + 1 == span.month
+        if span.day is not None:
+            is_near &= days - months.astype("datetime64[D]").astype(np.int64) + 1 == span.day
+        return np.asarray(is_near, np.float32)
+    late = np.maximum(0, times - span.end) / _DAY
+    return np.asarray(np.where(times >= span.start, np.exp(-late / _TOLD_WITHIN_DAYS), 0), np.float32)

@@ -1,19 +1,23 @@
 """Where the words of a question stand: the same word, a form of it, a word that looks like it."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botservice.history.ranking.columns import Columns
+from botservice.history.ranking.inflections import form_keys
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
 from botservice.history.ranking.query import Query
-from botservice.history.ranking.related import related_to
+from botservice.history.ranking.related import related_keys
 from botservice.history.ranking.vocabulary import Vocabulary
 from botservice.history.ranking.weights import Weights
 
 Scores = NDArray[np.float32]
+
+MAX_WORDS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,11 @@ def rarity(messages: int, having: int) -> float:
 
 def find_evidence(chat: Chat, query: Query, weights: Weights) -> list[Evidence]:
     """Return the evidence of each word of a question that the chat knows in some form."""
-    columns = chat.columns
-    average = float(columns.lengths.mean()) or 1.0
-    norm = weights.k1 * (1 - weights.b + weights.b * columns.lengths / average)
+    lengths = chat.columns.column("length")
+    average = float(lengths.mean()) or 1.0
+    norm = (weights.k1 * (1 - weights.b + weights.b * lengths / average)).astype(np.float32)
     found = []
-    for word, weight in query.words.items():
+    for word, weight in _telling(chat, query):
         share = weight * (weights.name_in_text if chat.people.named(word) else 1)
         evidence = _of_word(chat, word, query.spoken, share, norm, weights)
         if len(evidence.places):
@@ -60,35 +64,60 @@ def find_evidence(chat: Chat, query: Query, weights: Weights) -> list[Evidence]:
     return found
 
 
-def _of_word(
-    chat: Chat, word: str, spoken: tuple[int, ...], share: float, norm: Scores, weights: Weights
-) -> Evidence:
+def _telling(chat: Chat, query: Query) -> list[tuple[str, float]]:
+    """Return the words of a question with their weights; of a very long one only those that tell most here."""
+    words = list(query.words.items())
+    if len(words) <= MAX_WORDS:
+        return words
+    worth = []
+    for word, weight in words:
+        frequency = sum(chat.postings.count(form) for form in chat.vocabulary.having(form_keys(word, query.spoken)))
+        worth.append(weight * rarity(len(chat.columns), frequency) if frequency else 0)
+    best = sorted(range(len(words)), key=lambda place: -worth[place])[:MAX_WORDS]
+    return [words[place] for place in sorted(best)]
+
+
+def _of_word(chat: Chat, word: str, spoken: tuple[int, ...], share: float, norm: Scores, weights: Weights) -> Evidence:
+    keys, other_keys = form_keys(word, spoken), related_keys(word, spoken)
+    forms = chat.vocabulary.having(keys)
+    strength = _counted(chat, word, forms, norm, weights)
+    alike = _alike(chat, word, forms, len(norm))
+    related = _related(chat, chat.vocabulary.having(other_keys) - forms, len(norm))
+    having = np.count_nonzero(strength > 0)
+    # A word that the chat does not have, and no list either, is probably misspelt: what it looks like stands for it.
+    alike *= weights.alike if having or other_keys else weights.misspelt
+    frequency = int(having or np.count_nonzero(related > 0) or np.count_nonzero(alike > 0))
+    worth = rarity(len(norm), frequency)
+    related *= weights.related * min(1.0, rarity(len(norm), int(np.count_nonzero(related > 0))) / worth)
+    strength = np.maximum(strength, np.maximum(alike, related))
+    places = np.flatnonzero(strength > 0).astype(np.int32)
+    return Evidence(share * worth, places, strength[places])
+
+
+def _counted(chat: Chat, word: str, forms: set[int], norm: Scores, weights: Weights) -> Scores:
+    """Return BM25 without rarity for a word and its inflections together."""
     same = chat.vocabulary.find(word)
-    forms = chat.vocabulary.forms(word, spoken)
     strength = np.zeros(len(norm), np.float32)
-    for form in forms:
+    for form in sorted(forms):
         places, counts = chat.postings.get(form)
         strength[places] += counts if form == same else weights.inflected * counts
-    has = np.flatnonzero(strength)
+    has = np.flatnonzero(strength > 0)
     strength[has] *= (weights.k1 + 1) / (strength[has] + norm[has])
-    near = np.zeros(len(norm), np.float32)
-    import os
-    if weights.related:
-        others = {f for w in related_to({word}, ) for f in chat.vocabulary.forms(w, spoken)} - forms
-        rel = np.zeros(len(norm), np.float32)
-        for number in others:
-            places, _ = chat.postings.get(number)
-            rel[places] = 1
+    return strength
+
+
+def _alike(chat: Chat, word: str, forms: set[int], size: int) -> Scores:
+    likest = np.zeros(size, np.float32)
     for number, likeness in chat.vocabulary.alike(word):
         if number not in forms:
             places, _ = chat.postings.get(number)
-            near[places] = np.maximum(near[places], likeness**2)
-    known = len(has) or int(np.count_nonzero(near))
-    strength = np.maximum(strength, near * (weights.alike if len(has) else weights.misspelt))
-    if weights.related and rel.any():
-        nr = int(np.count_nonzero(rel))
-        if not known: known = nr
-        r = rel * weights.related * min(1, rarity(len(norm), nr)/ max(.1,rarity(len(norm), known)))
-        strength = np.maximum(strength, r)
-    places = np.flatnonzero(strength).astype(np.int32)
-    return Evidence(share * rarity(len(norm), known), places, strength[places])
+            likest[places] = np.maximum(likest[places], likeness**2)
+    return likest
+
+
+def _related(chat: Chat, numbers: set[int], size: int) -> Scores:
+    has = np.zeros(size, np.float32)
+    for number in numbers:
+        places, _ = chat.postings.get(number)
+        has[places] = 1
+    return has

@@ -67,7 +67,9 @@ class GramIndex:
             return []
         shared = np.bincount(np.concatenate(parts), minlength=len(self._folded)).astype(np.float32)
         dice = 2 * shared / (self._lengths + len(wanted))
-        within = np.where(np.minimum(self._lengths, len(wanted)) >= 6, 0.8 * shared / np.minimum(self._lengths, len(wanted)), 0)
+        within = np.where(
+            np.minimum(self._lengths, len(wanted)) >= 6, 0.8 * shared / np.minimum(self._lengths, len(wanted)), 0
+        )
         likeness = np.minimum(1, np.maximum(dice, within))
         found = np.flatnonzero(likeness >= _MIN_LIKENESS)
         found = found[np.argsort(-likeness[found], kind="stable")][:_MAX_FOUND]

@@ -1,7 +1,9 @@
 """The index of one chat: what is in it, and what is found for a question."""
 
+import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -9,20 +11,21 @@ from numpy.typing import NDArray
 
 from botservice.history.ranking.columns import Columns, Row
 from botservice.history.ranking.documents import Document
+from botservice.history.ranking.evidence import Chat
 from botservice.history.ranking.grammar import NUMBERS, TIMES
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
 from botservice.history.ranking.query import parse
-from botservice.history.ranking.evidence import Chat
-from botservice.history.ranking.scoring import rank
+from botservice.history.ranking.scoring import Request, rank
 from botservice.history.ranking.tokens import tokenize
 from botservice.history.ranking.vectors import Vectors
 from botservice.history.ranking.vocabulary import Vocabulary
 from botservice.history.ranking.weights import DEFAULT, Weights
 from botservice.messages import Author, Role
 
+_DIGIT: Final = re.compile(r"\d")
 _BATCH: Final = 20_000
-_BASE_BYTES: Final = 12_000
+_BASE_BYTES: Final = 4_000
 
 
 def _fingerprint(tokens: list[str], text: str) -> int:
@@ -69,14 +72,14 @@ class SearchIndex:
 
     def _encode(self, document: Document) -> tuple[Row, list[int]]:
         tokens = tokenize(document.text)
-        has_digits = any(token[0].isdigit() for token in tokens)
+        has_digits = _DIGIT.search(document.text) is not None
         row = Row(
             id=document.id,
             time=document.created_at.timestamp(),
             length=len(tokens),
             author=self._people.number(document),
             is_user=document.role == Role.USER,
-            is_question=document.text.rstrip()[-1:] in ("?", "？"),
+            is_question=document.text.rstrip()[-1:] in ("?", "\uff1f"),
             has_time=has_digits or not TIMES.isdisjoint(tokens),
             has_number=has_digits or not NUMBERS.isdisjoint(tokens),
             text=_fingerprint(tokens, document.text),
@@ -85,7 +88,7 @@ class SearchIndex:
 
     def _learn(self, texts: list[list[int]], positions: NDArray[np.int32]) -> None:
         lengths = np.array([len(words) for words in texts], np.int64)
-        words = np.array([word for text in texts for word in text], np.int32)
+        words = np.fromiter(chain.from_iterable(texts), np.int32, int(lengths.sum()))
         if not len(words):
             return
         starts = np.cumsum(lengths) - lengths
@@ -112,7 +115,7 @@ class SearchIndex:
             places = np.array(gone, np.int32)
             self._postings.discard(places)
             self._vectors.discard(places)
-            self._columns.kill(places)
+            self._columns.remove(places)
 
     def set_vectors(self, ids: Sequence[int], matrix: NDArray[Any]) -> None:
         """Give messages their vectors, one row each; unknown ids are ignored, another width replaces all."""
@@ -142,10 +145,20 @@ class SearchIndex:
         if k < 1 or not text.strip() or not self._positions:
             return []
         query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
-        chat = Chat(self._columns, self._vocabulary, self._postings, self._people)
-        hidden = [self._positions[number] for number in exclude if number in self._positions]
-        fingerprint = _fingerprint(tokenize(text), text)
-        dense = self._vectors.similarities(query_vector, len(self._columns)) if query_vector is not None else None
-        return rank(
-            chat, query, k=k, asker=asker, hidden=hidden, fingerprint=fingerprint, dense=dense, weights=self._weights
+        request = Request(
+            query=query,
+            asker=asker,
+            hidden=[self._positions[number] for number in exclude if number in self._positions],
+            fingerprint=_fingerprint(tokenize(text), text),
+            dense=None if query_vector is None else self._vectors.similarities(query_vector, len(self._columns)),
         )
+        chat = Chat(self._columns, self._vocabulary, self._postings, self._people)
+        return rank(chat, request, k=k, weights=self._weights)
+
+    def without_names(self, text: str) -> str:
+        """Return text without the names of this chat's people, to be embedded as a question.
+
+        A question that names somebody is otherwise near to messages that address them.
+        """
+        kept = [word for word in text.split() if not any(self._people.named(token) for token in tokenize(word))]
+        return " ".join(kept) or text

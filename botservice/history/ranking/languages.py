@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
-import Stemmer  # type: ignore[import-untyped]  # PyStemmer ships no types
+import Stemmer  # type: ignore[import-not-found]  # PyStemmer is compiled and ships no types
 import stopwordsiso
 from numpy.typing import NDArray
 
@@ -14,11 +14,29 @@ from botservice.history.ranking.tokens import fold
 
 # Languages written with spaces that both libraries know.
 STEMMERS: Final = {
-    "en": "english", "de": "german", "es": "spanish", "fr": "french", "it": "italian", "pt": "portuguese", "nl": "dutch",
-    "sv": "swedish", "da": "danish", "no": "norwegian", "fi": "finnish", "ru": "russian", "pl": "polish", "tr": "turkish",
-    "cs": "czech", "hu": "hungarian", "ro": "romanian", "ca": "catalan", "id": "indonesian", "el": "greek", "ar": "arabic",
+    "en": "english",
+    "de": "german",
+    "es": "spanish",
+    "fr": "french",
+    "it": "italian",
+    "pt": "portuguese",
+    "nl": "dutch",
+    "sv": "swedish",
+    "da": "danish",
+    "no": "norwegian",
+    "fi": "finnish",
+    "ru": "russian",
+    "pl": "polish",
+    "tr": "turkish",
+    "cs": "czech",
+    "hu": "hungarian",
+    "ro": "romanian",
+    "ca": "catalan",
+    "id": "indonesian",
+    "el": "greek",
+    "ar": "arabic",
     "hi": "hindi",
-}  # fmt: skip
+}
 CODES: Final = tuple(STEMMERS)
 _SPACELESS: Final = ("ko", "ja", "zh", "th")
 _CLEAR_VOTE: Final = 6
@@ -53,24 +71,31 @@ def vote(word: str) -> NDArray[np.uint8]:
 
 def choose(votes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the language (index into CODES) of each row of summed votes; -1 where none is clear."""
-    best = votes.argmax(axis=1)
-    return np.where(votes[np.arange(len(votes)), best] >= _CLEAR_VOTE, best, -1)
+    best: NDArray[np.int64] = votes.argmax(axis=1)
+    best[votes[np.arange(len(votes)), best] < _CLEAR_VOTE] = -1
+    return best
 
 
 def guess(words: list[str]) -> int:
     """Return the language (index into CODES) of a text by its words, or -1."""
     if not words:
         return -1
-    return int(choose(np.sum([vote(word) for word in words], axis=0, dtype=np.int64)[None, :])[0])
+    votes = np.array([vote(word) for word in words], np.int64)
+    return int(choose(votes.sum(axis=0, keepdims=True))[0])
 
 
-def stem(word: str, language: int) -> str:
-    """Return the stem of word, without accents."""
+def stem_all(words: list[str], language: int) -> list[str]:
+    """Return the stems of words, without accents."""
     stemmers = _local.__dict__.setdefault("stemmers", {})
     stemmer = stemmers.get(language)
     if stemmer is None:
         stemmer = stemmers[language] = Stemmer.Stemmer(STEMMERS[CODES[language]])
-    return fold(stemmer.stemWord(word))
+    return [fold(stem) for stem in stemmer.stemWords(words)]
+
+
+def stem(word: str, language: int) -> str:
+    """Return the stem of word, without accents."""
+    return stem_all([word], language)[0]
 
 
 @cache

@@ -1,11 +1,12 @@
 """Which message has which word how often: an inverted index in numpy arrays, with a small writable tail."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 _MERGE_AT: Final = 4096
+_NONE: Final = np.zeros(0, np.int32)
 
 Positions = NDArray[np.int32]
 Counts = NDArray[np.float32]
@@ -42,33 +43,44 @@ class Postings:
         if self._tail_size > max(_MERGE_AT, len(self._positions) // 8):
             self._merge()
 
-    def _merge(self, *more: NDArray[np.int32]) -> None:
-        base = np.repeat(np.arange(len(self._starts) - 1, dtype=np.int32), np.diff(self._starts))
-        tail_words = np.repeat(
-            np.fromiter(self._tail, np.int32, len(self._tail)), [len(where) for where, _ in self._tail.values()] or [0][:0]
-        ).astype(np.int32)
-        tail_positions = np.array([p for where, _ in self._tail.values() for p in where], np.int32)
-        tail_counts = np.array([c for _, many in self._tail.values() for c in many], np.uint8)
-        new = more or (np.zeros(0, np.int32),) * 3
-        words = np.concatenate([base, tail_words, new[0]])
-        self._keep(
-            words,
-            np.concatenate([self._positions, tail_positions, new[1]]),
-            np.concatenate([self._counts, tail_counts, new[2].astype(np.uint8)]),
-        )
-
-    def _keep(self, words: NDArray[np.int32], positions: Positions, counts: NDArray[np.uint8]) -> None:
-        order = np.argsort(words, kind="stable")
-        self._positions, self._counts = positions[order].astype(np.int32), counts[order]
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(words, minlength=1))]).astype(np.int64)
+    def _merge(
+        self, words: NDArray[Any] = _NONE, positions: NDArray[Any] = _NONE, counts: NDArray[Any] = _NONE
+    ) -> None:
+        """Put the tail, and the entries given, into the arrays."""
+        tail = list(self._tail.items())
+        tail_words = np.repeat(np.array([word for word, _ in tail], np.int32), [len(where) for _, (where, _) in tail])
+        tail_positions = np.array([position for _, (where, _) in tail for position in where], np.int32)
+        tail_counts = np.array([count for _, (_, many) in tail for count in many], np.uint8)
+        all_words = np.concatenate([self._words(), tail_words, words]).astype(np.int32)
+        order = np.argsort(all_words, kind="stable")
+        self._positions = np.concatenate([self._positions, tail_positions, positions])[order].astype(np.int32)
+        self._counts = np.concatenate([self._counts, tail_counts, counts])[order].astype(np.uint8)
+        self._set_starts(all_words)
         self._tail, self._tail_size = {}, 0
+
+    def _words(self) -> NDArray[np.int32]:
+        """Return the word of each entry."""
+        return np.repeat(np.arange(len(self._starts) - 1, dtype=np.int32), np.diff(self._starts))
+
+    def _set_starts(self, words: NDArray[np.int32]) -> None:
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(words, minlength=1))]).astype(np.int64)
 
     def discard(self, positions: NDArray[np.int32]) -> None:
         """Forget all that stands in the messages at positions."""
-        self._merge()
-        words = np.repeat(np.arange(len(self._starts) - 1, dtype=np.int32), np.diff(self._starts))
+        gone = set(positions.tolist())
+        for word, (where, many) in list(self._tail.items()):
+            if not gone.isdisjoint(where):
+                kept = [(position, count) for position, count in zip(where, many, strict=True) if position not in gone]
+                self._tail[word] = ([position for position, _ in kept], [count for _, count in kept])
         keep = ~np.isin(self._positions, positions)
-        self._keep(words[keep], self._positions[keep], self._counts[keep])
+        if not keep.all():
+            self._set_starts(self._words()[keep])
+            self._positions, self._counts = self._positions[keep], self._counts[keep]
+
+    def count(self, word: int) -> int:
+        """Return how many messages have word."""
+        base = int(self._starts[word + 1] - self._starts[word]) if word + 1 < len(self._starts) else 0
+        return base + len(self._tail.get(word, ([],))[0])
 
     def get(self, word: int) -> tuple[Positions, Counts]:
         """Return where word stands and how often."""

@@ -7,13 +7,19 @@ from typing import Final
 
 from botservice.history.ranking import languages
 from botservice.history.ranking.dates import Span, find_spans
-from botservice.history.ranking.grammar import ASKS_NUMBER, ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
-from botservice.history.ranking.tokens import token_weight, tokenize
+from botservice.history.ranking.grammar import ABOUT_TALK, ASKS_NUMBER, ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
+from botservice.history.ranking.tokens import normalize, token_weight, tokenize
 from botservice.history.ranking.weights import Weights
 
 MAX_CHARACTERS: Final = 4_000
-MAX_WORDS: Final = 48
-_QUESTION_MARK: Final = re.compile(r"[?？¿]")
+MAX_WORDS: Final = 200
+_WORD: Final = re.compile(r"[^\W_]+")
+_FILLERS: Final = frozenset(normalize(word) for word in FILLERS)
+# Scripts without spaces: fillers run into each other.
+_FILLER_RUN: Final = re.compile(
+    "(?:" + "|".join(sorted((word for word in _FILLERS if word[0] > "\u1000"), key=len, reverse=True)) + ")+"
+)
+_QUESTION_MARK: Final = re.compile("[?\uff1f\u00bf]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, w
     for token in tokens:
         if not languages.is_function_word(token, counted):
             light = weights.light_word if languages.is_light_word(token, counted) else 1.0
+            if token in ABOUT_TALK:
+                light = weights.about_talk
             words[token] = max(words.get(token, 0), light * token_weight(token))
     if not words:
         words = {token: token_weight(token) for token in tokens}
@@ -64,11 +72,13 @@ def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, w
 
 def is_worth_searching(text: str) -> bool:
     """Return whether text asks for or speaks of anything: not for "ok", thanks, emoji, blanks."""
-    tokens = [token for token in tokenize(text[:MAX_CHARACTERS]) if token[0].isalnum()]
-    if not tokens or all(token in FILLERS for token in tokens):
+    words = _WORD.findall(normalize(text[:MAX_CHARACTERS]).lower())
+    words = [word for word in words if word not in _FILLERS and not _FILLER_RUN.fullmatch(word)]
+    if not words:
         return False
+    tokens = tokenize(text[:MAX_CHARACTERS])
     if _QUESTION_MARK.search(text) or not QUESTION.isdisjoint(tokens):
         return True
     guessed = languages.guess(tokens)
     spoken = (guessed,) if guessed >= 0 else (0,)
-    return any(token not in FILLERS and not languages.is_function_word(token, spoken) for token in tokens)
+    return not all(languages.is_function_word(word, spoken) for word in words)

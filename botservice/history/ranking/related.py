@@ -1,8 +1,9 @@
 """Words that stand for each other: synonyms, and the general word for a special one."""
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
+from botservice.history.ranking.inflections import form_keys
 from botservice.history.ranking.tokens import fold
 
 
@@ -18,10 +19,12 @@ def _table() -> dict[str, frozenset[str]]:
                 table.setdefault(fold(word), set()).update(general, special)
             for word in special:
                 table.setdefault(fold(word), set()).update(general)
-    return {word: frozenset(others) - {word} for word, others in table.items()}
+    return {word: frozenset(others) for word, others in table.items()}
 
 
-def related_to(words: set[str]) -> set[str]:
-    """Return the words that may stand for any of words; none where words have none."""
-    table = _table()
-    return {other for word in words for other in table.get(fold(word), ())} - words
+@lru_cache(maxsize=8192)
+def related_keys(word: str, spoken: tuple[int, ...]) -> frozenset[str]:
+    """Return the vocabulary keys of words that may stand for word; none for most words."""
+    table, own = _table(), form_keys(word, spoken)
+    others = {other for key in own for other in table.get(key, ())}
+    return frozenset(key for other in others for key in form_keys(other, spoken)) - own

@@ -1,59 +1,69 @@
 """From a question to a ranking: words, the talk around them, who spoke and when."""
 
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botservice.history.ranking.columns import Columns
-from botservice.history.ranking.context import around, from_neighbours
-from botservice.history.ranking.dates import Span
-from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence
+from botservice.history.ranking.context import Talk
+from botservice.history.ranking.dates import nearness
+from botservice.history.ranking.evidence import Chat, Scores, find_evidence
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.weights import Weights
 from botservice.messages import Author
 
-_DAY: Final = 86_400.0
+_POOL: Final = 20  # times k: enough to fill k places after repeats are left out, nearly always
+_LEAST_SCORE: Final = 1e-6  # the least similar of the messages that are near enough is a hit as well
 
 
-def rank(
-    chat: Chat,
-    query: Query,
-    *,
-    k: int,
-    asker: Author | None,
-    hidden: list[int],
-    fingerprint: int,
-    dense: Scores | None,
-    weights: Weights,
-) -> list[tuple[int, float]]:
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question with what surrounds it.
+
+    Attributes:
+        hidden: Positions that are not to be found.
+        fingerprint: The hash of the question's text, to find its verbatim repeat.
+        dense: The similarity of each message's vector, nan where it has none; None without vectors.
+    """
+
+    query: Query
+    asker: Author | None
+    hidden: list[int]
+    fingerprint: int
+    dense: Scores | None
+
+
+def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tuple[int, float]]:
     """Return ids and scores of the best k messages."""
-    columns = chat.columns
-    repeats = columns.texts == fingerprint
-    score = _by_words(find_evidence(chat, query, weights), columns, repeats, weights)
+    columns, query = chat.columns, request.query
     named: set[int] = set().union(*(chat.people.named(word) for word in query.words))
-    score *= _boost(chat, query, named, asker, weights)
+    score = _by_words(chat, query, weights) * _boost(chat, query, named, request.asker, weights)
     if query.spans:
-        near = np.max([_nearness(columns.times, span) for span in query.spans], axis=0)
+        near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0)
         score = score * (1 + weights.date * near) + weights.date_alone * near
     if named:
-        score += weights.author_alone * np.isin(columns.authors, list(named))
-    is_hit = score > 0
-    if dense is not None:
-        score, is_hit = _with_dense(score, is_hit, dense, weights)
-    score[repeats] += weights.repeat
-    is_hit = (is_hit | repeats) & columns.is_alive
-    is_hit[hidden] = False
+        score += weights.author_alone * np.isin(columns.column("author"), list(named))
+    if request.dense is not None:
+        score = _with_dense(score, request.dense, weights)
+    repeats = columns.column("text") == request.fingerprint
+    score[repeats] += float(score.max(initial=0)) + 1
+    is_hit = (score > 0) & columns.is_alive
+    is_hit[request.hidden] = False
     return _best(score, np.flatnonzero(is_hit), columns, k)
 
 
-def _by_words(evidence: list[Evidence], columns: Columns, repeats: NDArray[np.bool_], weights: Weights) -> Scores:
-    own = np.zeros(len(columns), np.float32)
+def _by_words(chat: Chat, query: Query, weights: Weights) -> Scores:
+    evidence = find_evidence(chat, query, weights)
+    own = np.zeros(len(chat.columns), np.float32)
     for part in evidence:
         own[part.places] += part.gain * part.strength
     own = _scaled(own)
-    return own + from_neighbours(own, columns, weights) + weights.window * _scaled(around(evidence, columns, weights))
+    talk = Talk(chat.columns, weights)
+    around = _scaled(talk.around(evidence))
+    score = own + talk.from_neighbours(own) + weights.window * around
+    return np.where((own > 0) | (around >= weights.least_around), score, 0).astype(np.float32)
 
 
 def _scaled(scores: Scores) -> Scores:
@@ -62,50 +72,62 @@ def _scaled(scores: Scores) -> Scores:
 
 
 def _boost(chat: Chat, query: Query, named: set[int], asker: Author | None, weights: Weights) -> Scores:
-    columns = chat.columns
-    boost = np.ones(len(columns), np.float32)
+    authors, is_user = chat.columns.column("author"), chat.columns.column("is_user")
+    boost: Scores = np.ones(len(chat.columns), np.float32)
+    boost += weights.user * is_user
+    boost -= weights.question * chat.columns.column("is_question")
     if named:
-        boost += weights.author * np.isin(columns.authors, list(named))
+        boost += weights.author * np.isin(authors, list(named))
     elif query.is_about_speaker:
         asking = chat.people.numbers_of(asker) if asker is not None else set()
-        boost += weights.asker * (np.isin(columns.authors, list(asking)) if asking else columns.is_user)
+        boost += weights.asker * (np.isin(authors, list(asking)) if asking else is_user)
     elif query.is_about_listener:
-        boost += weights.listener * ~columns.is_user
-    boost += weights.user * columns.is_user
-    boost -= weights.question * columns.is_question
+        boost += weights.listener * ~is_user
     if query.asks_when:
-        boost += weights.when * columns.has_time
+        boost += weights.when * chat.columns.column("has_time")
     elif query.asks_number:
-        boost += weights.how_many * columns.has_number
+        boost += weights.how_many * chat.columns.column("has_number")
     return boost
 
 
-def _nearness(times: NDArray[np.float64], span: Span) -> Scores:
-    """Return 1 for messages of a span, less for those of the days after it, when people tell of it."""
-    if span.start is not None and span.end is not None:
-        late = np.maximum(0, times - span.end) / _DAY
-        return np.where(times >= span.start, np.exp(-late / 10), 0).astype(np.float32)
-    days = [datetime.fromtimestamp(time, UTC) for time in times]
-    if span.weekday is not None:
-        return np.array([day.weekday() == span.weekday for day in days], np.float32) * 0.5
-    return np.array([day.month == span.month and span.day in (None, day.day) for day in days], np.float32)
-
-
-def _with_dense(
-    score: Scores, is_hit: NDArray[np.bool_], dense: Scores, weights: Weights
-) -> tuple[Scores, NDArray[np.bool_]]:
+def _with_dense(words: Scores, dense: Scores, weights: Weights) -> Scores:
+    """Return words and meaning together; a message without a vector is judged by its words for both."""
     known = np.isfinite(dense)
+    near = known & (dense >= weights.least_similarity)
     low, high = float(dense[known].min()), float(dense[known].max())
-    scaled = np.where(known, (dense - low) / (high - low or 1), 0).astype(np.float32)
-    return _scaled(score) + weights.dense * scaled, is_hit | (known & (dense > 0))
+    words = _scaled(words)
+    meaning = np.where(known, (dense - low) / max(high - low, 1e-6), words)
+    return np.where((words > 0) | near, words + weights.dense * meaning + _LEAST_SCORE, 0).astype(np.float32)
 
 
 def _best(score: Scores, found: NDArray[np.int64], columns: Columns, k: int) -> list[tuple[int, float]]:
-    """Return the best k of found; the newer of equals first; what was said again, last."""
-    order = found[np.lexsort((-found, -score[found]))]
-    texts = columns.texts[order]
-    _, first = np.unique(texts, return_index=True)
-    again = np.ones(len(order), bool)
-    again[first] = False
-    chosen = np.concatenate([order[~again], order[again]])[:k]
-    return [(int(columns.ids[place]), float(score[place])) for place in chosen]
+    """Return the best k of found; the newer of equals first; what was said again, after all others."""
+    pool = _top(score, found, _POOL * k)
+    chosen = _without_repeats(score, pool, columns)
+    if len(chosen) < k and len(pool) < len(found):
+        chosen = _without_repeats(score, found, columns)
+    if len(chosen) < k:
+        again = found[np.isin(found, chosen, invert=True)]
+        chosen = np.concatenate([chosen, _ordered(score, again)])
+    ids = columns.column("id")
+    return [(int(ids[place]), float(score[place])) for place in chosen[:k]]
+
+
+def _top(score: Scores, found: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the best count of found, and all that equal the last of them."""
+    if len(found) <= count:
+        return found
+    values = score[found]
+    return found[values >= np.partition(values, len(values) - count)[len(values) - count]]
+
+
+def _ordered(score: Scores, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    return places[np.lexsort((-places, -score[places]))]
+
+
+def _without_repeats(score: Scores, places: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
+    """Return places in order, of those that say the same the first one only."""
+    order: NDArray[np.int64] = _ordered(score, places)
+    _, first = np.unique(columns.column("text")[order], return_index=True)
+    kept: NDArray[np.int64] = order[np.sort(first)]
+    return kept

@@ -8,10 +8,10 @@ MAX_CHARACTERS: Final = 200_000
 MAX_TOKEN: Final = 64
 
 _EMOJI: Final = "\u2600-\u27bf\U0001f300-\U0001faff"
-_CHUNK: Final = re.compile(rf"\w+(?:[.@_\-/:'’+&]+\w+)*[+#]*|[{_EMOJI}]")
+_CHUNK: Final = re.compile(rf"\w+(?:[.@_\-/:'\u2019+&]+\w+)*[+#]*|[{_EMOJI}]")
 _PART: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_APOSTROPHE: Final = re.compile(r"['’]")
+_APOSTROPHE: Final = re.compile(r"['\u2019]")
 _DIGITS_GROUPED: Final = re.compile(r"(?<=\d)[,.\u202f\u00a0 '](?=\d{3}(?!\d))")
 # Runs of one script. Han and Kana run on into each other, as Japanese words do.
 _SCRIPT: Final = re.compile(
@@ -48,48 +48,47 @@ def normalize(text: str) -> str:
 
 def tokenize(text: str) -> list[str]:
     """Return the tokens of text in order; whole compounds stand before their parts."""
-    text = normalize(text)
-    if any(character.isdigit() for character in text[:2000]):
-        text = _DIGITS_GROUPED.sub("", text)
+    text = _DIGITS_GROUPED.sub("", normalize(text))
+    has_camel = _CAMEL.search(text) is not None
+    if not has_camel:
+        text = text.lower()
     tokens: list[str] = []
     for chunk in _CHUNK.findall(text):
-        if chunk.isascii() and chunk.isalnum():
-            lower = chunk.lower()
-            tokens.append(lower[:MAX_TOKEN])
-            if lower != chunk and not chunk.isupper() and not chunk.istitle():
-                _add_camel(chunk, tokens)
+        if chunk.isalnum() and chunk.isascii():
+            tokens.append(chunk)
         else:
             _add_compound(chunk, tokens)
+    if has_camel:
+        tokens = [part for token in tokens for part in _camel_parts(token)]
+    if max(map(len, tokens), default=0) > MAX_TOKEN:
+        tokens = [token[:MAX_TOKEN] for token in tokens]
     return tokens
 
 
-def _add_camel(chunk: str, tokens: list[str]) -> None:
-    parts = _CAMEL.sub(" ", chunk).lower().split()
-    if len(parts) > 1:
-        tokens.extend(parts)
+def _camel_parts(token: str) -> list[str]:
+    whole = token.lower()
+    parts = _CAMEL.sub(" ", token).lower().split()
+    return [whole, *parts] if len(parts) > 1 and token.isalnum() else [whole]
 
 
 def _add_compound(chunk: str, tokens: list[str]) -> None:
     parts = _PART.findall(chunk)
     if len(parts) > 1 and not _APOSTROPHE.search(chunk):
-        tokens.append(chunk.casefold()[:MAX_TOKEN])
+        tokens.append(chunk)
         if "-" in chunk or "_" in chunk:
-            tokens.append("".join(parts).casefold()[:MAX_TOKEN])
-    elif chunk[-1] in "+#":
-        tokens.append(chunk.casefold()[:MAX_TOKEN])
-    if not parts:
+            tokens.append("".join(parts))
+    elif not parts or chunk[-1] in "+#":
         tokens.append(chunk)
     for part in parts:
         if part.isascii() or max(part) < "\u0e00":
-            tokens.append(part.lower()[:MAX_TOKEN])
-            _add_camel(part, tokens)
+            tokens.append(part)
         else:
             _add_scripts(part, tokens)
 
 
 def _add_scripts(run: str, tokens: list[str]) -> None:
     for match in _SCRIPT.finditer(run):
-        part, kind = match[0].casefold(), match.lastgroup
+        part, kind = match[0], match.lastgroup
         if kind == "han":
             tokens.extend(character for character in part if not "\u3041" <= character <= "\u309f")
             tokens.extend(part[i : i + 2] for i in range(len(part) - 1))
@@ -98,20 +97,20 @@ def _add_scripts(run: str, tokens: list[str]) -> None:
         elif kind == "hangul":
             _add_korean(part, tokens)
         elif kind == "katakana":
-            tokens.append(part[:MAX_TOKEN])
+            tokens.append(part)
             if len(part) > 3:
                 tokens.extend(part[i : i + 2] for i in range(len(part) - 1))
         elif kind == "spaceless":
             tokens.extend(part[i : i + 3] for i in range(max(1, len(part) - 2)))
         else:
-            tokens.append(part[:MAX_TOKEN])
+            tokens.append(part)
 
 
 def _add_korean(word: str, tokens: list[str]) -> None:
-    tokens.append(word[:MAX_TOKEN])
+    tokens.append(word)
     bare = _KOREAN_ENDING.sub("", word, count=1)
     if bare and bare != word:
-        tokens.append(bare[:MAX_TOKEN])
+        tokens.append(bare)
     if len(bare) > 2:
         tokens.extend(bare[i : i + 2] for i in range(len(bare) - 1))
 

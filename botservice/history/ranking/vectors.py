@@ -30,7 +30,9 @@ class Vectors:
         need = self._size + len(places)
         if need > len(self._matrix):
             room = max(need, self._size + self._size // 2)
-            self._matrix = np.concatenate([self._matrix, np.zeros((room - len(self._matrix), unit.shape[1]), np.float16)])
+            self._matrix = np.concatenate(
+                [self._matrix, np.zeros((room - len(self._matrix), unit.shape[1]), np.float16)]
+            )
             self._places = np.concatenate([self._places, np.zeros(room - len(self._places), np.int32)])
         for place, vector in zip(places.tolist(), unit, strict=True):
             row = self._rows.get(place)

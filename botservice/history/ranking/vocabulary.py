@@ -1,6 +1,6 @@
 """The words of one chat: ids, the forms that belong together, and the words that look alike."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from botservice.history.ranking import languages
 from botservice.history.ranking.grams import GramIndex
-from botservice.history.ranking.inflections import FORMS_OF
+from botservice.history.ranking.inflections import is_inflected
 from botservice.history.ranking.tokens import fold
 
 _BATCH: Final = 4096
@@ -39,6 +39,7 @@ class Vocabulary:
         self._votes = np.zeros((0, len(languages.CODES)), np.uint8)
         self._stemmed = np.zeros(0, np.uint32)
         self._counts = np.zeros(len(languages.CODES), np.int64)
+        self._last = 0
         self._grams = GramIndex()
 
     def __len__(self) -> int:
@@ -48,10 +49,6 @@ class Vocabulary:
     def size_bytes(self) -> int:
         """Estimated bytes."""
         return len(self) * _BYTES_PER_WORD
-
-    def word(self, number: int) -> str:
-        """Return the word of an id."""
-        return self._ids.words[number]
 
     def find(self, word: str) -> int | None:
         """Return the id of word, or None where the chat does not have it."""
@@ -81,12 +78,20 @@ class Vocabulary:
             offsets = batch - batch[0]
             found = languages.choose(np.add.reduceat(self._votes[part], offsets, axis=0, dtype=np.int64))
             self._counts += np.bincount(found[found >= 0], minlength=len(languages.CODES))
-            found[found < 0] = self.languages[0]
+            found = self._carried_on(found)
             spoken = np.repeat(found, np.diff(np.append(offsets, len(part))))
             new = (self._stemmed[part] >> spoken.astype(np.uint32)) & 1 == 0
             pairs = np.unique(part[new].astype(np.int64) * 32 + spoken[new])
-            for pair in pairs.tolist():
-                self._learn_stem(pair >> 5, pair & 31)
+            for language in np.unique(pairs & 31).tolist():
+                self._learn_stems((pairs[pairs & 31 == language] >> 5).tolist(), language)
+
+    def _carried_on(self, found: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the languages of messages, each unclear one taken for that of the last clear one before it."""
+        known = np.concatenate([[self._last], found])
+        latest = np.maximum.accumulate(np.where(known >= 0, np.arange(len(known)), 0))
+        carried: NDArray[np.int64] = known[latest][1:]
+        self._last = int(carried[-1])
+        return carried
 
     def _grow(self) -> None:
         words, known = self._ids.words, len(self._stemmed)
@@ -98,23 +103,18 @@ class Vocabulary:
         self._votes = np.concatenate([self._votes, rows])
         self._stemmed = np.concatenate([self._stemmed, np.zeros(len(rows), np.uint32)])
 
-    def _learn_stem(self, number: int, language: int) -> None:
-        self._stemmed[number] |= np.uint32(1 << language)
-        word = self._ids.words[number]
-        if word.isalpha() and word[0] < "\u0e00":
-            stem = languages.stem(word, language)
-            if stem != fold(word):
+    def _learn_stems(self, numbers: list[int], language: int) -> None:
+        self._stemmed[numbers] |= np.uint32(1 << language)
+        inflected = [number for number in numbers if is_inflected(self._ids.words[number])]
+        words = [self._ids.words[number] for number in inflected]
+        for number, word, stem in zip(inflected, words, languages.stem_all(words, language), strict=True):
+            if stem != word:
                 group = self._groups.setdefault(stem, [])
                 if number not in group:
                     group.append(number)
 
-    def forms(self, word: str, spoken: tuple[int, ...]) -> set[int]:
-        """Return the ids of all words that share a stem with word in one of the languages spoken."""
-        keys = set()
-        for form in FORMS_OF.get(word, ()) or (word,):
-            keys.add(fold(form))
-            if form.isalpha() and form[0] < "\u0e00":
-                keys.update(languages.stem(form, language) for language in spoken)
+    def having(self, keys: Collection[str]) -> set[int]:
+        """Return the ids of the words that are known under one of keys, as form_keys makes them."""
         return {number for key in keys for number in self._groups.get(key, ())}
 
     def alike(self, word: str) -> list[tuple[int, float]]:

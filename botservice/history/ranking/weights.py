@@ -1,4 +1,8 @@
-"""Every weight of the ranking, with its reason. Figures behind them: docs/search.md."""
+"""Every weight of the ranking, with its reason. What each brings is measured in docs/search.md.
+
+A signal is scaled to its best message, so that weights compare. Most stand on a plateau: half or twice of it
+moves recall by less than the noise.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,37 +10,52 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of the ranking; a signal is scaled to its best message, so that weights compare."""
+    """The weights, each a plain number; the defaults are those of the product."""
 
+    # Words (BM25). A message seldom repeats a word, so a second one adds little; a long one says more,
+    # not the same again.
     k1: float = 0.9
     b: float = 0.3
-    inflected: float = 0.9
-    alike: float = 0.2
-    misspelt: float = 0.8
-    related: float = 0.4
-    light_word: float = 0.7
-    name_in_text: float = 0.4
+
+    # How much a match is worth against the very word that was asked for.
+    inflected: float = 0.9  # "ran" for "run"
+    related: float = 0.5  # "dog" for "pet": likely meant, less sure than the word itself
+    misspelt: float = 0.8  # looks like a word that the chat does not have
+    alike: float = 0.2  # looks like a word that the chat has: "feather" beside "weather", but also parts of compounds
+
+    # How much a word of the question is worth beside its rarity.
+    light_word: float = 0.7  # in the library's stopword list, which also has "work", "home" and "name"
+    about_talk: float = 0.3  # "mention", "kind": about the talk or the answer, seldom in it
+    name_in_text: float = 0.4  # a name stands for its bearer; in a text it often only addresses them
+
+    # The talk around a message.
+    window: float = 2.0  # all words of the question in one stretch of talk: the strongest signal there is
+    reach: int = 4  # messages to either side
+    onward: float = 0.9  # what is left of a word from one message to the next
+    onward_from_question: float = 0.95  # an answer belongs to its question
+    backward: float = 0.9
+    least_around: float = 0.4  # without a word of the question in itself, a message is found only in such company
     previous: float = 0.2
     next: float = 0.2
-    further: float = 0.0
     after_question: float = 0.4
-    window: float = 2.0
-    onward_from_question: float = 0.95
-    onward: float = 0.9
-    backward: float = 0.9
-    reach: float = 4
-    author: float = 0.5
-    author_alone: float = 0.1
-    asker: float = 0.3
-    listener: float = 0.3
-    date: float = 1.0
-    date_alone: float = 0.3
-    question: float = 0.15
-    user: float = 0.1
-    repeat: float = 100.0
-    when: float = 0.3
-    how_many: float = 0.2
+
+    # Who spoke, as a share of the score. More would lose what the other one says of them.
+    author: float = 0.5  # somebody named in the question
+    author_alone: float = 0.1  # so that a name alone finds its bearer's messages
+    asker: float = 0.3  # "I", "my"
+    listener: float = 0.3  # "you", "your": the bot
+    user: float = 0.1  # what people say is the source; the bot repeats it
+    question: float = 0.15  # taken away: a question seldom answers one
+
+    # When.
+    date: float = 1.5  # said in the days that the question names
+    date_alone: float = 0.3  # so that "yesterday" alone finds something
+    when: float = 0.3  # "when": messages with words of time
+    how_many: float = 0.2  # "how many": messages with numbers
+
+    # Meaning, where there are vectors: as much as all words together.
     dense: float = 1.0
+    least_similarity: float = 0.2  # below it, vectors of common models do not say that two texts are related
 
 
 DEFAULT: Final = Weights()

@@ -2,6 +2,7 @@
 
 from standins.bot_api.calls import ApiError, Call, bad_request
 from standins.bot_api.chats import Draft, Person, Visible
+from standins.bot_api.entities import Strictness
 from standins.bot_api.faults import Delay, Drop, Hang, LoseAnswer, Order, Refuse, flood, server_error
 from standins.bot_api.journal import (
     CallAnswered,
@@ -45,6 +46,7 @@ __all__ = [
     "RateLimits",
     "Refuse",
     "Said",
+    "Strictness",
     "UpdateConfirmed",
     "UpdateMade",
     "UpdateSent",

@@ -41,6 +41,7 @@ def main() -> None:
                 api.person_says(rest, chat_id=int(first))
             elif line.strip():
                 api.person_says(line.strip(), chat_id=options.chat)
+        threading.Event().wait()  # no console, or its end: serve on until Ctrl+C
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What becomes of a text and its entities on their way into a chat: cleaned, checked, trimmed, cut."""
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from standins.bot_api.calls import ApiError, Call, bad_request, word_set
@@ -10,6 +11,7 @@ from standins.bot_api.parsing import parse
 MAX_TEXT_UNITS = 4096
 MAX_CAPTION_UNITS = 1024
 MAX_ENTITIES = 100  # the server keeps so many and says nothing about the rest
+STYLES = word_set("bold italic underline strikethrough spoiler")
 FORMATTING = word_set("bold italic underline strikethrough spoiler blockquote expandable_blockquote code pre")
 AUTOMATIC = word_set("mention hashtag cashtag bot_command url email phone_number")
 WITH_ARGUMENT = word_set("text_link text_mention custom_emoji date_time")
@@ -19,20 +21,31 @@ BLANK = frozenset(" \n\t\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2800\u
 PLAIN_FIELDS = ("url", "user", "language", "custom_emoji_id", "unix_time", "date_time_format")
 
 
+@dataclass(frozen=True, slots=True)
+class Strictness:
+    """What to refuse although the real server silently repairs it.
+
+    `count`: entities beyond 100. `nesting`: blank ones, and wrongly nested ones (code within bold costs the bold).
+    """
+
+    count: bool = False
+    nesting: bool = False
+
+
 def formatted(
     call: Call,
     known_users: set[int],
     *,
     field: str = "text",
     limit: int = MAX_TEXT_UNITS,
-    strict: bool = False,
+    strict: Strictness = Strictness(),
     may_be_empty: bool = False,
 ) -> tuple[str, list[Entity]]:
     """Return the text of a call as people will see it, with its entities.
 
     Args:
         known_users: Who can be mentioned without a username.
-        strict: Refuse what the server silently repairs: more than 100 entities, empty or overlapping ones.
+        strict: What is refused although the server would silently repair it.
 
     Raises:
         ApiError: the Bot API would refuse it.
@@ -54,7 +67,9 @@ def formatted(
     else:
         given = call.object(entities_field, list, "message entities") or []
         text, entities = raw, [_read_entity(item, known_users) for item in given]
-    if strict:
+    if strict.count and len(entities) > MAX_ENTITIES:
+        raise bad_request(f"strict: {len(entities)} entities; only {MAX_ENTITIES} would be kept")
+    if strict.nesting:
         _refuse_what_is_repaired(text, entities)
     text, entities = _clean(text, _check_places(text, entities))
     if not may_be_empty and all(character in BLANK for character in text):
@@ -126,8 +141,6 @@ def _check_places(text: str, entities: list[Entity]) -> list[Entity]:
 
 
 def _refuse_what_is_repaired(text: str, entities: list[Entity]) -> None:
-    if len(entities) > MAX_ENTITIES:
-        raise bad_request(f"strict: {len(entities)} entities; only {MAX_ENTITIES} would be kept")
     units = text.encode("utf-16-le", "surrogatepass")
     ordered = sorted(entities, key=lambda entity: (entity["offset"], -entity["length"]))
     open_entities: list[Entity] = []
@@ -140,11 +153,16 @@ def _refuse_what_is_repaired(text: str, entities: list[Entity]) -> None:
         for other in open_entities:
             if end > other["offset"] + other["length"]:
                 raise bad_request(f"strict: {entity['type']} at {begin} overlaps {other['type']} at {other['offset']}")
-            if {entity["type"], other["type"]} & {"code", "pre"} and not other["type"].endswith("blockquote"):
+            if not _may_contain(other["type"], entity["type"]):
                 raise bad_request(f"strict: {entity['type']} at {begin} stands within {other['type']}")
-            if entity["type"].endswith("blockquote") and other["type"].endswith("blockquote"):
-                raise bad_request(f"strict: a quotation within a quotation at {begin}")
         open_entities.append(entity)
+
+
+def _may_contain(outer: str, inner: str) -> bool:
+    """Return whether Telegram keeps one entity within another. Source: Bot API, formatting options."""
+    if outer.endswith("blockquote"):
+        return not inner.endswith("blockquote")
+    return not {outer, inner} & {"code", "pre"} and (outer in STYLES or inner in STYLES)
 
 
 def _clean(text: str, entities: list[Entity]) -> tuple[str, list[Entity]]:

@@ -46,6 +46,9 @@ class Html(Reader):
             self.i = found.end() if found and character else self.i + 1
         if self.stack:
             raise MarkupError(f'Can\'t find end tag corresponding to start tag "{self.stack[-1].kind}"')
+        for entity in self.entities:
+            if entity["type"] == "code":
+                entity.pop("language", None)
 
     def _decoded(self, found: re.Match[str]) -> str:
         if found[3]:
@@ -156,8 +159,6 @@ class Html(Reader):
             self._finish_pre(opened)
         elif kind == "code" and opened.argument.startswith("language-"):
             self.emit(opened, kind, language=opened.argument.removeprefix("language-"))
-            if not self.stack or self.stack[-1].kind != "pre":
-                self.entities[-1].pop("language", None)
         else:
             self.emit(opened, kind)
 

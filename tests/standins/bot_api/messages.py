@@ -26,7 +26,7 @@ NOT_MODIFIED = (
 
 
 def _text(bench: Bench, call: Call) -> dict[str, Any]:
-    text, entities = formatted(call, set(bench.world.people), strict=bench.strict_entities)
+    text, entities = formatted(call, set(bench.world.people), strict=bench.strict)
     return {"text": text} | ({"entities": _with_people(bench, entities)} if entities else {})
 
 
@@ -42,7 +42,7 @@ def caption(bench: Bench, call: Call) -> dict[str, Any]:
         set(bench.world.people),
         field="caption",
         limit=MAX_CAPTION_UNITS,
-        strict=bench.strict_entities,
+        strict=bench.strict,
         may_be_empty=True,
     )
     return ({"caption": text} if text else {}) | (
@@ -66,7 +66,7 @@ def send_message(bench: Bench, call: Call) -> dict[str, Any]:
 
 @method("sendMessageDraft")
 def send_message_draft(bench: Bench, call: Call) -> bool:
-    text, entities = formatted(call, set(bench.world.people), strict=bench.strict_entities, may_be_empty=True)
+    text, entities = formatted(call, set(bench.world.people), strict=bench.strict, may_be_empty=True)
     chat = bench.world.reachable(call)
     if not chat.is_private:
         raise bad_request("TEXTDRAFT_PEER_INVALID")

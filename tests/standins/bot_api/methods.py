@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from standins.bot_api.calls import Call
 from standins.bot_api.chats import World
+from standins.bot_api.entities import Strictness
 from standins.bot_api.updates import Updates
 from standins.bot_api.webhooks import Webhooks
 
@@ -24,7 +25,7 @@ class Bench(Protocol):
     world: World
     updates: Updates
     webhooks: Webhooks
-    strict_entities: bool
+    strict: Strictness
     commands: dict[tuple[str, str], list[dict[str, str]]]
     callback_answers: dict[str, dict[str, Any] | None]
     names: dict[str, str]

@@ -11,6 +11,7 @@ from typing import Any
 from standins.bot_api import media, messages, settings  # noqa: F401 - they fill the table of methods
 from standins.bot_api.calls import ApiError, Call, read_parameters, too_many_requests
 from standins.bot_api.chats import World
+from standins.bot_api.entities import Strictness
 from standins.bot_api.faults import Delay, Drop, Fault, Faults, Hang, LoseAnswer, Order, Refuse
 from standins.bot_api.journal import CallAnswered, CallReceived, Outcome
 from standins.bot_api.limits import RateLimits
@@ -28,10 +29,10 @@ NO_RESULT = object()
 class BotApi(People, Watching):
     """A Bot API server with one bot. See `running`, `person_says`, `wait_for_message`, `order`, `journal`."""
 
-    def __init__(self, *, token: str = TOKEN, username: str = "stand_in_bot", strict_entities: bool = False):
+    def __init__(self, *, token: str = TOKEN, username: str = "stand_in_bot", strict: Strictness = Strictness()):  # noqa: B008 - frozen
         super().__init__()
         self.token = token
-        self.strict_entities = strict_entities
+        self.strict = strict
         self.privacy_mode = False
         bot = {"id": int(token.partition(":")[0]), "is_bot": True, "first_name": "Bot", "username": username}
         self.world = World(bot, self.journal)

@@ -17,7 +17,7 @@ def upgrade() -> None:
         "contexts",
         sa.Column("id", _ID, autoincrement=True, nullable=False),
         sa.Column("key_hash", sa.Text(), nullable=False),
-        sa.Column("keys", sa.Text(), nullable=False),
+        sa.Column("context_keys", sa.Text(), nullable=False),
         sa.Column("metadata", sa.Text(), nullable=False),
         sa.Column("last_position", _ID, server_default="0", nullable=False),
         sa.Column("deletion_version", _ID, server_default="0", nullable=False),
@@ -77,6 +77,8 @@ def upgrade() -> None:
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("system_prompt", sa.Text(), nullable=True),
         sa.Column("keeps_steps", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("steps_taken", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("last_step_number", sa.Integer(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("started_at", sa.BigInteger(), nullable=True),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
@@ -85,6 +87,14 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_turns_context_id_id", "turns", ["context_id", "id"], unique=False)
+    op.create_index(
+        "ix_turns_numbered",
+        "turns",
+        ["context_id", "id"],
+        unique=False,
+        postgresql_where=sa.text("last_step_number IS NOT NULL"),
+        sqlite_where=sa.text("last_step_number IS NOT NULL"),
+    )
     op.create_index(
         "ix_turns_open",
         "turns",

@@ -1,0 +1,160 @@
+"""Looking at everything that is kept, from outside: for the command line and the inspector."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, select
+
+from botservice.errors import StorageError
+from botservice.history.rows import read_messages, select_messages
+from botservice.memory import MemoryItem
+from botservice.memory.step_records import read_steps
+from botservice.storage import Storage
+from botservice.storage.tables import contexts, messages, turns
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSummary:
+    """A conversation in a line."""
+
+    id: int
+    keys: Mapping[str, str]
+    message_count: int
+    last_message_at: datetime | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        last = self.last_message_at and self.last_message_at.isoformat()
+        return {"id": self.id, "keys": dict(self.keys), "messages": self.message_count, "last_message_at": last}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """A turn with its steps."""
+
+    id: int
+    status: str
+    outcome: str | None
+    error: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    steps: tuple[MemoryItem, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "turn": self.id,
+            "status": self.status,
+            "outcome": self.outcome,
+            "error": self.error,
+            "created_at": self.created_at.isoformat(),
+            "finished_at": self.finished_at and self.finished_at.isoformat(),
+            "steps": [step.to_dict() for step in self.steps],
+        }
+
+
+async def list_contexts(storage: Storage, *, limit: int | None = None, offset: int = 0) -> list[ContextSummary]:
+    """Return the conversations, those with the newest messages first."""
+    last = func.max(messages.c.id)
+    query = (
+        select(contexts.c.id, contexts.c.context_keys, func.count(messages.c.id), func.max(messages.c.created_at))
+        .select_from(contexts.outerjoin(messages, messages.c.context_id == contexts.c.id))
+        .group_by(contexts.c.id, contexts.c.context_keys)
+        .order_by(func.coalesce(last, 0).desc(), contexts.c.id.desc())
+        .limit(limit)
+        .offset(offset)
+    )
+    return await storage.read(
+        lambda connection: [ContextSummary(*row) for row in connection.execute(query).all()]
+    )
+
+
+async def read_turns(storage: Storage, context_id: int, turn_id: int | None = None) -> list[TurnRecord]:
+    """Return the turns of a conversation with their steps, oldest first.
+
+    Raises:
+        StorageError: there is no such context, or no such turn in it.
+    """
+
+    def query(connection: Connection) -> list[TurnRecord]:
+        _check_context(connection, context_id)
+        wanted = select(turns).where(turns.c.context_id == context_id).order_by(turns.c.id)
+        if turn_id is not None:
+            wanted = wanted.where(turns.c.id == turn_id)
+        rows = connection.execute(wanted).all()
+        if turn_id is not None and not rows:
+            raise StorageError(f"context {context_id} has no turn {turn_id}")
+        steps: dict[int, list[MemoryItem]] = {}
+        for stored in read_steps(connection, context_id, turn_ids=None if turn_id is None else [turn_id]):
+            steps.setdefault(stored.turn_id, []).append(stored.item)
+        return [
+            TurnRecord(
+                row.id,
+                row.status,
+                row.outcome,
+                row.error,
+                row.created_at,
+                row.finished_at,
+                tuple(steps.get(row.id, ())),
+            )
+            for row in rows
+        ]
+
+    return await storage.read(query)
+
+
+async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
+    """Return everything that is kept of a conversation, as JSON values.
+
+    Raises:
+        StorageError: there is no such context.
+    """
+
+    def query(connection: Connection) -> dict[str, Any]:
+        row = _check_context(connection, context_id)
+        rows = connection.execute(select_messages(context_id).order_by(messages.c.position)).all()
+        said = read_messages(connection, context_id, rows)
+        return {
+            "context": {"id": context_id, "keys": row.context_keys, "metadata": row.metadata},
+            "messages": [
+                {
+                    "id": each.id,
+                    "role": each.role.value,
+                    "text": each.text,
+                    "author": each.author
+                    and {"platform": each.author.platform, "id": each.author.id, "name": each.author.name},
+                    "created_at": each.created_at.isoformat(),
+                    "attachments": [
+                        {"name": file.name, "mime_type": file.mime_type} for file in each.attachments
+                    ],
+                }
+                for each in said
+            ],
+        }
+
+    exported = await storage.read(query)
+    exported["turns"] = [each.as_dict() for each in await read_turns(storage, context_id)]
+    return exported
+
+
+async def forget_context(storage: Storage, context_id: int) -> None:
+    """Delete a conversation with everything that belongs to it. A turn that runs there can store nothing more.
+
+    Raises:
+        StorageError: there is no such context.
+    """
+
+    def operation(connection: Connection) -> None:
+        _check_context(connection, context_id)
+        connection.execute(delete(contexts).where(contexts.c.id == context_id))
+
+    await storage.write(operation)
+
+
+def _check_context(connection: Connection, context_id: int) -> Any:
+    row = connection.execute(select(contexts).where(contexts.c.id == context_id)).one_or_none()
+    if row is None:
+        raise StorageError(f"there is no context {context_id}: `botservice contexts` lists them")
+    return row

@@ -1,0 +1,24 @@
+"""The tools that every agent may have."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from botservice.tools.tool import tool
+
+
+@tool(idempotent=True)
+async def current_time(timezone: str = "UTC") -> str:
+    """Tell the date and the time of day.
+
+    Args:
+        timezone: An IANA name, such as Europe/Madrid or Asia/Seoul.
+    """
+    try:
+        zone = ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return f"There is no time zone {timezone!r}. In UTC it is {_spell(datetime.now(UTC))}."
+    return _spell(datetime.now(zone))
+
+
+def _spell(moment: datetime) -> str:
+    return moment.strftime("%A, %Y-%m-%d %H:%M %Z")
