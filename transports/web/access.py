@@ -167,7 +167,7 @@ class Access:
             return f"{self.public_url}/"
         host = "localhost" if self.host in ("", "0.0.0.0", "::") else self.host  # noqa: S104 - shown, not bound
         host = f"[{host}]" if ":" in host and not host.startswith("[") else host
-        return f"http://{host}/" if self.port is None else f"http://{host}:{self.port}/"
+        return f"http://{host}/" if not self.port else f"http://{host}:{self.port}/"
 
     def _has_bearer(self, headers: Headers) -> bool:
         scheme, _, token = headers.get("authorization", "").partition(" ")

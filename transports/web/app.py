@@ -44,8 +44,12 @@ class WebTransport:
         self._hub.open()
 
     async def stop(self) -> None:
-        """Close the open event streams at once. Browsers come back to them by themselves."""
+        """Take in no more, and close the open event streams at once. Browsers come back by themselves."""
+        self._chat.disconnect()
         self._hub.close()
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection that `stop` leaves."""
 
     async def close(self) -> None:
         """Do nothing: connections are the web server's."""
@@ -64,7 +68,7 @@ class WebTransport:
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:  # noqa: ARG002 - the protocol
         """Have the open pages show what is stored. Those that open later, or elsewhere, find it there."""
-        self._hub.note_stored(context_keys["session_id"])
+        self._hub.note_stored(context_keys.get("session_id", ""))
         return None
 
     def live(
@@ -74,7 +78,7 @@ class WebTransport:
         record: StreamRecord,  # noqa: ARG002 - a draft here vanishes by itself, so it is no delivery
     ) -> Live | None:
         """Return what shows the turn's progress to the open pages of its session."""
-        return LiveAnswer(self._hub.channel(context_keys["session_id"]))
+        return LiveAnswer(self._hub.channel(context_keys.get("session_id", "")))
 
     def _make_routes(self, assets: Assets) -> list[BaseRoute]:
         gate, chat = Gate(self._access, self._pages), self._chat

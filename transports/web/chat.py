@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
 
-from botservice.errors import StorageUnavailable
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
@@ -53,6 +52,10 @@ class Chat:
         """Take messages from now on."""
         self._inbox = inbox
         self._storage = storage
+
+    def disconnect(self) -> None:
+        """Take no more."""
+        self._inbox = None
 
     async def page(self, request: Request) -> Response:
         """Answer with the page, and give the browser a session where it has none."""
@@ -128,14 +131,14 @@ class Chat:
 
     async def _accept(self, session: str, event: InboundEvent) -> Response:
         if self._inbox is None:
-            raise StorageUnavailable("the web transport is not started")
+            raise RefusedPost(503, "The service is about to stop, or has not started yet.")
         is_new = await self._inbox.accept(inbound.NAME, [event]) > 0
         self._hub.note_stored(session)
         return JSONResponse({"accepted": True, "is_new": is_new}, 202, headers=HEADERS)
 
     def _opened(self) -> Storage:
         if self._storage is None:
-            raise StorageUnavailable("the web transport is not started")
+            raise RefusedPost(503, "The service has not started yet.")
         return self._storage
 
     def _keep(self, response: Response, secret: str, request: Request) -> None:

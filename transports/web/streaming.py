@@ -114,10 +114,12 @@ class LiveAnswer:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._draft = channel.begin_draft()
+        self._is_begun = False
         channel.note_stored()
 
     def on_text(self, piece: str) -> None:
         """Take the next piece of the answer."""
+        self._note_begun()
         draft = self._draft
         if draft.activity is not None:
             self._begin_again()
@@ -129,6 +131,7 @@ class LiveAnswer:
 
     def on_activity(self, activity: str) -> None:
         """Take the name of the tool that runs now. What was said beside the call is no part of the answer."""
+        self._note_begun()
         self._begin_again()
         self._draft.activity = activity
         self._channel.wake()
@@ -137,6 +140,12 @@ class LiveAnswer:
         """End it; the answer's delivery follows."""
         self._draft.is_closed = True
         self._channel.note_stored()
+
+    def _note_begun(self) -> None:
+        """Have the person's message shown in its place: the turn has stored it by now."""
+        if not self._is_begun:
+            self._is_begun = True
+            self._channel.changes += 1
 
     def _begin_again(self) -> None:
         self._draft = self._channel.begin_draft()
