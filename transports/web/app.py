@@ -49,9 +49,6 @@ class WebTransport:
         self._hub.close()
 
     async def close(self) -> None:
-        """Do nothing: there is no connection that `stop` leaves."""
-
-    async def close(self) -> None:
         """Do nothing: connections are the web server's."""
 
     def describe(self) -> str:
