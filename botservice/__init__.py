@@ -36,6 +36,7 @@ from botservice.memory import (
     ActionStep,
     AgentMemory,
     FinalAnswerStep,
+    ForgetOldImages,
     Memory,
     MemoryItem,
     MemoryStep,
@@ -47,12 +48,13 @@ from botservice.memory import (
     TokenUsage,
     ToolResult,
     UnknownStep,
+    forget_old_images,
 )
 from botservice.messages import Attachment, Author, InboundMessage, Message, Role, ToolCall
 from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.tools import Tool, tool
-from botservice.turns import AgentRun
+from botservice.turns import AgentRun, RetryPolicy
 
 __all__ = [
     "Action",
@@ -76,6 +78,7 @@ __all__ = [
     "DeliveryUnknown",
     "FinalAnswerStep",
     "FinishAction",
+    "ForgetOldImages",
     "FunctionsBasedAgent",
     "InboundMessage",
     "InboxFull",
@@ -94,6 +97,7 @@ __all__ = [
     "Plan",
     "PlanningStep",
     "Prompt",
+    "RetryPolicy",
     "Role",
     "RunFinished",
     "RunInterrupted",
@@ -115,5 +119,6 @@ __all__ = [
     "ToolResult",
     "TurnInProgress",
     "UnknownStep",
+    "forget_old_images",
     "tool",
 ]

@@ -16,6 +16,7 @@ from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
 from botservice.turns.opening import open_api_turn
 from botservice.turns.records import begin_turn, find_failed_turn, find_running_turn, finish_turn, reopen_turn
+from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run import AgentRun, Clock, RunOptions, utc_now
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus
 
@@ -47,6 +48,7 @@ class AgentService:
         *,
         max_steps: int = 10,
         step_callbacks: Callbacks | None = None,
+        model_retries: RetryPolicy = MODEL_RETRIES,
         clock: Clock = utc_now,
     ) -> None:
         """Make a service; nothing starts by itself.
@@ -56,6 +58,7 @@ class AgentService:
             max_steps: How many steps of a prompt may run tools; then one more model call gives the answer.
             step_callbacks: Called after a step is stored: a list for action steps, or a dict from step class to
                 callables.
+            model_retries: How often, and for how long, a model that fails is asked again within a step.
 
         Raises:
             ValueError: max_steps is negative.
@@ -65,7 +68,7 @@ class AgentService:
             raise ValueError(f"max_steps must be 0 or more, not {max_steps}")
         self.agent = agent
         self.storage = storage
-        self.options = RunOptions(agent, StepCallbacks(step_callbacks), max_steps, clock)
+        self.options = RunOptions(agent, StepCallbacks(step_callbacks), max_steps, clock, model_retries)
         self._lines: dict[int, _Line] = {}
 
     async def prompt(

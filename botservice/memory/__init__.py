@@ -8,6 +8,7 @@ from botservice.memory.callbacks import Callback, StepCallbacks
 from botservice.memory.chat_messages import INTERRUPTED, step_messages
 from botservice.memory.codec import decode, encode
 from botservice.memory.container import Memory
+from botservice.memory.forgetting import ForgetOldImages, forget_old_images
 from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.memory.items import MemoryItem
 from botservice.memory.steps import (
@@ -29,6 +30,7 @@ __all__ = [
     "Callback",
     "CallbackFailure",
     "FinalAnswerStep",
+    "ForgetOldImages",
     "FrozenDict",
     "FrozenList",
     "Memory",
@@ -46,6 +48,7 @@ __all__ = [
     "completed_steps",
     "decode",
     "encode",
+    "forget_old_images",
     "freeze",
     "step_messages",
 ]

@@ -93,7 +93,7 @@ class AgentMemory(Memory):
             return NotImplemented
         return self.system_prompt == other.system_prompt and super().__eq__(other)
 
-    __hash__ = None  # type: ignore[assignment]  # as for every class whose equal instances may change
+    __hash__ = None
 
 
 def completed_steps(memory: Memory, task: TaskStep | None = None) -> list[ActionStep]:

@@ -8,8 +8,7 @@ from typing import Any, Final, NoReturn, Self
 
 from botservice.errors import InvalidField
 from botservice.memory.values import CallbackFailure, StepError, Timing, ToolResult
-from botservice.messages import TokenUsage
-from botservice.messages import Attachment, Author, ToolCall
+from botservice.messages import Attachment, Author, TokenUsage, ToolCall
 
 MAX_DEPTH: Final = 100
 """Levels of lists and dicts inside each other; deeper ones would meet the interpreter's recursion limit in storage."""

@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from botservice.memory.container import Memory
+from botservice.memory.found import found_records
 from botservice.memory.items import MemoryItem, declared_fields
 from botservice.memory.readable import describe, error_text, listed, readable
 from botservice.memory.steps import (
@@ -25,10 +26,11 @@ from botservice.memory.steps import (
     UnknownStep,
 )
 from botservice.memory.values import Timing, ToolResult
-from botservice.messages import TokenUsage
-from botservice.messages import Attachment, ToolCall
+from botservice.messages import Attachment, TokenUsage, ToolCall
 
 _SUCCINCT_LENGTH: Final = 2_000
+_WINDOW_LENGTH: Final = 140
+_MODEL_INPUT: Final = "model_input_messages"
 # C0 and C1 controls, DEL, characters that turn the direction of what follows, separators that some terminals take for
 # a new line, and halves of characters, which cannot be printed at all.
 _UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -80,12 +82,12 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _blocks(steps: Iterable[MemoryItem], *, detailed: bool) -> Iterator[RenderableType]:
-    found: set[str] = set()  # what a search found is the same in every prompt of a task: shown once
+    shown: set[str] = set()  # what was found and the window are the same in every prompt of a task: shown once
     for step in steps:
         if isinstance(step, TaskStep):
-            found = set()
+            shown = set()
         yield Text(f"-- {visible(_title(step))} --", style="bold", overflow="fold")
-        for label, text, style in _parts(step, found, detailed=detailed):
+        for label, text, style in _parts(step, shown, detailed=detailed):
             if label:
                 yield Text(visible(label), style=style, overflow="fold")
             body = visible(text if detailed else _cut(text)).strip("\n")
@@ -98,7 +100,7 @@ def _cut(text: str) -> str:
 
 
 def _title(step: MemoryItem) -> str:
-    facts = [fact for fact in (_duration(step.get_value("timing")), _usage(step.get_value("token_usage"))) if fact]
+    facts = [fact for fact in (_duration(step.get_value("timing")), usage_text(step.get_value("token_usage"))) if fact]
     match step:
         case ActionStep():
             name = f"Step {readable(step.step_number)}"
@@ -122,23 +124,25 @@ def _duration(timing: Any) -> str:
     return "" if seconds is None else f"{seconds:.2f} s"
 
 
-def _usage(usage: Any) -> str:
+def usage_text(usage: Any) -> str:
+    """Return how many tokens something took; nothing where that is not known."""
     return f"{usage.input_tokens} tokens in, {usage.output_tokens} out" if isinstance(usage, TokenUsage) else ""
 
 
-def _parts(step: MemoryItem, found: set[str], *, detailed: bool) -> Iterator[_Part]:
+def _parts(step: MemoryItem, shown: set[str], *, detailed: bool) -> Iterator[_Part]:
     match step:
         case ActionStep():
-            yield from _input(step, found, detailed=detailed)
+            yield from _input(step, shown, detailed=detailed)
             yield from _action(step, detailed=detailed)
         case TaskStep():
             yield "", readable(step.task), ""
             yield from _files(step.task_images)
         case PlanningStep():
-            yield from _input(step, found, detailed=detailed)
+            yield from _input(step, shown, detailed=detailed)
             yield "", readable(step.plan), ""
         case FinalAnswerStep():
-            yield "", readable(step.output), ""
+            yield from _input(step, shown, detailed=detailed)
+            yield ("Answer" if step.model_input_messages else ""), readable(step.output), ""
         case SystemPromptStep():
             yield "", readable(step.system_prompt), ""
     told = (
@@ -189,21 +193,48 @@ def _files(value: Any) -> Iterator[_Part]:
         yield "", describe(file) if isinstance(file, Attachment) else readable(file), ""
 
 
-def _input(step: ActionStep | PlanningStep, found: set[str], *, detailed: bool) -> Iterator[_Part]:
-    """Yield the prompt: whole in detail, else what was found in it and how many messages of each section there are."""
-    messages = [message if isinstance(message, Mapping) else {} for message in listed(step.model_input_messages)]
+def _input(step: MemoryItem, shown: set[str], *, detailed: bool) -> Iterator[_Part]:
+    """Yield what the model was given: whole in detail, else what was found for it and the window, once for a task."""
+    messages = [message if isinstance(message, Mapping) else {} for message in listed(step.get_value(_MODEL_INPUT))]
     if not messages:
         return
-    sections = Counter(readable(message.get("section") or message.get("role")) for message in messages)
-    if not detailed:
-        yield "Prompt", ", ".join(f"{count} {section}" for section, count in sections.items()), "dim"
-    for message in messages:
-        section, text = message.get("section"), _content(message)
-        if detailed:
-            yield f"Prompt, {' '.join(readable(m) for m in (section, message.get('role')) if m)}", text, "dim"
-        elif section == "found" and text not in found:
-            found.add(text)
-            yield "Found", text, "magenta"
+    sections = _sections(step, len(messages))
+    if detailed:
+        for section, message in zip(sections, messages, strict=True):
+            label = " ".join(readable(name) for name in (section, message.get("role")) if name)
+            yield f"Prompt, {label}", _content(message), "dim"
+        return
+    counts = Counter(
+        section or readable(message.get("role")) for section, message in zip(sections, messages, strict=True)
+    )
+    yield "Prompt", ", ".join(f"{count} {name}" for name, count in counts.items()), "dim"
+    by_section: dict[str | None, list[Mapping[str, Any]]] = {}
+    for section, message in zip(sections, messages, strict=True):
+        by_section.setdefault(section, []).append(message)
+    found = "\n".join(found_records(_content(message)) for message in by_section.get("found", ()))
+    window = "\n".join(_line(message) for message in by_section.get("window", ()))
+    for label, text, style in (("Found", found, "magenta"), ("Window", window, "magenta")):
+        if text and text not in shown:
+            shown.add(text)
+            yield label, text, style
+
+
+def _sections(step: MemoryItem, count: int) -> list[str | None]:
+    """Return the section of each message of a step's prompt, whatever somebody assigned to the field."""
+    sections: list[str | None] = [None] * count
+    ranges = step.get_value("prompt_sections")
+    for name, places in ranges.items() if isinstance(ranges, Mapping) else ():
+        match tuple(listed(places)):
+            case (int(first), int(end)) if 0 <= first <= end <= count:
+                sections[first:end] = [name] * (end - first)
+    return sections
+
+
+def _line(message: Mapping[str, Any]) -> str:
+    """Return a message of the window in about a line."""
+    text = " ".join(_content(message).split())
+    cut = text if len(text) <= _WINDOW_LENGTH else f"{text[:_WINDOW_LENGTH]}..."
+    return f"{readable(message.get('role'))}: {cut}"
 
 
 def _content(message: Mapping[str, Any]) -> str:

@@ -104,7 +104,7 @@ class StepRecords:
         rest = [checked_item(item) for item in present[same:]]
         known = [self._find(item) for item in rest]
         floor = self._stored[id(present[same - 1])].position if same else self._floor
-        positions = place_between([stored and stored.position for stored in known], floor)
+        positions = place_between([None if stored is None else stored.position for stored in known], floor)
         if positions is None:  # there is no room between two neighbours: everything gets a new place
             rest, known = present, [self._find(checked_item(item)) for item in present]
             positions = [self._floor + number for number in range(1, len(present) + 1)]
@@ -196,7 +196,9 @@ class StepRecords:
         log = self.log if stored is None else self.logs.get(stored.turn_id, self.log)
         ranges = log.ranges(item.get_value("model_input_messages"))
         data = detach_files(item.to_dict(full=ranges is None))
-        return _Write(item, position, revision_of(item), data, ranges, stored and stored.row_id, is_open)
+        return _Write(
+            item, position, revision_of(item), data, ranges, None if stored is None else stored.row_id, is_open
+        )
 
     def _insert(self, connection: Connection, new: _Write, turn_id: int) -> int:
         number = new.item.get_value("step_number")

@@ -1,5 +1,6 @@
 """The life of a turn: accepted, claimed, run, answered, delivered."""
 
+from botservice.turns.retry import RetryPolicy
 from botservice.turns.run import AgentRun
 
-__all__ = ["AgentRun"]
+__all__ = ["AgentRun", "RetryPolicy"]

@@ -45,7 +45,7 @@ class Interruption:
         self._loop = asyncio.get_running_loop()
         busy = self._busy = asyncio.ensure_future(work)
         try:
-            return await busy
+            await busy
         except asyncio.CancelledError:
             if not busy.done():
                 busy.cancel()
@@ -53,6 +53,8 @@ class Interruption:
             if self.is_asked and not _is_cancelled_from_outside():
                 raise WorkCut from None
             raise
+        else:
+            return busy.result()
         finally:
             self._busy = None
 

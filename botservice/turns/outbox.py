@@ -100,8 +100,8 @@ class StoredStream:
         self._clock = clock
         self._row_id: int | None = None
 
-    async def opening(self) -> None:
-        """Commit the intent."""
+    async def opening(self) -> str | None:
+        """Commit the intent; return the id of the message that an earlier process opened for this turn, if it did."""
         now = self._clock()
         new = insert(deliveries).values(
             context_id=self._turn.context_id,
@@ -114,9 +114,15 @@ class StoredStream:
             due_at=now,
             created_at=now,
         )
-        self._row_id = await self._storage.write(
-            lambda connection: connection.execute(new.returning(deliveries.c.id)).scalar_one(), fence=self._claim
-        )
+
+        def write(connection: Connection) -> tuple[int, str | None]:
+            known = _find_stream(connection, self._turn.id)
+            if known is not None:
+                return known.id, known.external_id
+            return connection.execute(new.returning(deliveries.c.id)).scalar_one(), None
+
+        self._row_id, external_id = await self._storage.write(write, fence=self._claim)
+        return external_id
 
     async def opened(self, external_id: str) -> None:
         """Commit the platform's id of the message."""

@@ -25,8 +25,8 @@ class Live(Protocol):
 class StreamRecord(Protocol):
     """Keeps a visible stream as a delivery: its intent before it opens, its message id right after."""
 
-    async def opening(self) -> None:
-        """Return once the intent is committed."""
+    async def opening(self) -> str | None:
+        """Return once the intent is committed; with the id of the message that the turn has opened before, if any."""
 
     async def opened(self, external_id: str) -> None:
         """Return once the platform's id is committed."""

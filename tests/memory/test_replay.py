@@ -35,16 +35,18 @@ def shown(memory, *, width=80, detailed=False, **options):
 @pytest.fixture
 def memory():
     prompt = [
-        {"role": "system", "content": "You are a bot", "section": "prompt"},
-        {"role": "system", "content": "alice said: my dog is Rex", "section": "found"},
-        {"role": "user", "content": "hello", "section": "window"},
+        {"role": "system", "content": "You are a bot"},
+        {"role": "system", "content": "Remembered\n<memory>\nalice: my dog is Rex\n</memory>"},
+        {"role": "user", "content": "hello"},
         {
             "role": "user",
             "content": [{"type": "text", "text": "add"}, {"type": "image_url", "image_url": {"url": "x"}}],
         },
     ]
+    sections = {"system": [0, 1], "found": [1, 2], "window": [2, 3], "question": [3, 4]}
     first = ActionStep(
         1,
+        prompt_sections=sections,
         timing=Timing(START, START + timedelta(seconds=1.25)),
         token_usage=TokenUsage(812, 20),
         model_input_messages=prompt,
@@ -55,7 +57,9 @@ def memory():
         alert="watch out",
         observations_images=[Attachment("image/png", "plot.png", data=b"xx")],
     )
-    second = ActionStep(2, model_input_messages=prompt, model_output="I know.", observations="rewritten")
+    second = ActionStep(
+        2, model_input_messages=prompt, prompt_sections=sections, model_output="I know.", observations="rewritten"
+    )
     return AgentMemory(
         "You are a bot", [TaskStep("What is 2 + 3?"), PlanningStep("Add."), first, second, FinalAnswerStep("Five")]
     )
@@ -72,6 +76,7 @@ def test_a_replay_shows_what_people_come_for(memory):
         "my dog is Rex",
         "1 found",
         "1 window",
+        "user: hello",
         "Call add",
         '{"x": 2, "y": [3]}',
         "Result (0.50 s)",

@@ -1,0 +1,71 @@
+"""Whole turns as a person reads them on a terminal: what was asked, found, done and answered."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from botservice.memory.items import MemoryItem
+from botservice.memory.replay import render_steps, usage_text, visible
+from botservice.messages import TokenUsage
+
+
+class RecordedTurn(Protocol):
+    """A turn as it was stored."""
+
+    @property
+    def id(self) -> int:
+        """Its id."""
+
+    @property
+    def status(self) -> str:
+        """Where it is."""
+
+    @property
+    def outcome(self) -> str | None:
+        """How it ended."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed."""
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was accepted."""
+
+    @property
+    def finished_at(self) -> datetime | None:
+        """When it ended."""
+
+    @property
+    def steps(self) -> Sequence[MemoryItem]:
+        """What was done."""
+
+
+def render_turns(turns: Iterable[RecordedTurn], *, detailed: bool = False) -> RenderableType:
+    """Return turns, each with its steps, for `botservice.memory.replay.show`.
+
+    Args:
+        detailed: Show everything uncut, and what the model was given; otherwise long texts are cut.
+    """
+    return Group(*(block for turn in turns for block in _blocks(turn, detailed=detailed)))
+
+
+def _blocks(turn: RecordedTurn, *, detailed: bool) -> list[RenderableType]:
+    title = Text(f"== {visible(_title(turn))} ==", style="bold cyan", overflow="fold")
+    failed = [Text(visible(f"Failed: {turn.error}"), style="red", overflow="fold")] if turn.error else []
+    return [title, render_steps(turn.steps, detailed=detailed), *failed, Text("")]
+
+
+def _title(turn: RecordedTurn) -> str:
+    usages = [step.get_value("token_usage") for step in turn.steps]
+    counted = [usage for usage in usages if isinstance(usage, TokenUsage)]
+    facts = [f"Turn {turn.id}", f"{turn.created_at:%Y-%m-%d %H:%M:%S} UTC", turn.outcome or turn.status]
+    if turn.finished_at is not None:
+        facts.append(f"{(turn.finished_at - turn.created_at).total_seconds():.2f} s")
+    if counted:
+        given, said = sum(each.input_tokens for each in counted), sum(each.output_tokens for each in counted)
+        facts.append(usage_text(TokenUsage(given, said)))
+    return " | ".join(facts)

@@ -1,0 +1,27 @@
+"""What every run of a service shares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from botservice.agents import Agent
+from botservice.memory import StepCallbacks
+from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """Return the present moment, aware."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What every run of a service shares."""
+
+    agent: Agent
+    callbacks: StepCallbacks
+    max_steps: int
+    clock: Clock = utc_now
+    model_retries: RetryPolicy = MODEL_RETRIES
