@@ -12,7 +12,7 @@ from typing import Any
 _turn: ContextVar[int | None] = ContextVar("turn", default=None)
 _secrets: set[str] = set()
 _SHORTEST_SECRET = 6
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "turn", "taskName"}
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "turn", "taskName", "color_message"}
 
 
 def register_secret(secret: str | None) -> None:
@@ -52,7 +52,7 @@ def configure_logging(*, level: str, style: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for chatty in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "telegram", "slack_bolt", "slack_sdk"):
+    for chatty in ("alembic", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "slack_bolt", "slack_sdk", "uvicorn"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
 
 

@@ -1,0 +1,77 @@
+"""A real `botservice serve` in a process of its own, to be started, talked to and killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).parents[2]
+READY_LINE = "listening"
+
+
+class ServedBot:
+    """Starts the same service again and again, with the same settings."""
+
+    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+        self._folder = folder
+        self._arguments = arguments
+        self._log: IO[bytes] = (folder / "serve.log").open("ab")
+        self._process: subprocess.Popen[str] | None = None
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "TMPDIR", "LANG")}
+        self._environment = {
+            **kept,
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'crash'}",
+            "PORT": "0",
+            "TIKTOKEN_CACHE_DIR": str(folder / "no-encodings"),
+            "LOG_LEVEL": "INFO",
+            **settings,
+        }
+        self.port = 0
+
+    def __enter__(self) -> "ServedBot":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._log.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        self._log.flush()
+        return (self._folder / "serve.log").read_text(errors="replace")
+
+    def start(self) -> None:
+        """Start it and return when it listens."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "botservice", "serve", *self._arguments],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        said = []
+        for line in self._process.stdout:
+            said.append(line)
+            if line.split()[0] == READY_LINE:
+                self.port = int(line.rsplit(":", 1)[1])
+                return
+        raise AssertionError(f"serve ended with {self._process.wait()}: {''.join(said)}\n{self.log[-3000:]}")
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
+        """Kill it, if it runs, and return its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.send_signal(number)
+        code = process.wait(timeout=30)
+        assert process.stdout is not None
+        process.stdout.close()
+        return code
