@@ -1,7 +1,10 @@
 """Entities as Telegram wants them: links that are links, nothing that overlaps, nothing that covers only blanks."""
 
+import bisect
+import heapq
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -9,6 +12,7 @@ _CODE = frozenset({"code", "pre"})
 _QUOTES = frozenset({"blockquote", "expandable_blockquote"})
 _HOST = re.compile(r"(?:[^\s<>\"'\\^`{|}.]+\.)+[^\W\d][^\s<>\"'\\^`{|}.]+")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+_OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!//|\d)")
 _APP_SCHEMES = ("tg", "ton", "tonsite")
 
 
@@ -40,6 +44,8 @@ def checked_link(url: str) -> str | None:
     Source: td/telegram/LinkManager.cpp, check_link.
     """
     url = url.strip()
+    if _OTHER_SCHEME.match(url):
+        return None
     try:
         parts = urlsplit(url if "://" in url else f"https://{url}")
         host = parts.hostname or ""
@@ -55,97 +61,99 @@ def checked_link(url: str) -> str | None:
 
 def without_broken_links(rich: Rich) -> Rich:
     """Return rich with every link that Telegram would refuse written out behind its label."""
-    text, entities = rich.text, list(rich.entities)
+    text = rich.text
+    entities = []
     for entity in sorted(rich.entities, key=lambda each: each.end, reverse=True):
-        if entity.kind != "text_link":
+        url = checked_link(entity.argument or "") if entity.kind == "text_link" else entity.argument
+        if entity.kind != "text_link" or url is not None:
+            entities.append(replace(entity, argument=url))
             continue
-        url = checked_link(entity.argument or "")
-        place = entities.index(entity)
-        if url is not None:
-            entities[place] = replace(entity, argument=url)
-            continue
-        del entities[place]
-        label = text[entity.begin : entity.end]
         said = (entity.argument or "").strip()
-        if said and not said.startswith("#") and said not in label:
-            text, entities = _insert(text, entities, entity.end, f" ({said})")
-    return Rich(text, tuple(entities))
+        if said and not said.startswith("#") and said not in text[entity.begin : entity.end]:
+            more = f" ({said})"
+            text = text[: entity.end] + more + text[entity.end :]
+            entities = [_moved(each, entity.end, len(more)) for each in entities]
+    return Rich(text, tuple(reversed(entities)))
 
 
-def _insert(text: str, entities: Sequence[Entity], place: int, more: str) -> tuple[str, list[Entity]]:
-    moved = [
-        replace(
-            each,
-            begin=each.begin + len(more) if each.begin >= place else each.begin,
-            end=each.end + len(more) if each.end > place else each.end,
-        )
-        for each in entities
-    ]
-    return text[:place] + more + text[place:], moved
+def _moved(entity: Entity, place: int, by: int) -> Entity:
+    """Return an entity as it is after text was put in at place."""
+    begin = entity.begin + by if entity.begin >= place else entity.begin
+    return replace(entity, begin=begin, end=entity.end + by if entity.end > place else entity.end)
 
 
 def normalised(rich: Rich) -> Rich:
     """Return rich with entities that stand inside each other properly, as the Bot API keeps them.
 
-    Code takes no formatting but a quotation around it, quotations do not stand within each other, and of two that
-    cross, the second is cut in two. Source: core.telegram.org/bots/api#messageentity.
+    Code takes no formatting but a quotation around it, neither quotations nor links stand within their like, and of two
+    that cross, the second is cut in two. Source: core.telegram.org/bots/api#messageentity.
     """
     trimmed = [each for entity in rich.entities if (each := _trimmed(rich.text, entity)) is not None]
-    code = [each for each in trimmed if each.kind in _CODE]
-    links = [each for each in trimmed if each.kind == "text_link"]
-    code = _without_nested([each for each in code if not any(_crosses(each, link) for link in links)])
-    quotes = _without_nested([each for each in trimmed if each.kind in _QUOTES])
-    others = [each for each in trimmed if each.kind not in _CODE | _QUOTES]
-    for block in code:
-        others = [piece for each in others for piece in _subtract(each, block)]
-    found = _uncrossed(rich.text, [*quotes, *code, *others])
-    return Rich(rich.text, tuple(found))
+    links = _Apart(each for each in trimmed if each.kind == "text_link")
+    code = _Apart(each for each in trimmed if each.kind in _CODE and not links.touching(each))
+    quotes = _Apart(each for each in trimmed if each.kind in _QUOTES)
+    styles = [each for each in trimmed if each.kind not in _CODE | _QUOTES and each.kind != "text_link"]
+    outside = [part for each in styles for part in code.leave_out(each)]
+    return Rich(rich.text, tuple(_uncrossed(rich.text, [*quotes.entities, *code.entities, *links.entities, *outside])))
 
 
 def _trimmed(text: str, entity: Entity) -> Entity | None:
     begin, end = max(0, entity.begin), min(len(text), entity.end)
-    if entity.kind != "pre":
-        while begin < end and text[begin].isspace():
-            begin += 1
-    elif not text[begin:end].strip():
-        return None
+    while entity.kind != "pre" and begin < end and text[begin].isspace():
+        begin += 1
     while end > begin and text[end - 1].isspace():
         end -= 1
     return replace(entity, begin=begin, end=end) if end > begin else None
 
 
-def _without_nested(entities: Iterable[Entity]) -> list[Entity]:
-    """Return entities of which none touches an earlier, larger one."""
-    kept: list[Entity] = []
-    for each in sorted(entities, key=lambda entity: (entity.begin, -entity.end)):
-        if not kept or each.begin >= kept[-1].end:
-            kept.append(each)
-    return kept
+class _Apart:
+    """Entities of which none touches an earlier, larger one, in the order of the text."""
+
+    def __init__(self, entities: Iterable[Entity]) -> None:
+        self.entities: list[Entity] = []
+        for each in sorted(entities, key=_in_order):
+            if not self.entities or each.begin >= self.entities[-1].end:
+                self.entities.append(each)
+        self._ends = [each.end for each in self.entities]
+
+    def touching(self, entity: Entity) -> list[Entity]:
+        found = []
+        for each in self.entities[bisect.bisect_right(self._ends, entity.begin) :]:
+            if each.begin >= entity.end:
+                break
+            found.append(each)
+        return found
+
+    def leave_out(self, entity: Entity) -> list[Entity]:
+        """Return the parts of an entity that none of these touches."""
+        parts, begin = [], entity.begin
+        for each in self.touching(entity):
+            parts.append(replace(entity, begin=begin, end=each.begin))
+            begin = each.end
+        parts.append(replace(entity, begin=begin))
+        return [part for part in parts if part.end > part.begin]
 
 
-def _crosses(one: Entity, other: Entity) -> bool:
-    return one.begin < other.end and other.begin < one.end
-
-
-def _subtract(entity: Entity, block: Entity) -> list[Entity]:
-    if not _crosses(entity, block):
-        return [entity]
-    parts = [replace(entity, end=min(entity.end, block.begin)), replace(entity, begin=max(entity.begin, block.end))]
-    return [part for part in parts if part.end > part.begin]
-
-
-def _uncrossed(text: str, entities: Sequence[Entity]) -> list[Entity]:
-    waiting = sorted(entities, key=lambda each: (each.begin, -each.end), reverse=True)
+def _uncrossed(text: str, entities: Iterable[Entity]) -> list[Entity]:
+    counter = itertools.count()
+    waiting = [(*_in_order(each), next(counter), each) for each in entities]
+    heapq.heapify(waiting)
     done: list[Entity] = []
+    open_ones: list[Entity] = []
     while waiting:
-        entity = waiting.pop()
-        crossed = next((each for each in done if each.begin <= entity.begin < each.end < entity.end), None)
+        entity = _trimmed(text, heapq.heappop(waiting)[-1])
+        if entity is None:
+            continue
+        open_ones = [each for each in open_ones if each.end > entity.begin]
+        crossed = next((each for each in open_ones if each.end < entity.end), None)
         if crossed is not None:
-            pieces = [replace(entity, end=crossed.end), replace(entity, begin=crossed.end)]
-            waiting.extend(piece for each in pieces if (piece := _trimmed(text, each)) is not None)
-            waiting.sort(key=lambda each: (each.begin, -each.end), reverse=True)
-        elif entity not in done and _trimmed(text, entity) is not None:
-            trimmed = _trimmed(text, entity)
-            if trimmed is not None and trimmed not in done:
-                done.append(trimmed)
+            for part in (replace(entity, end=crossed.end), replace(entity, begin=crossed.end)):
+                heapq.heappush(waiting, (*_in_order(part), next(counter), part))
+        elif not any(each.kind == entity.kind for each in open_ones):
+            done.append(entity)
+            open_ones.append(entity)
     return done
+
+
+def _in_order(entity: Entity) -> tuple[int, int]:
+    return entity.begin, -entity.end

@@ -1,17 +1,144 @@
 """The files that people send: fetched within limits, and what cannot be fetched is said in words."""
 
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 from telegram import Message
+from telegram.error import BadRequest, TelegramError
 
 from botservice.messages import Attachment
 from transports.telegram.client import BotClient
+from transports.telegram.documents import Reading, read_document
+
+logger = logging.getLogger(__name__)
+
+# A bot may fetch files of up to 20 MB. Source: core.telegram.org/bots/api#getfile.
+MAX_FILE_BYTES = 20 * 1024 * 1024
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that came with a message, not fetched yet.
+
+    Attributes:
+        kind: What it is called when it is talked about.
+        size_bytes: As Telegram says; None where it does not.
+    """
+
+    kind: str
+    file_id: str
+    mime_type: str
+    name: str | None = None
+    size_bytes: int | None = None
+    duration_seconds: int | None = None
+
+    def __str__(self) -> str:
+        facts = [self.name, _duration(self.duration_seconds), _size(self.size_bytes)]
+        return ", ".join([self.kind, *(fact for fact in facts if fact)])
 
 
 class Files:
     """Fetches what came with a message."""
 
-    def __init__(self, client: BotClient) -> None:
+    def __init__(self, client: BotClient, reading: Reading | None = None) -> None:
         self._client = client
+        self._reading = reading or Reading()
 
     async def fetch(self, message: Message, *, is_for_bot: bool) -> tuple[tuple[Attachment, ...], list[str]]:
-        """Return a message's files, and remarks about those that are not there."""
-        return (), []
+        """Return a message's files, and in words what is in them or why they are not there.
+
+        Args:
+            is_for_bot: Otherwise files are only named: nobody asked for them.
+        """
+        attachments, remarks = [], []
+        asked_about = [message, *([message.reply_to_message] if message.reply_to_message is not None else [])]
+        for file in (file for each in asked_about for file in sent_files(each)):
+            if not is_for_bot:
+                remarks.append(f"[{file}]")
+                continue
+            attachment, remark = await self._fetch_one(file)
+            if attachment is not None:
+                attachments.append(attachment)
+            if remark:
+                remarks.append(remark)
+        return tuple(attachments), remarks
+
+    async def _fetch_one(self, file: SentFile) -> tuple[Attachment | None, str]:
+        if file.size_bytes is not None and file.size_bytes > MAX_FILE_BYTES:
+            return None, _too_large(file)
+        try:
+            data = await self._download(file.file_id)
+        except BadRequest as error:
+            if "too big" in error.message.lower():
+                return None, _too_large(file)
+            logger.warning("telegram.file_refused", extra={"reason": error.message})
+            return None, f"[{file}: Telegram does not give it out; ask for it to be sent again]"
+        except TelegramError as error:
+            logger.warning("telegram.file_not_fetched", extra={"reason": type(error).__name__})
+            return None, f"[{file}: it could not be fetched; ask for it to be sent again]"
+        return await read_document(Attachment(file.mime_type, file.name, data), str(file), self._reading)
+
+    async def _download(self, file_id: str) -> bytes:
+        """Return a file's bytes; what is lost on the way is fetched again, a few times."""
+        for is_last in (*[False] * (_TRIES - 1), True):
+            try:
+                found: dict[str, Any] = await self._client.call("getFile", file_id=file_id)
+                return await self._client.download(str(found["file_path"]))
+            except BadRequest:
+                raise
+            except TelegramError:
+                if is_last:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+
+def sent_files(message: Message) -> Iterator[SentFile]:
+    """Yield what came with a message: of a picture, the largest of its sizes."""
+    if message.photo:
+        size = max(message.photo, key=lambda each: each.width * each.height)
+        yield SentFile("picture", size.file_id, "image/jpeg", None, size.file_size)
+    for kind, name, mime_type in _KINDS:
+        file = getattr(message, kind)
+        # An animation comes a second time, as a document.
+        if file is not None and not (kind == "document" and message.animation is not None):
+            yield SentFile(
+                name,
+                file.file_id,
+                getattr(file, "mime_type", None) or mime_type,
+                getattr(file, "file_name", None),
+                file.file_size,
+                _seconds(getattr(file, "duration", None)),
+            )
+
+
+_KINDS = (
+    ("voice", "voice message", "audio/ogg"),
+    ("audio", "audio", "audio/mpeg"),
+    ("video_note", "video message", "video/mp4"),
+    ("video", "video", "video/mp4"),
+    ("animation", "animation", "video/mp4"),
+    ("document", "file", "application/octet-stream"),
+)
+
+
+def _seconds(duration: Any) -> int | None:
+    if duration is None:
+        return None
+    return int(duration.total_seconds()) if hasattr(duration, "total_seconds") else int(duration)
+
+
+def _too_large(file: SentFile) -> str:
+    return f"[{file}: too large for a bot to fetch; Telegram's limit is {MAX_FILE_BYTES // 1024**2} MB]"
+
+
+def _duration(seconds: int | None) -> str:
+    return "" if seconds is None else f"{seconds} s"
+
+
+def _size(size_bytes: int | None) -> str:
+    if size_bytes is None or size_bytes < 1024**2:
+        return ""
+    return f"{size_bytes / 1024**2:.1f} MB"

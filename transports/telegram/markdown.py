@@ -16,13 +16,16 @@ _OPTIONS = (
 )
 # Tags that only format: to leave them out loses nothing that can be read.
 _SILENT_TAG = re.compile(
-    rb"</?(?:b|i|u|s|em|strong|del|ins|p|div|span|center|small|sub|sup|kbd|mark|font|details|summary)(?:\s[^<>]*)?>",
+    rb"</?(?:b|i|u|s|em|strong|del|ins|p|div|span|center|small|sub|sup|kbd|mark|font|details|summary)"
+    rb"(?:\s+[a-z-]+=[^<>]*)?\s*>",
     re.IGNORECASE,
 )
 _BREAK = re.compile(rb"<br\s*/?>", re.IGNORECASE)
 _MARKS = re.compile(
     r"(?P<money>\$(?=\d))"
     r"|(?P<times>(?<=\d)\*(?=[\w(])|(?<=[\w)])\*(?=\d)|(?<=[\w)])\*\*(?=\d))"
+    r"|(?P<anything>(?<!\*)\*(?=\.\w)|(?<=[/_])\*+|(?<!\*)\*{1,2}(?=/))"
+    r"|(?P<name>\b__(?=[a-z][a-z0-9_]*__\b)|(?<=[a-z0-9])__\b)"
     r"|(?P<either>(?<=[^\S\n])\|\|(?=\s))",
 )
 _DEFINITION = re.compile(r"^ {0,3}\[([^\]\n^][^\]\n]*)\]:(?=[ \t]*\S)", re.MULTILINE)
@@ -100,5 +103,5 @@ def _outside(text: str, is_kept: Callable[[dict[str, object]], bool], change: Ca
 def _ranges(text: str, is_wanted: Callable[[dict[str, object]], bool]) -> Iterator[Range]:
     """Yield the byte ranges of the parser's events that are wanted, in the order of the text."""
     for event, place in pyromark.events_with_range(text, options=_OPTIONS):
-        if isinstance(event, dict) and is_wanted(event):
+        if isinstance(event, dict) and is_wanted(dict(event)):
             yield place["start"], place["end"]

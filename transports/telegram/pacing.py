@@ -14,7 +14,7 @@ Sleep = Callable[[float], Awaitable[None]]
 _GROUP_PER_MINUTE = 20
 _ALL_PER_SECOND = 30
 _CAREFUL_SECONDS = 60.0
-_EDIT_SECONDS = 1.0
+_EVERY_SECONDS = 1.0
 _MAX_CHATS = 10_000
 
 
@@ -41,7 +41,7 @@ class _Bucket:
 class Pace:
     """Lets calls pass at the pace that Telegram allows.
 
-    Bursts pass at once until Telegram refuses one; then its strict limits are kept for a minute.
+    Answers pass at once until Telegram refuses one; then its strict limits are kept for a minute.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
@@ -49,14 +49,21 @@ class Pace:
         self._sleep = sleep
         self._groups: dict[str, _Bucket] = {}
         self._not_before: dict[str, float] = {}
+        self._last_turn: dict[str, tuple[object, float]] = {}
         self._careful_until = 0.0
         self._all = _Bucket(_ALL_PER_SECOND, _ALL_PER_SECOND, _ALL_PER_SECOND, clock())
 
-    async def turn(self, chat_id: str) -> None:
-        """Return when a message may be sent to a chat."""
+    async def turn(self, chat_id: str, turn_id: object = None) -> None:
+        """Return when a message may be sent to a chat; the messages of one turn come one a second."""
+        before, at = self._last_turn.pop(chat_id, (None, 0.0))
+        if turn_id is not None and before == turn_id:
+            self._not_before[chat_id] = max(self._not_before.get(chat_id, 0.0), at + _EVERY_SECONDS)
         while (wait := self._wait(chat_id)) > 0:
             await self._sleep(wait)
         self._take(chat_id)
+        self._last_turn[chat_id] = (turn_id, self._clock())
+        if len(self._last_turn) > _MAX_CHATS:
+            del self._last_turn[next(iter(self._last_turn))]
 
     def may_show(self, chat_id: str, *, reserve: int = 0) -> bool:
         """Return whether something that need not be shown may be, and count it; reserve leaves room for answers."""
@@ -65,7 +72,7 @@ class Pace:
         if self._wait(chat_id) > 0 or (bucket is not None and bucket.fill(now) < 1 + reserve):
             return False
         self._take(chat_id)
-        self._not_before[chat_id] = now + _EDIT_SECONDS
+        self._not_before[chat_id] = now + _EVERY_SECONDS
         return True
 
     def refused(self, chat_id: str, seconds: float) -> None:
@@ -93,7 +100,7 @@ class Pace:
         if now < self._careful_until:
             self._all.fill(now)
             self._all.room -= 1
-            self._not_before[chat_id] = now + 1.0
+            self._not_before[chat_id] = now + _EVERY_SECONDS
 
     def _bucket(self, chat_id: str, now: float) -> _Bucket | None:
         """Return a group's bucket; private chats have none."""

@@ -1,22 +1,30 @@
-"""What a person sees while the bot is at work."""
+"""What a person sees while the bot is at work: that it types, and its answer as it grows."""
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from telegram.error import TelegramError
 
+from botservice.errors import BotServiceError
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
+from transports.telegram.canvases import Canvas, Draft, GrowingMessage
 from transports.telegram.client import BotClient
 from transports.telegram.content import is_addressed
-from transports.telegram.inbound import BotIdentity, stored_update
+from transports.telegram.inbound import BotIdentity, reply_target, stored_update
 from transports.telegram.pacing import Pace
 from transports.telegram.reading import parse_message
 
 logger = logging.getLogger(__name__)
 
-_TYPING_SECONDS = 5.0
+# An answer that comes sooner needs no sign of life; a person should see one within a second.
+_FIRST_SIGN_SECONDS = 0.2
+# Telegram shows "typing…" for 5 seconds. Source: core.telegram.org/bots/api#sendchataction.
+_TYPING_SECONDS = 4.5
+# While text grows, it is the sign of life.
+_TEXT_IS_FRESH_SECONDS = 10.0
 
 
 class Stage:
@@ -32,38 +40,96 @@ class Stage:
         messages = [parse_message(stored_update(event)) for event in events]
         if not any(message is not None and is_addressed(message, self._identity()) for message in messages):
             return None
-        return Typing(self._client, context_keys)
+        canvas: Canvas
+        if context_keys["chat_id"].startswith("-"):
+            canvas = GrowingMessage(self._client, self._pace, context_keys, reply_target(events), record)
+        else:
+            canvas = Draft(self._client, context_keys, draft_id=events[-1].id)
+        return Show(self._client, context_keys, canvas)
 
 
-class Typing:
-    """Says "typing…" while the bot is at work."""
+class Show:
+    """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
-    def __init__(self, client: BotClient, context_keys: Mapping[str, str]) -> None:
+    def __init__(self, client: BotClient, context_keys: Mapping[str, str], canvas: Canvas) -> None:
         self._client = client
         self._keys = context_keys
-        self._task = asyncio.create_task(self._run(), name="telegram-typing")
+        self._canvas = canvas
+        self._text: list[str] = []
+        self._activity = ""
+        self._changed = asyncio.Event()
+        self._changed.set()
+        self._painted_at: float | None = None
+        self._in_flight: asyncio.Task[bool] | None = None
+        self._tasks = [
+            asyncio.create_task(self._type(), name="telegram-typing"),
+            asyncio.create_task(self._paint(), name="telegram-canvas"),
+        ]
 
     def on_text(self, piece: str) -> None:
         """Take the next piece of the answer."""
+        if self._activity:  # what was said before a tool ran is not the answer
+            self._activity = ""
+            self._text.clear()
+        self._text.append(piece)
+        self._changed.set()
 
     def on_activity(self, activity: str) -> None:
         """Take what the bot does now."""
+        self._activity = activity
+        self._changed.set()
 
     async def close(self) -> None:
-        """End it."""
-        self._task.cancel()
-        await asyncio.wait([self._task])
+        """End it. What is on its way is waited for, briefly: it must not come after the answer."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        if self._in_flight is not None and not self._in_flight.done():
+            await asyncio.wait([self._in_flight], timeout=self._canvas.patience_seconds)
+            self._in_flight.cancel()
+            await asyncio.wait([self._in_flight])
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                await self._client.call(
-                    "sendChatAction",
-                    chat_id=self._keys["chat_id"],
-                    message_thread_id=self._keys.get("thread_id"),
-                    action="typing",
-                )
-            except TelegramError as error:
-                logger.debug("telegram.typing_failed", extra={"reason": error.message})
-                return
-            await asyncio.sleep(_TYPING_SECONDS)
+    async def _type(self) -> None:
+        await asyncio.sleep(_FIRST_SIGN_SECONDS)
+        try:
+            while True:
+                if self._painted_at is None or time.monotonic() - self._painted_at > _TEXT_IS_FRESH_SECONDS:
+                    await self._client.call(
+                        "sendChatAction",
+                        chat_id=self._keys["chat_id"],
+                        message_thread_id=self._keys.get("thread_id"),
+                        action="typing",
+                    )
+                await asyncio.sleep(_TYPING_SECONDS)
+        except TelegramError as error:
+            logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
+
+    async def _paint(self) -> None:
+        """Bring the canvas up to date whenever there is something new, at the canvas's own pace."""
+        await asyncio.sleep(_FIRST_SIGN_SECONDS)
+        try:
+            while True:
+                wait = self._canvas.wait("".join(self._text), self._activity)
+                if wait is None:
+                    self._changed.clear()
+                    await self._wait_for_change(self._canvas.refresh_seconds)
+                elif wait > 0:
+                    await asyncio.sleep(wait)
+                else:
+                    await self._paint_once()
+        except (TelegramError, BotServiceError) as error:
+            logger.info("telegram.stream_ended", extra={"reason": type(error).__name__})
+        except Exception:  # a border: formatting what is half written must not cost the answer
+            logger.exception("telegram.stream_failed")
+
+    async def _wait_for_change(self, timeout_seconds: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            self._canvas.fade()
+
+    async def _paint_once(self) -> None:
+        self._in_flight = asyncio.create_task(self._canvas.paint("".join(self._text), self._activity))
+        if await asyncio.shield(self._in_flight):
+            self._painted_at = time.monotonic()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import uvicorn
 from standins.bot_api import BotApi
+from standins.bot_api.entities import Strictness
 from starlette.applications import Starlette
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
@@ -45,7 +46,7 @@ RunBot = Callable[..., contextlib.AbstractAsyncContextManager[Bot]]
 
 @pytest.fixture
 def api() -> Iterator[BotApi]:
-    with BotApi.running(strict_entities=True) as server:
+    with BotApi.running(strict=Strictness(count=True, nesting=True)) as server:
         server.add_private_chat(42)
         yield server
 

@@ -1,0 +1,212 @@
+"""Any markdown becomes messages that Telegram takes, with every word of it, in order."""
+
+import itertools
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from standins.bot_api.calls import Call
+from standins.bot_api.entities import Strictness, formatted
+
+from transports.telegram.entities import Entity, Rich, checked_link, normalised
+from transports.telegram.formatting import as_wire, format_markdown, format_plain, render, units
+from transports.telegram.splitting import split
+
+sys.path.insert(0, str(Path(__file__).parent))
+from corpus import cases
+
+CASES = cases()
+STRICT = Strictness(count=True, nesting=True)
+
+
+def accept(piece: Rich, limit: int = 4096) -> tuple[str, list[dict[str, object]]]:
+    """Return a piece as the strictest Bot API would show it."""
+    call = Call("sendMessage", {"text": piece.text, "entities": as_wire(piece)}, {})
+    return formatted(call, {42}, limit=limit, strict=STRICT)
+
+
+def ink(text: str) -> str:
+    """Return what of a text can be seen."""
+    return re.sub(r"[\s\u200b\u2060\u00ad\u200e\u200f\ufeff]", "", text)
+
+
+def test_the_corpus_is_large_and_in_many_languages() -> None:
+    assert len(CASES) >= 150
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_piece_is_accepted_and_nothing_is_lost_between_pieces(name: str) -> None:
+    pieces = format_markdown(CASES[name])
+    for piece in pieces:
+        accept(piece)
+    assert ink("".join(piece.text for piece in pieces)) == ink(render(CASES[name]).text)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("30,000")])
+def test_long_prose_keeps_every_word_in_order_in_as_few_messages_as_it_needs(name: str) -> None:
+    pieces = format_markdown(CASES[name])
+    said = re.findall(r"[^\W_]+", re.sub(r"\(https://\S*\)", "", CASES[name]))
+    shown = re.findall(r"[^\W_]+", " ".join(piece.text for piece in pieces))
+    assert "".join(shown) == "".join(said)
+    entities = sum(len(piece.entities) for piece in pieces)
+    assert len(pieces) <= max(len(CASES[name]) * 2 // 4096, entities // 50) + 2
+
+
+@pytest.mark.parametrize(
+    ("markdown", "shown"),
+    [
+        ("2*3*4 = 24 and 2**10 or 3**4", "2*3*4 = 24 and 2**10 or 3**4"),
+        ("from $5-$10 or $20", "from $5-$10 or $20"),
+        ("a List<String> if a<b and c>d", "a List<String> if a<b and c>d"),
+        ("if a || b || c", "if a || b || c"),
+        ("def __init__(self)", "def __init__(self)"),
+        ("*.py and **/*.txt and src/**/test_*.py", "*.py and **/*.txt and src/**/test_*.py"),
+        ("<div>\nhello **x**\n</div>", "hello x"),
+        ("one<br>two", "one\ntwo"),
+        ("- [ ] open\n- [x] done", "☐ open\n☑ done"),
+        ("[file](./a.py)", "file (./a.py)"),
+        ("[up](#section)", "up"),
+        ("[write](mailto:a@example.com)", "write (mailto:a@example.com)"),
+        ("It is so[^1].\n\n[^1]: A note.", "It is so[^1].\n\n[^1]: A note."),
+        ("[1]: https://example.com/1", "[1]: https://example.com/1"),
+        ("# Title", "Title"),
+        ("AI: hello", "AI: hello"),
+        ("", ""),
+        (" \n\t ", ""),
+    ],
+)
+def test_text_that_looks_like_markup_stays(markdown: str, shown: str) -> None:
+    assert "\n".join(piece.text for piece in format_markdown(markdown)) == shown
+
+
+def test_entities_stand_where_the_words_are() -> None:
+    (piece,) = format_markdown("👨‍👩‍👧‍👦 **bold** and [link](https://example.com/a_(b)) and `code`")
+    text, entities = accept(piece)
+    data = text.encode("utf-16-le")
+    covered = {
+        entity["type"]: data[entity["offset"] * 2 : (entity["offset"] + entity["length"]) * 2].decode("utf-16-le")
+        for entity in entities
+    }
+    assert covered == {"bold": "bold", "text_link": "link", "code": "code"}
+    assert next(e for e in entities if e["type"] == "text_link")["url"] == "https://example.com/a_(b)"
+
+
+def test_code_that_fits_is_never_torn() -> None:
+    code = "\n".join(f"line {n}" for n in range(100))
+    for before in range(3000, 4200, 37):
+        pieces = format_markdown(f"{'w ' * (before // 2)}\n\n```python\n{code}\n```\n\nend")
+        blocks = [p.text[e.begin : e.end] for p in pieces for e in p.entities if e.kind == "pre"]
+        assert blocks == [code]
+
+
+def test_long_code_is_cut_between_lines_and_stays_code() -> None:
+    lines = [f"    print({n})  # line" for n in range(600)]
+    pieces = format_markdown("```python\n" + "\n".join(lines) + "\n```")
+    assert len(pieces) > 1
+    for piece in pieces:
+        (entity,) = piece.entities
+        assert (entity.kind, entity.argument, entity.begin, entity.end) == ("pre", "python", 0, len(piece.text))
+    assert "\n".join(piece.text for piece in pieces).split("\n") == lines
+
+
+def test_prose_is_cut_between_paragraphs_then_sentences_then_words() -> None:
+    paragraphs = [f"Paragraph {n} has some words in it. " * 20 for n in range(12)]
+    for piece in format_markdown("\n\n".join(paragraphs)):
+        assert piece.text.startswith("Paragraph")
+        assert piece.text.endswith("in it.")
+    sentences = "This sentence is here again and again. " * 300
+    assert all(piece.text.endswith("again.") for piece in format_markdown(sentences))
+    chinese = "我能吞下玻璃而不伤身体。" * 1000
+    assert all(piece.text.endswith("。") for piece in format_markdown(chinese))
+    assert all(not piece.text.startswith("ord") for piece in format_markdown("word " * 3000))
+
+
+def test_links_are_never_torn() -> None:
+    pieces = format_markdown("\n".join(f"see [link number {n}](https://example.com/{n}) here" for n in range(400)))
+    found = [p.text[e.begin : e.end] for p in pieces for e in p.entities]
+    assert found == [f"link number {n}" for n in range(400)]
+    assert all(len(piece.entities) <= 100 for piece in pieces)
+
+
+def test_families_and_flags_are_not_torn_apart() -> None:
+    for glyph in ("👨‍👩‍👧‍👦", "🇩🇪", "👍🏿", "1️⃣", "é"):
+        pieces = format_plain(glyph * 4000)
+        assert "".join(piece.text for piece in pieces) == glyph * 4000
+        assert all(piece.text.startswith(glyph[0]) for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("url", "linked"),
+    [
+        ("https://example.com", True),
+        ("http://user@example.com:8080/x?y#z", True),
+        ("example.com/path", True),
+        ("https://münchen.de", True),
+        ("http://127.0.0.1:8000/", True),
+        ("tg://resolve?domain=x", True),
+        ("./file", False),
+        ("/etc/passwd", False),
+        ("#anchor", False),
+        ("javascript:alert(1)", False),
+        ("mailto:a@example.com", False),
+        ("http://localhost:8000", False),
+        ("http://a b.com", False),
+        ("https://", False),
+        ("http://[", False),
+        ("https://example.com:99999", False),
+        ("ftp://example.com", False),
+    ],
+)
+def test_only_addresses_that_telegram_links_become_links(url: str, linked: bool) -> None:
+    assert (checked_link(url) is not None) is linked
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=st.sampled_from(list("ab *_~`[]()<>|#>-+.!\\\n\t$&:/1😀é"))))
+def test_any_markup_soup_is_accepted(markdown: str) -> None:
+    for piece in format_markdown(markdown):
+        accept(piece)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=400), st.integers(20, 120))
+def test_any_text_is_split_within_the_limit_and_kept(text: str, limit: int) -> None:
+    pieces = format_plain(text, max_units=limit)
+    assert all(0 < units(piece.text) <= limit for piece in pieces)
+    stripped = text.replace("\0", "\ufffd")
+    assert ink("".join(piece.text for piece in pieces)) == ink(stripped) or not ink(stripped)
+
+
+KINDS = ["bold", "italic", "underline", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(alphabet="ab \n😀", min_size=1, max_size=60),
+    st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 60), st.integers(0, 60)), max_size=14),
+    st.integers(10, 60),
+)
+def test_any_entities_become_ones_that_are_accepted(text: str, marks: list[tuple[str, int, int]], limit: int) -> None:
+    entities = tuple(
+        Entity(kind, begin, end, "https://example.com" if kind == "text_link" else None) for kind, begin, end in marks
+    )
+    rich = normalised(Rich(text, entities))
+    for piece in split(rich, max_units=limit, max_entities=5):
+        assert len(piece.entities) <= 5
+        accept(piece, limit)
+
+
+def test_a_converter_that_fails_leaves_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("transports.telegram.formatting.convert", fail)
+    assert [piece.text for piece in format_markdown("**as it is**")] == ["**as it is**"]
+
+
+def test_formatting_is_pure() -> None:
+    for name in itertools.islice(CASES, 40):
+        assert format_markdown(CASES[name]) == format_markdown(CASES[name])
