@@ -114,8 +114,8 @@ class AgentService:
         message = InboundMessage(task, Author.of(author), tuple(attachments))
         claim = await self._claim(context, waits=False)
         try:
-            if await self._load(context, with_steps=not reset) is not None:
-                raise TurnInProgress(f"a turn of context {context.id} was cut off: go on with service.resume(context)")
+            cut_off = await self._load(context, with_steps=not reset)
+            self._check_none_open(cut_off)
             turn = await open_api_turn(context, claim, message, self.options, keeps_steps=not reset)
         except BaseException:
             await asyncio.shield(self._of(context).claims.release(claim))
@@ -147,6 +147,10 @@ class AgentService:
             await asyncio.shield(claims.release(claim))
             raise
         return self._run(context, turn, claim)
+
+    def _check_none_open(self, turn: Turn | None) -> None:
+        if turn is not None:
+            raise TurnInProgress(f"turn {turn.id} of this context was cut off: go on with service.resume(context)")
 
     def _run(self, context: AgentContext, turn: Turn, claim: Claim) -> AgentRun:
         """Return a run that holds its claim until it ends, is closed, or is forgotten by its caller."""
@@ -187,16 +191,14 @@ class AgentService:
     async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:
         """Bring context up to date and return its turn that has begun and not ended."""
         turn = await self._of(context).read(lambda connection: find_running_turn(connection, context.id))
-        await context.refresh(turn and turn.id, with_steps=with_steps)
+        await context.refresh(None if turn is None else turn.id, with_steps=with_steps)
         return turn
 
     async def _reopen(self, context: AgentContext, claim: Claim) -> Turn | None:
         storage = self._of(context)
         turn = await storage.read(lambda connection: find_failed_turn(connection, context.id, API))
         if turn is not None:
-            await storage.write(
-                lambda connection: reopen_turn(connection, turn.id, self.options.clock()), fence=claim
-            )
+            await storage.write(lambda connection: reopen_turn(connection, turn.id, self.options.clock()), fence=claim)
         return turn
 
     async def _begin_again(self, context: AgentContext, turn: Turn, claim: Claim) -> None:

@@ -102,7 +102,7 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
         token_count=count,
         token_encoding=counter.name,
         external_id=message.external_id,
-        event_id=event and event.id,
+        event_id=None if event is None else event.id,
     )
 
 

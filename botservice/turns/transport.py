@@ -56,9 +56,7 @@ class Transport(Protocol):
             DeliveryError: it was not taken; DeliveryRefused: it never will be.
         """
 
-    def live(
-        self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord
-    ) -> Live | None:
+    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows the turn's progress, or None. It is called while a loop runs."""
 
 

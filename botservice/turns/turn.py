@@ -88,6 +88,7 @@ class Turn:
     Attributes:
         attempts: How often it was begun without getting further.
         keeps_steps: Whether the steps of the prompts before it stay in view.
+        is_open: Whether what the person said is in the history already.
     """
 
     id: int
@@ -97,6 +98,8 @@ class Turn:
     attempts: int
     due_at: datetime
     keeps_steps: bool = False
+    order_key: int = 0
+    is_open: bool = True
     events: tuple[StoredEvent, ...] = ()
 
     @property

@@ -103,6 +103,7 @@ class TurnWork:
             await self._close(self._open, stopped_outcomes(self._open, await self._read_ended(self._open)))
         self._agent = None
         now = self._options.clock()
+        await self._end_live()
         said = "".join(self._said).strip()
         new = await new_answer(self._turn.id, FinishAction(said), now) if said else None
         payloads = self._plan_deliveries(preview(new)) if new else []
@@ -203,6 +204,7 @@ class TurnWork:
             record_prompt(step, action.prompt, self._context.records.log)
         if started_at is not None:
             step.timing = Timing(started_at, now)
+        await self._end_live()
         new = await new_answer(self._turn.id, action, now)
         payloads = self._plan_deliveries(preview(new))
 
@@ -217,6 +219,11 @@ class TurnWork:
                 self._memory.steps[:] = [each for each in self._memory.steps if each is not step]
         await self._call_back(step)
         return step
+
+    async def _end_live(self) -> None:
+        """End what is shown of an answer before it is stored: only then is it known which stream it takes over."""
+        if self._live is not None:
+            await self._live.close()
 
     def _take_answer(self, message: Message) -> None:
         self.answer = message

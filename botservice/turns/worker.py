@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -18,13 +19,14 @@ from botservice.turns.records import (
     begin_turn,
     find_busy_contexts,
     find_next_turn,
+    find_stop,
     finish_turn,
+    handle_stops,
     postpone_turn,
-    take_stops,
 )
 from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, TURN_RETRIES
 from botservice.turns.run import AgentRun, RunOptions
-from botservice.turns.transport import Live, NoTransport, Transport
+from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import EventKind, Outcome, Turn, TurnStatus
 
 logger = logging.getLogger(__name__)
@@ -36,6 +38,16 @@ _APOLOGY = (
     "Sorry, I could not answer this: something went wrong on my side. Your message is kept, and this chat goes on. "
     "If it matters, name {error_id} to whoever runs me."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a context has to do."""
+
+    turn: Turn | None
+    context: AgentContext
+    owes: bool
+    stop: int | None
 
 
 class Worker:
@@ -113,6 +125,8 @@ class Worker:
                         self.wake(context_id)
             except StorageUnavailable as error:
                 logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
+            except Exception:
+                logger.exception("worker.sweep_failed")  # whatever it was: without a sweep, nothing is taken up again
             await asyncio.sleep(SWEEP_SECONDS)
 
     def _find_contexts(self, connection: Connection) -> list[int]:
@@ -152,44 +166,37 @@ class Worker:
         """Do what a context has to do, until there is nothing more or something has to wait."""
         while not self._is_stopping:
             self._again.discard(claim.context_id)
-            turn, context, owes = await self._storage.read(lambda connection: self._find_work(connection, claim))
-            if owes and await self._outbox.deliver(context.context_keys, claim) is not None:
+            work = await self._storage.read(lambda connection: self._find_work(connection, claim.context_id))
+            if work.owes and await self._outbox.deliver(work.context.context_keys, claim) is not None:
                 return  # a platform asked to wait: the sweep comes back when it is due
-            if turn is None:
-                if owes:
+            if work.turn is None:
+                if work.owes:
                     continue
                 return
-            if turn.due_at > self._clock():
+            if work.turn.due_at > self._clock() or work.turn.transport not in self._transports:
                 return
-            with turn_logging(turn.id):
-                await self._work_on(turn, context, claim)
+            with turn_logging(work.turn.id):
+                await self._work_on(work.turn, work, claim)
 
-    def _find_work(self, connection: Connection, claim: Claim) -> tuple[Turn | None, AgentContext, bool]:
-        now = self._clock()
-        turn = find_next_turn(connection, claim.context_id, now, self._transports)
-        owes = find_next_delivery(connection, claim.context_id, self._transports) is not None
-        is_resumed = turn is not None and turn.status is TurnStatus.RUNNING
-        context = AgentContext.read(
-            self._storage, connection, claim.context_id, turn and turn.id, with_steps=is_resumed
+    def _find_work(self, connection: Connection, context_id: int) -> _Work:
+        turn = find_next_turn(connection, context_id, self._clock(), self._transports)
+        is_open = turn is not None and turn.is_open
+        return _Work(
+            turn,
+            AgentContext.read(
+                self._storage, connection, context_id, None if turn is None else turn.id, with_steps=is_open
+            ),
+            owes=find_next_delivery(connection, context_id, self._transports) is not None,
+            stop=find_stop(connection, context_id),
         )
-        return turn, context, owes
 
-    async def _work_on(self, turn: Turn, context: AgentContext, claim: Claim) -> None:
-        transport = self._transports.get(turn.transport)
-        if transport is None:
-            transport = NoTransport()
+    async def _work_on(self, turn: Turn, work: _Work, claim: Claim) -> None:
+        transport = self._transports[turn.transport]
         try:
             if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
                 await self._give_up(turn, claim, transport, "it was cut off too often")
-                return
-            live = transport.live(
-                context.context_keys, turn.events, StoredStream(self._storage, turn, claim, self._clock)
-            )
-            try:
-                await self._run(turn, context, claim, transport, live)
-            finally:
-                if live is not None:
-                    await live.close()
+            elif await self._begin(turn, work.context, claim, transport):
+                await self._run(turn, work, claim, transport)
         except RunInterrupted:
             logger.info("turn.stopped")
         except LLMError as error:
@@ -200,25 +207,27 @@ class Worker:
             logger.exception("turn.failed")
             await self._try_later(turn, claim, transport, type(error).__name__)
 
-    async def _run(
-        self, turn: Turn, context: AgentContext, claim: Claim, transport: Transport, live: Live | None
-    ) -> None:
-        if turn.status is TurnStatus.QUEUED:
-            read = [(event, await transport.read(event)) for event in turn.events]
-            inbound = [(event, message) for event, message in read if message is not None]
-            canned = [message.canned_answer for _, message in inbound if message.canned_answer is not None]
-            if inbound and len(canned) == len(inbound):
-                await self._answer_without_agent(turn, claim, transport, "\n\n".join(canned))
-                return
-            if not await open_turn(context, turn, claim, inbound, self._options):
-                return
-        else:
+    async def _begin(self, turn: Turn, context: AgentContext, claim: Claim, transport: Transport) -> bool:
+        """Begin a turn, or begin it again; return whether the agent is to answer it."""
+        if turn.is_open:
             await self._storage.write(
                 lambda connection: begin_turn(connection, turn.id, self._clock(), is_first=False), fence=claim
             )
+            return True
+        read = [(event, await transport.read(event)) for event in turn.events]
+        inbound = [(event, message) for event, message in read if message is not None]
+        canned = [message.canned_answer for _, message in inbound if message.canned_answer is not None]
+        if inbound and len(canned) == len(inbound):
+            await self._answer_without_agent(turn, claim, transport, "\n\n".join(canned))
+            return False
+        return await open_turn(context, turn, claim, inbound, self._options)
+
+    async def _run(self, turn: Turn, work: _Work, claim: Claim, transport: Transport) -> None:
+        record = StoredStream(self._storage, turn, claim, self._clock)
+        live = transport.live(work.context.context_keys, turn.events, record)
         run = AgentRun(
             self._options,
-            context,
+            work.context,
             turn,
             claim,
             plan_deliveries=lambda answer: transport.plan(answer, turn.events),
@@ -226,12 +235,15 @@ class Worker:
         )
         self._runs[claim.context_id] = run
         try:
-            if turn.status is TurnStatus.RUNNING and await self._was_stopped(claim):
-                run.interrupt()
+            if work.stop is not None and work.stop > turn.order_key:
+                run.interrupt()  # it came before this process worked on the turn
+                await self._handle_stops(claim.context_id)
             await run.finish()
             logger.info("turn.answered")
         finally:
             del self._runs[claim.context_id]
+            if live is not None:
+                await live.close()
 
     async def _answer_without_agent(self, turn: Turn, claim: Claim, transport: Transport, text: str) -> None:
         """End a turn with an answer that a transport had ready; it is no part of the conversation."""
@@ -245,25 +257,23 @@ class Worker:
 
         await self._storage.write(answer, fence=claim)
 
-    async def _was_stopped(self, claim: Claim) -> bool:
-        """Return whether somebody asked to stop a turn while no process ran it."""
-        stops = await self._storage.write(
-            lambda connection: take_stops(connection, claim.context_id, self._clock()), fence=claim
-        )
-        return stops > 0
-
     async def _stop_turn(self, context_id: int) -> None:
+        """Stop the turn that runs in a context. One that is about to begin sees the control when it does."""
         run = self._runs.get(context_id)
         if run is not None:
             run.interrupt()
-        await self._storage.write(lambda connection: take_stops(connection, context_id, self._clock()))
+        if run is not None or context_id not in self._busy:
+            await self._handle_stops(context_id)
+
+    async def _handle_stops(self, context_id: int) -> None:
+        await self._storage.write(lambda connection: handle_stops(connection, context_id, self._clock()))
 
     async def _try_later(self, turn: Turn, claim: Claim, transport: Transport, reason: str) -> None:
-        failed = turn.attempts + (turn.status is TurnStatus.QUEUED)
+        failed = turn.attempts + 1
         if failed >= TURN_RETRIES.max_attempts:
             await self._give_up(turn, claim, transport, reason)
             return
-        due_at = self._clock() + timedelta(seconds=TURN_RETRIES.delay(max(1, failed)))
+        due_at = self._clock() + timedelta(seconds=TURN_RETRIES.delay(failed))
         await self._storage.write(
             lambda connection: postpone_turn(connection, turn.id, due_at, redact(reason)), fence=claim
         )
@@ -277,9 +287,7 @@ class Worker:
 
         def set_aside(connection: Connection) -> None:
             write_deliveries(connection, turn, payloads, now)
-            finish_turn(
-                connection, turn.id, now, Outcome.FAILED, status=TurnStatus.SET_ASIDE, error=redact(reason)
-            )
+            finish_turn(connection, turn.id, now, Outcome.FAILED, status=TurnStatus.SET_ASIDE, error=redact(reason))
 
         await self._storage.write(set_aside, fence=claim)
 
