@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
 
 from botservice import AgentContext, Storage
+from botservice.storage.tables import metadata
 
 _TEMPLATE = "botservice_template"
 _numbers = itertools.count(1)
@@ -60,11 +61,37 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'bot.db'}"
 
 
-@pytest.fixture
-def postgres_url(postgres_uri: str, postgres_template: str) -> Iterator[str]:
-    """The address of a Postgres database with tables and nothing in them."""
+@pytest.fixture(scope="session")
+def postgres_database(postgres_uri: str, postgres_template: str) -> Iterator[tuple[str, Engine]]:
+    """A Postgres database that one test after the other uses, with what empties it."""
     name = f"botservice_{next(_numbers)}"
     _execute(postgres_uri, f"CREATE DATABASE {name} TEMPLATE {make_url(postgres_template).database}")
+    url = _database(postgres_uri, name)
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    yield url, engine
+    engine.dispose()
+
+
+@pytest.fixture
+def postgres_url(postgres_database: tuple[str, Engine]) -> str:
+    """The address of a Postgres database with tables and nothing in them."""
+    url, engine = postgres_database
+    tables = ", ".join(table.name for table in metadata.sorted_tables)
+    with engine.connect() as connection:
+        # Processes that a test killed may have left sessions behind, with their locks.
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        connection.exec_driver_sql(f"TRUNCATE {tables} RESTART IDENTITY")
+    return url
+
+
+@pytest.fixture
+def own_postgres_url(postgres_uri: str) -> Iterator[str]:
+    """The address of an empty Postgres database without tables, for this test alone."""
+    name = f"botservice_{next(_numbers)}"
+    _execute(postgres_uri, f"CREATE DATABASE {name}")
     yield _database(postgres_uri, name)
     _execute(postgres_uri, f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -1,0 +1,49 @@
+"""Small bots for the tests of runs."""
+
+from botservice import AgentService, FunctionsBasedAgent, NoMessages, RetryPolicy, ScriptedChatLLM, ToolCall, tool
+
+NO_WAITING = RetryPolicy(max_attempts=3, first_delay_seconds=0.0, max_delay_seconds=0.0, total_seconds=5.0)
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+async def fail() -> str:
+    """Fail."""
+    raise ValueError("it broke")
+
+
+def call(name, call_id="", /, **arguments):
+    """Return a model's wish to call a tool."""
+    return ToolCall(call_id, name, arguments)
+
+
+def counting(calls, answer="done"):
+    """Return a script of so many steps and an answer."""
+    return [*(call("add", a=number, b=1) for number in range(1, calls + 1)), answer]
+
+
+def make_service(storage, script, *, tools=(add, fail), max_steps=10, callbacks=None, **agent_options):
+    """Return a service with a scripted model, and that model."""
+    llm = script if isinstance(script, ScriptedChatLLM) else ScriptedChatLLM(script)
+    options = {"search_k": 0, "message_selector": NoMessages(), "prompt": "You are X", **agent_options}
+    agent = FunctionsBasedAgent(tools=tools, llm=llm, **options)
+    service = AgentService(
+        agent=agent, storage=storage, max_steps=max_steps, step_callbacks=callbacks, model_retries=NO_WAITING
+    )
+    return service, llm
+
+
+def without_ids(prompt):
+    """Return a prompt in short: role and text, or role and the names that it calls."""
+    short = []
+    for message in prompt:
+        if message.get("tool_calls"):
+            short.append((message["role"], [each["function"]["name"] for each in message["tool_calls"]]))
+        else:
+            short.append((message["role"], message["content"]))
+    return short
