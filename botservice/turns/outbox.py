@@ -123,10 +123,19 @@ class StoredStream:
         self._row_id, external_id = await self._storage.write(write, fence=self._claim)
         return external_id
 
-    async def opened(self, external_id: str) -> None:
-        """Commit the platform's id of the message."""
-        change = update(deliveries).where(deliveries.c.id == self._row_id).values(external_id=external_id)
-        await self._storage.write(lambda connection: connection.execute(change), fence=self._claim)
+    async def opened(self, external_id: str) -> bool:
+        """Commit the platform's id of the message; return whether the answer will take it over.
+
+        Otherwise the answer was stored meanwhile, with a message of its own: this one is to be taken back.
+        """
+        change = (
+            update(deliveries)
+            .where(deliveries.c.id == self._row_id, deliveries.c.kind == DeliveryKind.STREAM.value)
+            .where(deliveries.c.status == DeliveryStatus.ATTEMPTING.value)
+            .values(external_id=external_id)
+        )
+        changed = await self._storage.write(lambda connection: connection.execute(change).rowcount, fence=self._claim)
+        return changed > 0
 
 
 def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:

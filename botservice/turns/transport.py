@@ -28,8 +28,8 @@ class StreamRecord(Protocol):
     async def opening(self) -> str | None:
         """Return once the intent is committed; with the id of the message that the turn has opened before, if any."""
 
-    async def opened(self, external_id: str) -> None:
-        """Return once the platform's id is committed."""
+    async def opened(self, external_id: str) -> bool:
+        """Return once the platform's id is committed: whether the answer takes the message over, or it is to go."""
 
 
 class Transport(Protocol):

@@ -15,8 +15,10 @@ from botservice.storage.blobs import read_blobs
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
+from transports.telegram.canvases import Tempo
 from transports.telegram.client import BotClient
 from transports.telegram.commands import menus
+from transports.telegram.documents import Reading
 from transports.telegram.files import Files
 from transports.telegram.inbound import BotIdentity, read_event
 from transports.telegram.outbound import Sender
@@ -51,12 +53,15 @@ class TelegramTransport:
         webhook_secret: str | None = None,
         public_url: str | None = None,
         pace: Pace | None = None,
+        tempo: Tempo | None = None,
+        reading: Reading | None = None,
     ) -> None:
         """Make a bot; nothing is asked of Telegram before `start`.
 
         Args:
             public_url: Where Telegram reaches this service; None has the bot poll.
             webhook_secret: By default one is derived from the token.
+            reading: What can be read besides text, such as speech.
         """
         secret = webhook_secret or derive_secret(token)
         self._client = BotClient(token, api_url)
@@ -66,8 +71,8 @@ class TelegramTransport:
         self._public_url = public_url
         pace = pace or Pace()
         self._sender = Sender(self._client, pace, self._read_file)
-        self._reader = Reader(self._identify, Files(self._client))
-        self._stage = Stage(self._client, pace, lambda: self._bot)
+        self._reader = Reader(self._identify, Files(self._client, reading))
+        self._stage = Stage(self._client, pace, tempo or Tempo(), lambda: self._bot)
         self._keeper = WebhookKeeper(self._client, public_url, secret) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._accept)
         self._taking_in: asyncio.Task[None] | None = None

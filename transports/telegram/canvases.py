@@ -1,7 +1,8 @@
 """What a growing answer is shown on: a draft in private chats, one message that is edited in groups."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from botservice.turns.transport import StreamRecord
@@ -10,10 +11,27 @@ from transports.telegram.entities import Rich
 from transports.telegram.formatting import as_wire, format_markdown
 from transports.telegram.pacing import Pace
 
-Clock = Callable[[], float]
-
 _TAIL_CHARACTERS = 3500
 _CALL_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tempo:
+    """How soon and how often progress is shown. All in seconds.
+
+    Attributes:
+        first_sign: An answer that comes sooner needs no sign of life; a person should see one within a second.
+        typing: Telegram shows "typing…" for 5 seconds. Source: core.telegram.org/bots/api#sendchataction.
+        draft: Between two states of a draft.
+        first_message: So long a group's answer has to grow before a message shows it.
+        edit: Between two states of that message; flood control of groups allows about one in 3 seconds.
+    """
+
+    first_sign: float = 0.2
+    typing: float = 4.5
+    draft: float = 1.0
+    first_message: float = 2.0
+    edit: float = 3.5
 
 
 class Canvas(Protocol):
@@ -50,17 +68,14 @@ class Draft:
     patience_seconds = 1.0
     refresh_seconds = 20.0
 
-    _LEAST_SECONDS = 1.0
     _CHARACTERS_PER_CALL = 125  # keeps an answer below 15 calls per 1,000 characters, with room for the rest
     _MAX_ACTIVITIES = 20
 
-    def __init__(
-        self, client: BotClient, context_keys: Mapping[str, str], draft_id: int, clock: Clock = time.monotonic
-    ) -> None:
+    def __init__(self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], draft_id: int) -> None:
         self._client = client
         self._keys = context_keys
         self._draft_id = draft_id % 2**31 or 1
-        self._clock = clock
+        self._tempo = tempo
         self._shown: str | None = None
         self._shown_at = 0.0
         self._next_length = 1
@@ -72,7 +87,7 @@ class Draft:
             return None
         if activity and self._activities >= self._MAX_ACTIVITIES:
             return None
-        return max(0.0, self._shown_at + self._LEAST_SECONDS - self._clock()) if self._shown is not None else 0.0
+        return max(0.0, self._shown_at + self._tempo.draft - time.monotonic()) if self._shown is not None else 0.0
 
     def fade(self) -> None:
         """Take note that what is shown has become old."""
@@ -92,7 +107,7 @@ class Draft:
             entities=as_wire(shown) or None,
             can_stop=True,
         )
-        self._shown, self._shown_at = line, self._clock()
+        self._shown, self._shown_at = line, time.monotonic()
         if activity:
             self._activities += 1
         else:
@@ -110,8 +125,6 @@ class GrowingMessage:
     refresh_seconds = 3600.0
 
     _LEAST_CHARACTERS = 200  # a shorter answer is there before it would have grown
-    _FIRST_SECONDS = 2.0
-    _EDIT_SECONDS = 3.5
     _CHARACTERS_PER_CALL = 150
     _RESERVE = 8  # of twenty messages a minute, left for answers
 
@@ -119,17 +132,17 @@ class GrowingMessage:
         self,
         client: BotClient,
         pace: Pace,
+        tempo: Tempo,
         context_keys: Mapping[str, str],
         reply_to: int | None,
         record: StreamRecord,
-        clock: Clock = time.monotonic,
     ) -> None:
         self._client = client
+        self._tempo = tempo
         self._pace = pace
         self._keys = context_keys
         self._reply_to = reply_to
         self._record = record
-        self._clock = clock
         self._message_id: str | None = None
         self._text_since: float | None = None
         self._painted_at = 0.0
@@ -141,13 +154,13 @@ class GrowingMessage:
         if not text or activity:
             self._text_since = None
             return None
-        now = self._clock()
+        now = time.monotonic()
         self._text_since = self._text_since or now
         if self._is_full or len(text) < self._next_length:
             return None
         if self._message_id is None:
-            return max(0.0, self._text_since + self._FIRST_SECONDS - now)
-        return max(0.0, self._painted_at + self._EDIT_SECONDS - now)
+            return max(0.0, self._text_since + self._tempo.first_message - now)
+        return max(0.0, self._painted_at + self._tempo.edit - now)
 
     def fade(self) -> None:
         """A message stays."""
@@ -155,7 +168,7 @@ class GrowingMessage:
     async def paint(self, text: str, activity: str) -> bool:  # noqa: ARG002 - a message says no activities
         """Show it, and return whether it was text."""
         chat_id = self._keys["chat_id"]
-        self._painted_at = self._clock()
+        self._painted_at = time.monotonic()
         if not self._pace.may_show(chat_id, reserve=self._RESERVE):
             return False
         if self._message_id is None:
@@ -188,7 +201,9 @@ class GrowingMessage:
             **said,
         )
         self._message_id = str(sent["message_id"])
-        await self._record.opened(self._message_id)
+        if not await self._record.opened(self._message_id):
+            self._is_full = True
+            await self._client.call("deleteMessage", chat_id=self._keys["chat_id"], message_id=self._message_id)
 
 
 def _tail(text: str) -> Rich:

@@ -26,49 +26,11 @@ _TEXT_TYPES = frozenset(
         "application/csv",
     }
 )
-_TEXT_ENDINGS = [
-    ".txt",
-    ".md",
-    ".rst",
-    ".csv",
-    ".tsv",
-    ".json",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".ini",
-    ".cfg",
-    ".log",
-    ".xml",
-    ".html",
-    ".css",
-    ".js",
-    ".ts",
-    ".tsx",
-    ".jsx",
-    ".py",
-    ".rb",
-    ".go",
-    ".rs",
-    ".c",
-    ".h",
-    ".cc",
-    ".cpp",
-    ".hpp",
-    ".java",
-    ".kt",
-    ".swift",
-    ".sh",
-    ".sql",
-    ".php",
-    ".lua",
-    ".r",
-    ".tex",
-    ".srt",
-    ".vtt",
-    ".diff",
-    ".patch",
-]
+_TEXT_ENDINGS = (
+    ".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".xml", ".html",
+    ".css", ".js", ".ts", ".tsx", ".jsx", ".py", ".rb", ".go", ".rs", ".c", ".h", ".cc", ".cpp", ".hpp", ".java", ".kt",
+    ".swift", ".sh", ".sql", ".php", ".lua", ".r", ".tex", ".srt", ".vtt", ".diff", ".patch",
+)  # fmt: skip
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
@@ -154,7 +116,7 @@ def _is_text(attachment: Attachment) -> bool:
         attachment.mime_type.startswith("text/")
         or attachment.mime_type in _TEXT_TYPES
         or attachment.mime_type.endswith(("+json", "+xml"))
-        or name.endswith(tuple(_TEXT_ENDINGS))
+        or name.endswith(_TEXT_ENDINGS)
     )
 
 

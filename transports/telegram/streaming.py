@@ -10,7 +10,7 @@ from telegram.error import TelegramError
 from botservice.errors import BotServiceError
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
-from transports.telegram.canvases import Canvas, Draft, GrowingMessage
+from transports.telegram.canvases import Canvas, Draft, GrowingMessage, Tempo
 from transports.telegram.client import BotClient
 from transports.telegram.content import is_addressed
 from transports.telegram.inbound import BotIdentity, reply_target, stored_update
@@ -19,10 +19,6 @@ from transports.telegram.reading import parse_message
 
 logger = logging.getLogger(__name__)
 
-# An answer that comes sooner needs no sign of life; a person should see one within a second.
-_FIRST_SIGN_SECONDS = 0.2
-# Telegram shows "typing…" for 5 seconds. Source: core.telegram.org/bots/api#sendchataction.
-_TYPING_SECONDS = 4.5
 # While text grows, it is the sign of life.
 _TEXT_IS_FRESH_SECONDS = 10.0
 
@@ -30,9 +26,10 @@ _TEXT_IS_FRESH_SECONDS = 10.0
 class Stage:
     """Opens a show for every turn that is answered."""
 
-    def __init__(self, client: BotClient, pace: Pace, identity: Callable[[], BotIdentity]) -> None:
+    def __init__(self, client: BotClient, pace: Pace, tempo: Tempo, identity: Callable[[], BotIdentity]) -> None:
         self._client = client
         self._pace = pace
+        self._tempo = tempo
         self._identity = identity
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
@@ -42,17 +39,18 @@ class Stage:
             return None
         canvas: Canvas
         if context_keys["chat_id"].startswith("-"):
-            canvas = GrowingMessage(self._client, self._pace, context_keys, reply_target(events), record)
+            canvas = GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
         else:
-            canvas = Draft(self._client, context_keys, draft_id=events[-1].id)
-        return Show(self._client, context_keys, canvas)
+            canvas = Draft(self._client, self._tempo, context_keys, draft_id=events[-1].id)
+        return Show(self._client, self._tempo, context_keys, canvas)
 
 
 class Show:
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
-    def __init__(self, client: BotClient, context_keys: Mapping[str, str], canvas: Canvas) -> None:
+    def __init__(self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], canvas: Canvas) -> None:
         self._client = client
+        self._tempo = tempo
         self._keys = context_keys
         self._canvas = canvas
         self._text: list[str] = []
@@ -90,7 +88,7 @@ class Show:
             await asyncio.wait([self._in_flight])
 
     async def _type(self) -> None:
-        await asyncio.sleep(_FIRST_SIGN_SECONDS)
+        await asyncio.sleep(self._tempo.first_sign)
         try:
             while True:
                 if self._painted_at is None or time.monotonic() - self._painted_at > _TEXT_IS_FRESH_SECONDS:
@@ -100,13 +98,13 @@ class Show:
                         message_thread_id=self._keys.get("thread_id"),
                         action="typing",
                     )
-                await asyncio.sleep(_TYPING_SECONDS)
+                await asyncio.sleep(self._tempo.typing)
         except TelegramError as error:
             logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
 
     async def _paint(self) -> None:
         """Bring the canvas up to date whenever there is something new, at the canvas's own pace."""
-        await asyncio.sleep(_FIRST_SIGN_SECONDS)
+        await asyncio.sleep(self._tempo.first_sign)
         try:
             while True:
                 wait = self._canvas.wait("".join(self._text), self._activity)

@@ -1,4 +1,5 @@
 """Markdown as models write it, and as they should not: ten languages, both directions, every construct at its worst."""
+# ruff: noqa: E501, RUF001 - it is about odd signs and long lines
 
 PROSE = {
     "english": "The quick brown fox jumps over the lazy dog. It was **not** amused; was it? Yes!",
