@@ -131,12 +131,7 @@ class AgentService:
             TurnInProgress: somebody works on the turn at this moment.
         """
         claims = self._of(context).claims
-        claim = await claims.try_claim(context.id)
-        if claim is None:
-            holder = claims.holder(context.id)
-            if holder is None or not holder.is_idle:
-                raise TurnInProgress(f"a turn of context {context.id} is being worked on")
-            claim = claims.take_over(holder)
+        claim = await self._take_over(context)
         try:
             turn = await self._load(context) or await self._reopen(context, claim)
             if turn is None:
@@ -230,6 +225,22 @@ class AgentService:
                 )
             await asyncio.sleep(_POLL_SECONDS[min(attempt, len(_POLL_SECONDS) - 1)])
             attempt += 1
+
+    async def _take_over(self, context: AgentContext) -> Claim:
+        """Return a claim on a context that nobody works on at this moment."""
+        claims = self._of(context).claims
+        for pause_seconds in (*_POLL_SECONDS, None):
+            claim = await claims.try_claim(context.id)
+            if claim is not None:
+                return claim
+            holder = claims.holder(context.id)
+            if holder is not None and holder.is_idle:
+                return claims.take_over(holder)
+            if holder is not None or pause_seconds is None:
+                break
+            # Another replica has it: one that has just died gives it back within milliseconds.
+            await asyncio.sleep(pause_seconds)
+        raise TurnInProgress(f"a turn of context {context.id} is being worked on")
 
     @contextlib.asynccontextmanager
     async def _in_order(self, context_id: int) -> AsyncIterator[None]:

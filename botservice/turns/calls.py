@@ -76,14 +76,14 @@ class CallRunner:
         if self._live is not None:
             self._live.on_activity(call.name)
         outcome = _keepable(await execute(self._tools, call, self._context))
+        self.outcomes[index] = outcome
         # The last result to come is stored with the step itself; one commit less for most steps.
-        if not is_alone and len(self.outcomes) + 1 < len(calls):
+        if not is_alone and len(self.outcomes) < len(calls):
             await self._context.storage.write(
                 lambda connection: journal.write_ended(connection, self._row_id, index, outcome),
                 fence=self._claim,
                 sort_key=(self._context.id,),
             )
-        self.outcomes[index] = outcome
 
 
 def _keepable(outcome: ToolOutcome) -> ToolOutcome:

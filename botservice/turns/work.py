@@ -137,11 +137,11 @@ class TurnWork:
     async def _ask(self, call: Callable[[AgentContext], Coroutine[Any, Any, T]]) -> T:
         """Return what the agent says, with the retries that the model's failures deserve."""
 
-        def begin() -> Coroutine[Any, Any, T]:
+        async def ask() -> T:
             self._said.clear()
-            return call(self._context)
+            return await call(self._context)
 
-        return await ask_model(begin, self._options.model_retries, self._interruption)
+        return await ask_model(ask, self._options.model_retries, self._interruption)
 
     async def _plan(self) -> None:
         interval = self._options.agent.planning_interval

@@ -1,0 +1,208 @@
+import asyncio
+import threading
+
+import pytest
+
+from botservice import (
+    ActionStep,
+    AgentContext,
+    ChatResponse,
+    ClaimLost,
+    RunInterrupted,
+    ScriptedChatLLM,
+    TaskStep,
+    Tool,
+    TurnInProgress,
+    tool,
+)
+from tests.turns.bots import add, call, counting, make_service
+
+
+class Hanging:
+    """A model that says something and then hangs."""
+
+    model = "hanging"
+
+    def __init__(self):
+        self.said = asyncio.Event()
+
+    async def chat(self, messages, tools=(), *, on_text=None):
+        on_text("Let me ")
+        on_text("think ")
+        self.said.set()
+        await asyncio.Event().wait()
+        return ChatResponse("never")
+
+
+async def test_during_a_model_call_what_was_said_is_kept(context, storage):
+    llm = Hanging()
+    service, _ = make_service(storage, ScriptedChatLLM([]))
+    service.agent.llm = llm
+    run = await service.start(context, "go")
+    step = asyncio.create_task(run.step())
+    await llm.said.wait()
+    run.interrupt()
+    for _ in range(2):
+        with pytest.raises(RunInterrupted):
+            await step
+        step = asyncio.create_task(run.step())
+    with pytest.raises(RunInterrupted):
+        await step
+    assert run.is_interrupted
+    assert [message.text for message in await context.chat_history.messages()] == ["go", "Let me think"]
+    assert await service.resume(context) is None
+
+
+async def test_during_tools_their_results_so_far_are_kept(context, storage):
+    begun = asyncio.Event()
+
+    @tool
+    async def hang() -> str:
+        """Hang."""
+        begun.set()
+        await asyncio.Event().wait()
+
+    service, llm = make_service(storage, [[call("add", a=1, b=1), call("hang")], "next"], tools=[add, hang])
+    run = await service.start(context, "go")
+    task = asyncio.create_task(run.finish())
+    await begun.wait()
+    run.interrupt()
+    with pytest.raises(RunInterrupted):
+        await task
+    stored = (await context.load_memory()).steps
+    assert [type(step) for step in stored] == [TaskStep, ActionStep]
+    assert next(result.text for result in stored[1].tool_results) == "2"
+    assert "Stopped by the person" in stored[1].tool_results[1].text
+    assert stored[1].error.type == "RunInterrupted"
+    assert (await service.prompt(context, "hello")).text == "next"
+    assert len(llm.prompts) == 2
+
+
+async def test_from_a_callback_the_step_is_kept_and_the_next_one_is_refused(context, storage):
+    service, llm = make_service(
+        storage, [["I look. ", call("add", a=1, b=1)], "x"], callbacks=[lambda step, agent: agent.interrupt()]
+    )
+    run = await service.start(context, "go")
+    step = await run.step()
+    assert step.observations == "2"
+    with pytest.raises(RunInterrupted):
+        await run.step()
+    assert len(llm.prompts) == 1
+    assert [message.text for message in await context.chat_history.messages()] == ["go", "I look."]
+    assert [type(step) for step in (await context.load_memory()).steps] == [TaskStep, ActionStep]
+
+
+async def test_from_a_callback_prompt_raises(context, storage):
+    service, _ = make_service(storage, counting(2), callbacks=[lambda step, agent: agent.interrupt()])
+    with pytest.raises(RunInterrupted):
+        await service.prompt(context, "go")
+    service, _ = make_service(storage, ["ok"], callbacks={TaskStep: lambda step, agent: agent.interrupt()})
+    with pytest.raises(RunInterrupted):
+        await service.prompt(context, "go")
+
+
+async def test_before_the_first_step_nothing_is_asked(context, storage):
+    service, llm = make_service(storage, ["never"])
+    run = await service.start(context, "go")
+    run.interrupt()
+    with pytest.raises(RunInterrupted):
+        await run.step()
+    assert llm.prompts == []
+    assert [message.text for message in await context.chat_history.messages()] == ["go"]
+
+
+async def test_closing_an_interrupted_run_ends_its_turn(context, storage):
+    service, _ = make_service(storage, ["never"])
+    async with await service.start(context, "go") as run:
+        run.interrupt()
+    assert await service.resume(context) is None
+
+
+async def test_interrupting_a_finished_run_changes_nothing(context, storage):
+    service, _ = make_service(storage, ["ok"])
+    run = await service.start(context, "go")
+    await run.finish()
+    run.interrupt()
+    await run.close()
+    assert run.answer.text == "ok"
+
+
+async def test_from_another_thread(context, storage):
+    begun = threading.Event()
+    release = threading.Event()
+
+    def wait() -> str:
+        begun.set()
+        release.wait(10)
+        return "late"
+
+    service, _ = make_service(storage, [call("wait"), "x"], tools=[Tool(wait)])
+    run = await service.start(context, "go")
+    task = asyncio.create_task(run.step())
+    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(run.interrupt)
+    try:
+        with pytest.raises(RunInterrupted):
+            await asyncio.wait_for(task, 10)
+    finally:
+        release.set()
+    assert "unknown" in context.memory.steps[1].observations
+
+
+async def test_a_tool_that_interrupts_its_own_run_is_let_through(context, storage):
+    runs = []
+
+    @tool
+    async def stop() -> str:
+        """Stop."""
+        runs[0].interrupt()
+        return "stopping"
+
+    service, _ = make_service(storage, [call("stop"), "x"], tools=[stop])
+    runs.append(await service.start(context, "go"))
+    assert (await runs[0].step()).observations == "stopping"
+    with pytest.raises(RunInterrupted):
+        await runs[0].step()
+
+
+async def test_a_cancelled_step_leaves_the_turn_to_be_resumed(context, storage):
+    llm = Hanging()
+    service, _ = make_service(storage, counting(1))
+    script, service.agent.llm = service.agent.llm, llm
+    run = await service.start(context, "go")
+    task = asyncio.create_task(run.step())
+    await llm.said.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    service.agent.llm = script
+    assert (await run.finish()).text == "done"
+
+
+async def test_resuming_takes_a_paused_run_over_and_the_old_one_writes_nothing_more(context, storage):
+    service, llm = make_service(storage, counting(2))
+    old = await service.start(context, "go")
+    await old.step()
+    other = await AgentContext.get_or_create(storage, context.context_keys)
+    new = await service.resume(other)
+    old.memory.steps.append(ActionStep(99, observations="from the old one"))
+    with pytest.raises(ClaimLost):
+        await old.step()
+    await old.close()
+    assert (await new.finish()).text == "done"
+    assert len(llm.prompts) == 3
+    assert "from the old one" not in str((await other.load_memory()).steps)
+
+
+async def test_a_run_in_the_middle_of_a_step_is_not_taken_over(context, storage):
+    llm = Hanging()
+    service, _ = make_service(storage, [])
+    service.agent.llm = llm
+    run = await service.start(context, "go")
+    task = asyncio.create_task(run.step())
+    await llm.said.wait()
+    with pytest.raises(TurnInProgress):
+        await service.resume(await AgentContext.get_or_create(storage, context.context_keys))
+    run.interrupt()
+    with pytest.raises(RunInterrupted):
+        await task
