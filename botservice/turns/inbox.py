@@ -1,12 +1,12 @@
 """Accepting what platforms deliver: stored before they are told so, once for each."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
 from botservice.contexts import ContextKeys
 from botservice.storage import Storage
+from botservice.turns.options import Clock, utc_now
 from botservice.turns.records import insert_event, notify_replicas
 from botservice.turns.turn import EventKind, InboundEvent
 
@@ -17,9 +17,10 @@ Wake = Callable[[int, EventKind], None]
 class Inbox:
     """Where transports hand in events."""
 
-    def __init__(self, storage: Storage, wake: Wake) -> None:
+    def __init__(self, storage: Storage, wake: Wake, clock: Clock = utc_now) -> None:
         self._storage = storage
         self._wake = wake
+        self._clock = clock
 
     async def accept(self, transport: str, inbound: Sequence[InboundEvent]) -> int:
         """Store events in one commit and return how many of them were new.
@@ -34,7 +35,7 @@ class Inbox:
             return 0
         keyed = [(event, ContextKeys.of(event.context_keys)) for event in inbound]
         keyed.sort(key=lambda pair: (pair[1].digest, pair[0].order_key))
-        now = datetime.now(UTC)
+        now = self._clock()
 
         def store(connection: Connection) -> list[tuple[int, EventKind]]:
             found = [(insert_event(connection, transport, keys, event, now), event.kind) for event, keys in keyed]

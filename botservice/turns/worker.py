@@ -164,7 +164,7 @@ class Worker:
 
     async def _work_through(self, claim: Claim) -> None:
         """Do what a context has to do, until there is nothing more or something has to wait."""
-        while not self._is_stopping:
+        while True:
             self._again.discard(claim.context_id)
             work = await self._storage.read(lambda connection: self._find_work(connection, claim.context_id))
             if work.owes and await self._outbox.deliver(work.context.context_keys, claim) is not None:
@@ -173,10 +173,13 @@ class Worker:
                 if work.owes:
                     continue
                 return
-            if work.turn.due_at > self._clock() or work.turn.transport not in self._transports:
+            if not self._may_begin(work.turn):
                 return
             with turn_logging(work.turn.id):
                 await self._work_on(work.turn, work, claim)
+
+    def _may_begin(self, turn: Turn) -> bool:
+        return not self._is_stopping and turn.due_at <= self._clock() and turn.transport in self._transports
 
     def _find_work(self, connection: Connection, context_id: int) -> _Work:
         turn = find_next_turn(connection, context_id, self._clock(), self._transports)

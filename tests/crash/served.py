@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 ROOT = Path(__file__).parents[2]
 READY_LINE = "listening"
@@ -30,7 +30,7 @@ class ServedBot:
         }
         self.port = 0
 
-    def __enter__(self) -> "ServedBot":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

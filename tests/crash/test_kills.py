@@ -71,7 +71,7 @@ def test_fifty_kills_lose_nothing_and_repeat_no_more_than_is_allowed(tmp_path: P
             "CRASH_TOOL_LOG": str(tool_log),
         }
         if way_in == "webhook":
-            settings |= {"PORT": str(_free_port()), "HOST": "127.0.0.1"}
+            settings |= {"PORT": str(free_port()), "HOST": "127.0.0.1"}
             settings["PUBLIC_URL"] = f"http://127.0.0.1:{settings['PORT']}"
         people = People(api, CHATS)
         with ServedBot(tmp_path, "--app", "crash_bot:service", **settings) as bot:
@@ -146,14 +146,16 @@ def _check_database(path: Path, people: People) -> None:
             rows = database.execute(
                 "SELECT role, text FROM messages WHERE context_id = ? ORDER BY position", (context_id,)
             ).fetchall()
-            expected = [pair for invoice in said for pair in (("user", f"pay {invoice}"), ("assistant", f"done {invoice}"))]
+            expected = [
+                pair for invoice in said for pair in (("user", f"pay {invoice}"), ("assistant", f"done {invoice}"))
+            ]
             assert rows == expected, "the history has every question once, with its answer after it"
         unsent = database.execute("SELECT count(*) FROM deliveries WHERE status = 'failed'").fetchone()[0]
         assert unsent == 0
     database.close()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     import socket
 
     with socket.socket() as probe:

@@ -1,0 +1,63 @@
+"""Two hundred chats that all write at once, through real wires."""
+
+import json
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from crash.served import ServedBot
+from crash.test_kills import free_port
+from standins.bot_api import BotApi
+from standins.openai_api import OpenAIApi, Reply
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+CHATS = 200
+MESSAGES = 10
+
+
+def answer(body: dict) -> Reply:
+    """Answer after 50 ms, as a quick model does."""
+    return Reply(text=f"re: {body['messages'][-1]['content']}", delay=0.05)
+
+
+def test_two_hundred_chats_lose_nothing_and_keep_their_order(tmp_path: Path) -> None:
+    with OpenAIApi.running(answer) as llm, BotApi.running() as api:
+        port = free_port()
+        settings = {
+            "DATABASE_URL": f"sqlite:///{tmp_path / 'bot.db'}",
+            "TELEGRAM_BOT_TOKEN": api.token,
+            "TELEGRAM_API_URL": api.url,
+            "OPENAI_BASE_URL": llm.base_url,
+            "PORT": str(port),
+            "PUBLIC_URL": f"http://127.0.0.1:{port}",
+        }
+        expected = {chat: [f"m{number} of {chat}" for number in range(MESSAGES)] for chat in range(5000, 5000 + CHATS)}
+        with ServedBot(tmp_path, **settings) as bot:
+            bot.start()
+            for number in range(MESSAGES):
+                for chat, said in expected.items():
+                    api.person_says(said[number], chat_id=chat)
+            api.wait_until(
+                lambda: sum(len(_answers(api, chat)) for chat in expected) >= CHATS * MESSAGES,
+                timeout=400,
+                what="every message is answered",
+            )
+            log = bot.log
+        assert "database is locked" not in log
+        assert "ERROR" not in log
+        for chat, said in expected.items():
+            assert _answers(api, chat) == [f"re: {text}" for text in said], f"chat {chat}: once each, in order"
+    assert len(llm.bodies()) == CHATS * MESSAGES
+    with sqlite3.connect(tmp_path / "bot.db") as database:
+        assert Counter(row[0] for row in database.execute("SELECT status FROM turns")) == {"done": CHATS * MESSAGES}
+        names = {
+            row[1]: json.loads(row[0])["chat_id"] for row in database.execute("SELECT context_keys, id FROM contexts")
+        }
+        assert len(names) == CHATS
+    database.close()
+
+
+def _answers(api: BotApi, chat: int) -> list[str]:
+    return [text for text in api.visible_texts(chat) if text.startswith("re: ")]

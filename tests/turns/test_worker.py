@@ -1,0 +1,262 @@
+"""What a worker does with what came in."""
+
+import asyncio
+
+import pytest
+from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, message, office
+
+from botservice import AgentContext, LLMError, Storage
+from botservice.errors import DeliveryError, DeliveryRefused
+from botservice.turns.inbox import Inbox
+
+CHAT = {"transport": "messenger", "chat_id": "1"}
+
+
+async def history(storage: Storage, chat: str = "1") -> list[tuple[str, str]]:
+    context = await AgentContext.get_or_create(storage, {**CHAT, "chat_id": chat})
+    return [(each.role.value, each.text) for each in await context.chat_history.messages()]
+
+
+async def test_a_message_is_answered_once_however_often_it_is_delivered(storage):
+    async with office(storage, echo) as bot:
+        assert await bot.write("hello", order=1) == 1
+        assert await bot.write("hello", order=1) == 0
+        await bot.messenger.shows("1", "re: hello")
+        assert await bot.write("hello", order=1) == 0
+        await bot.write("bye", order=2)
+        await bot.messenger.shows("1", "re: hello", "re: bye")
+    assert await history(storage) == [
+        ("user", "hello"),
+        ("assistant", "re: hello"),
+        ("user", "bye"),
+        ("assistant", "re: bye"),
+    ]
+
+
+async def test_the_same_message_twice_in_one_commit_is_one_message(storage):
+    async with office(storage, echo) as bot:
+        assert await bot.inbox.accept("messenger", [message("hello", order=1), message("hello", order=1)]) == 1
+        await bot.messenger.shows("1", "re: hello")
+
+
+async def test_what_has_arrived_is_answered_in_the_platforms_order(storage):
+    async with office(storage, echo, is_started=False) as bot:
+        for order in (3, 1, 2):
+            await bot.write(f"m{order}", order=order)
+        await bot.worker.start()
+        await bot.messenger.shows("1", "re: m1", "re: m2", "re: m3")
+
+
+async def test_one_context_works_on_one_turn_at_a_time_and_other_contexts_go_on_meanwhile(storage):
+    held, running = asyncio.Event(), []
+
+    async def model(messages):
+        text = messages[-1]["content"]
+        running.append(text)
+        if text == "slow":
+            await held.wait()
+        return f"re: {text}"
+
+    async with office(storage, model) as bot:
+        await bot.write("slow", order=1)
+        await bot.write("after", order=2)
+        await bot.write("other", chat="2", order=3)
+        await bot.messenger.shows("2", "re: other")
+        assert "after" not in running
+        held.set()
+        await bot.messenger.shows("1", "re: slow", "re: after")
+
+
+async def test_what_is_not_meant_for_the_bot_is_kept_and_not_answered(storage):
+    async with office(storage, echo) as bot:
+        await bot.write("~ between people", order=1)
+        await bot.write("(nothing)", order=2)
+        await bot.write("hello", order=3)
+        await bot.messenger.shows("1", "re: hello")
+        assert bot.messenger.lives == [None], "nothing is shown for what is not answered"
+    assert await history(storage) == [("user", "~ between people"), ("user", "hello"), ("assistant", "re: hello")]
+
+
+async def test_the_parts_of_an_album_are_one_turn_and_what_comes_after_it_waits(storage):
+    async with office(storage, echo) as bot:
+        await bot.write("part one", order=1, group="album")
+        await bot.write("after", order=3)
+        await bot.write("part two", order=2, group="album")
+        await bot.messenger.shows("1", "re: part two", "re: after")
+    assert [text for _, text in await history(storage)] == [
+        "part one", "part two", "re: part two", "after", "re: after",
+    ]  # fmt: skip
+
+
+async def test_a_model_that_is_down_costs_an_apology_and_the_chat_goes_on(storage):
+    script = [LLMError("sk-secret was refused", is_transient=False), "all right again"]
+    async with office(storage, script) as bot:
+        await bot.write("first", order=1)
+        await bot.messenger.until(lambda: "1" in bot.messenger.visible)
+        apology = bot.messenger.visible["1"][0]
+        assert apology.startswith("Sorry")
+        assert "T1" in apology
+        assert "sk-secret" not in apology
+        await bot.write("second", order=2)
+        await bot.messenger.shows("1", apology, "all right again")
+    assert await history(storage) == [("user", "first"), ("user", "second"), ("assistant", "all right again")]
+
+
+async def test_a_turn_that_keeps_failing_is_tried_again_in_its_place_and_then_set_aside(sqlite_storage):
+    messenger = Messenger()
+    messenger.read_errors = [RuntimeError("token 123:abc")] * 4
+    async with office(sqlite_storage, echo, messenger=messenger, clock=HastyClock()) as bot:
+        await bot.write("poisoned", order=1)
+        await bot.write("after", order=2)
+        await messenger.until(lambda: len(messenger.visible.get("1", [])) == 2)
+        apology, answer = messenger.visible["1"]
+        assert apology.startswith("Sorry")
+        assert "123:abc" not in apology
+        assert answer == "re: after"
+    assert messenger.read_errors == []
+
+
+async def test_a_turn_that_fails_once_is_answered_before_what_came_after_it(sqlite_storage):
+    messenger = Messenger()
+    messenger.read_errors = [RuntimeError("a hiccup")]
+    async with office(sqlite_storage, echo, messenger=messenger, clock=HastyClock()) as bot:
+        await bot.write("first", order=1)
+        await bot.write("second", order=2)
+        await messenger.shows("1", "re: first", "re: second")
+
+
+async def test_a_platform_that_asks_to_wait_is_waited_for_and_the_order_is_kept(sqlite_storage):
+    messenger = Messenger()
+    messenger.send_errors = [DeliveryError("flood", retry_after_seconds=1800), DeliveryError("bad gateway")]
+    async with office(sqlite_storage, echo, messenger=messenger, clock=HastyClock()) as bot:
+        await bot.write("a|b", order=1)
+        await bot.write("c", order=2)
+        await messenger.shows("1", "re: a", "b", "re: c")
+    assert messenger.tries == ["re: a", "re: a", "re: a", "b", "re: c"]
+
+
+async def test_a_person_who_blocked_the_bot_is_not_tried_again(storage):
+    messenger = Messenger()
+    messenger.send_errors = [DeliveryRefused("blocked by the user")]
+    async with office(storage, echo, messenger=messenger) as bot:
+        await bot.write("first", order=1)
+        await bot.write("second", order=2)
+        await messenger.shows("1", "re: second")
+    assert messenger.tries == ["re: first", "re: second"]
+
+
+async def test_a_transport_that_breaks_while_sending_holds_nothing_up(storage):
+    messenger = Messenger()
+    messenger.send_errors = [RuntimeError("a bug")]
+    async with office(storage, echo, messenger=messenger) as bot:
+        await bot.write("first", order=1)
+        await bot.write("second", order=2)
+        await messenger.shows("1", "re: second")
+
+
+async def test_turns_of_a_transport_that_is_off_are_left_for_when_it_is_on(storage):
+    await Inbox(storage, lambda *_: None).accept("messenger", [message("early", order=1)])
+    other = Messenger()
+    other.name = "other"
+    async with office(storage, echo, messenger=other) as bot:
+        await bot.inbox.accept("other", [message("now", chat="2", order=1)])
+        await other.shows("2", "re: now")
+    async with office(storage, echo) as bot:
+        await bot.messenger.shows("1", "re: early")
+    assert "1" not in other.visible
+
+
+async def test_no_more_turns_run_at_once_than_are_allowed(storage):
+    running, most = set(), []
+    gate = asyncio.Event()
+
+    async def model(messages):
+        running.add(messages[-1]["content"])
+        most.append(len(running))
+        if len(running) == 2:
+            gate.set()
+        await gate.wait()
+        running.discard(messages[-1]["content"])
+        return "done"
+
+    async with office(storage, model, max_turns=2) as bot:
+        await bot.inbox.accept("messenger", [message(f"m{n}", chat=str(n), order=n) for n in range(8)])
+        await bot.messenger.until(lambda: len(bot.messenger.visible) == 8)
+    assert max(most) == 2
+
+
+async def test_an_idle_worker_looks_for_work_through_its_partial_indexes(sqlite_storage):
+    from datetime import UTC, datetime
+
+    from sqlalchemy import event
+
+    from botservice.turns.outbox import find_owing_contexts
+    from botservice.turns.records import find_busy_contexts
+
+    def plans(connection):
+        found = []
+        statements = []
+        event.listen(connection, "before_cursor_execute", lambda *a: statements.append((a[2], a[3])))
+        find_busy_contexts(connection, datetime.now(UTC), ["messenger"])
+        find_owing_contexts(connection, datetime.now(UTC), ["messenger"])
+        asked = [each for each in statements if each[0].startswith("SELECT")]
+        for statement, parameters in asked:
+            found += [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+        return " ".join(found)
+
+    found = await sqlite_storage.read(plans)
+    assert "ix_turns_open" in found
+    assert "ix_deliveries_open" in found
+
+
+@pytest.mark.parametrize("text", ["", " ", "x" * 1_000_000, "\ud800\0", "🎉" * 5000])
+async def test_any_text_is_kept_and_answered(storage, text):
+    async with office(storage, lambda _: "fine") as bot:
+        await bot.inbox.accept("messenger", [message("placeholder", order=1)])
+        event = message("x", order=2)
+        raw = type(event)(event.key, event.context_keys, event.order_key, text.encode("utf-8", "surrogatepass"))
+        bot.messenger.read = _reads_as(text)
+        await bot.inbox.accept("messenger", [raw])
+        await bot.messenger.shows("1", "fine", "fine")
+
+
+def _reads_as(text):
+    from botservice import InboundMessage
+
+    async def read(_):
+        return InboundMessage(text)
+
+    return read
+
+
+async def test_a_worker_that_is_stopped_lets_what_runs_finish_within_its_grace(storage):
+    asked, held = asyncio.Event(), asyncio.Event()
+
+    async def model(_):
+        asked.set()
+        await held.wait()
+        return "just in time"
+
+    async with office(storage, model) as bot:
+        await bot.write("hello", order=1)
+        await asyncio.wait_for(asked.wait(), PATIENCE_SECONDS)
+        stopping = asyncio.create_task(bot.worker.stop(grace_seconds=PATIENCE_SECONDS))
+        await asyncio.sleep(0)
+        held.set()
+        await stopping
+        await bot.messenger.shows("1", "just in time")
+
+
+async def test_a_turn_that_was_cut_off_is_finished_by_the_next_worker(storage):
+    asked = asyncio.Event()
+
+    async def hangs(_):
+        asked.set()
+        await asyncio.Event().wait()
+
+    async with office(storage, hangs) as bot:
+        await bot.write("hello", order=1)
+        await asyncio.wait_for(asked.wait(), PATIENCE_SECONDS)
+    async with office(storage, echo) as bot:
+        await bot.messenger.shows("1", "re: hello")
+    assert await history(storage) == [("user", "hello"), ("assistant", "re: hello")]
