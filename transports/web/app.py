@@ -14,6 +14,7 @@ from transports.web.access import Access, Mode
 from transports.web.chat import Chat
 from transports.web.gate import Gate
 from transports.web.inbound import NAME, read_event
+from transports.web.inspect import Inspector
 from transports.web.outbound import plan_answer
 from transports.web.pages import Assets, Pages
 from transports.web.streaming import Hub, LiveAnswer
@@ -35,12 +36,14 @@ class WebTransport:
         assets = Assets()
         self._pages = Pages(service_name, assets)
         self._chat = Chat(access, self._pages, self._hub)
+        self._inspector = Inspector(self._pages)
         self.routes: Sequence[BaseRoute] = self._make_routes(assets)
         self.exception_handlers: Mapping[Any, Any] = self._pages.exception_handlers
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take messages from now on."""
         self._chat.connect(inbox, storage)
+        self._inspector.connect(storage)
         self._hub.open()
 
     async def stop(self) -> None:
@@ -87,6 +90,9 @@ class WebTransport:
             Route("/web/events", gate.guard(chat.events)),
             Route("/web/earlier", gate.guard(chat.earlier)),
             Route("/web/files/{message:int}/{index:int}", gate.guard(chat.file)),
+            Route("/inspect", gate.guard(self._inspector.list_contexts)),
+            Route("/inspect/{context:int}", gate.guard(self._inspector.show_context)),
+            Route("/inspect/{context:int}/{turn:int}", gate.guard(self._inspector.show_turn)),
             Route("/web/login", gate.login_page),
             Route("/web/login", gate.log_in, methods=["POST"]),
             Route("/web/logout", gate.guard(gate.log_out, changes=True), methods=["POST"]),

@@ -15,7 +15,7 @@ from transports.web import inbound
 from transports.web.access import Access, Mode
 from transports.web.events import PageStream
 from transports.web.gate import read_body
-from transports.web.inbound import RefusedPost
+from transports.web.inbound import Refusal
 from transports.web.outbound import SHOWN_IMAGES
 from transports.web.pages import HEADERS, Pages
 from transports.web.sessions import (
@@ -101,7 +101,7 @@ class Chat:
             return Response(media_type="text/event-stream", headers=headers)
         session = _session(request)
         if self._hub.is_closed or self._hub.count_watchers() >= MAX_STREAMS:
-            raise RefusedPost(503, "Too many pages are open at the moment.")
+            raise Refusal(503, "Too many pages are open at the moment.")
         cursor = Cursor.parse(request.headers.get("last-event-id") or request.query_params.get("after", ""))
         stream = PageStream(self._opened(), self._hub, session, cursor)
         return _EventStream(stream.events(), media_type="text/event-stream", headers=headers)
@@ -110,7 +110,7 @@ class Chat:
         """Answer with the messages before one."""
         before = request.query_params.get("before", "")
         if not (before.isascii() and before.isdecimal() and len(before) < 19):
-            raise RefusedPost(400, '"before" must be the number of a message.')
+            raise Refusal(400, '"before" must be the number of a message.')
         session = _session(request)
         span = await self._opened().read(lambda connection: read_earlier(connection, session, int(before)))
         shown = {"messages": span.messages, "notices": span.notices, "has_earlier": span.has_earlier}
@@ -121,7 +121,7 @@ class Chat:
         session, message_id, index = _session(request), request.path_params["message"], request.path_params["index"]
         found = await self._opened().read(lambda connection: read_file(connection, session, message_id, index))
         if found is None or found.data is None:
-            raise RefusedPost(404, "This file is not there any more.")
+            raise Refusal(404, "This file is not there any more.")
         headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
         if found.mime_type in SHOWN_IMAGES:
             headers["Cache-Control"] = "private, max-age=3600"
@@ -131,14 +131,14 @@ class Chat:
 
     async def _accept(self, session: str, event: InboundEvent) -> Response:
         if self._inbox is None:
-            raise RefusedPost(503, "The service is about to stop, or has not started yet.")
+            raise Refusal(503, "The service is about to stop, or has not started yet.")
         is_new = await self._inbox.accept(inbound.NAME, [event]) > 0
         self._hub.note_stored(session)
         return JSONResponse({"accepted": True, "is_new": is_new}, 202, headers=HEADERS)
 
     def _opened(self) -> Storage:
         if self._storage is None:
-            raise RefusedPost(503, "The service has not started yet.")
+            raise Refusal(503, "The service has not started yet.")
         return self._storage
 
     def _keep(self, response: Response, secret: str, request: Request) -> None:
@@ -157,7 +157,7 @@ class _EventStream(StreamingResponse):
 def _session(request: Request) -> str:
     session = find_session(request)
     if session is None:
-        raise RefusedPost(409, _NO_CHAT)
+        raise Refusal(409, _NO_CHAT)
     return session
 
 
@@ -165,11 +165,11 @@ async def _read_json(request: Request, limit_bytes: int) -> bytes:
     """Return the body of a request that says that it is JSON, which no other site's form can."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
-        raise RefusedPost(415, "This takes application/json.")
+        raise Refusal(415, "This takes application/json.")
     return await read_body(request, limit_bytes)
 
 
 def _check_chat(fields: Mapping[str, Any], session: str) -> None:
     """Refuse what was written for another chat than the one that the browser has now."""
     if fields.get("chat") not in (None, session):
-        raise RefusedPost(409, _OTHER_CHAT)
+        raise Refusal(409, _OTHER_CHAT)

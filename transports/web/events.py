@@ -4,19 +4,36 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from botservice.errors import StorageError
+from botservice.messages import Role
 from botservice.storage import Storage
 from transports.web.streaming import Channel, Draft, Hub
 from transports.web.timeline import Cursor, News, read_news
 
 logger = logging.getLogger(__name__)
 
-POLL_WORKING_SECONDS: Final = 1.0  # another process may be the one that answers
-POLL_IDLE_SECONDS: Final = 5.0
-HEARTBEAT_SECONDS: Final = 15.0  # below the minute after which proxies close what is silent
 _RETRY_MILLISECONDS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a stream does something unasked, in seconds.
+
+    Attributes:
+        working: Between looks at storage while an answer is awaited: another process may be the one that writes it.
+        idle: Between looks at storage otherwise.
+        heartbeat: Of silence before a sign of life; proxies close what is silent for a minute.
+    """
+
+    working: float = 1.0
+    idle: float = 5.0
+    heartbeat: float = 15.0
+
+
+PACE: Final = Pace()
 
 
 def format_event(name: str, data: Any, event_id: object = None) -> str:
@@ -31,12 +48,13 @@ def format_event(name: str, data: Any, event_id: object = None) -> str:
 class PageStream:
     """What one page has been told, and what it is to be told next."""
 
-    def __init__(self, storage: Storage, hub: Hub, session: str, cursor: Cursor) -> None:
+    def __init__(self, storage: Storage, hub: Hub, session: str, cursor: Cursor, pace: Pace = PACE) -> None:
         self._storage = storage
         self._hub = hub
         self._session = session
         self._channel: Channel = hub.channel(session)
         self._cursor = cursor
+        self._pace = pace
         self._last_event_id = 0
         self._is_working: bool | None = None
         self._is_in_trouble = False
@@ -53,18 +71,21 @@ class PageStream:
             while not self._hub.is_closed:
                 changed.clear()
                 text = ""
-                poll_seconds = POLL_WORKING_SECONDS if self._is_working else POLL_IDLE_SECONDS
-                if seen != self._channel.changes or loop.time() - polled_at >= poll_seconds:
+                if seen != self._channel.changes or loop.time() - polled_at >= self._poll_seconds:
                     is_first = seen is None
                     seen, polled_at = self._channel.changes, loop.time()
                     text = "".join(await self._follow_storage(is_first=is_first))
-                text += "".join(self._follow_draft())
-                if not text and loop.time() - said_at >= HEARTBEAT_SECONDS:
+                text += "".join(self._follow_draft(has_read_all=seen == self._channel.changes))
+                if not text and loop.time() - said_at >= self._pace.heartbeat:
                     text = ": still here\n\n"
                 if text:
                     said_at = loop.time()
                     yield text
-                await _wait(changed, POLL_WORKING_SECONDS if self._is_working else POLL_IDLE_SECONDS)
+                await _wait(changed, min(self._poll_seconds, self._pace.heartbeat))
+
+    @property
+    def _poll_seconds(self) -> float:
+        return self._pace.working if self._is_working else self._pace.idle
 
     async def _follow_storage(self, *, is_first: bool) -> list[str]:
         try:
@@ -89,6 +110,8 @@ class PageStream:
         version = news.cursor.version
         for message in news.span.messages:
             cursor = Cursor(message["id"], cursor.notice_id, version)
+            if message["role"] == Role.ASSISTANT:
+                self._draft = None  # the page puts the answer in its place
             yield format_event("message", message, cursor)
         for notice in news.span.notices:
             cursor = Cursor(cursor.message_id, notice["id"], version)
@@ -99,15 +122,22 @@ class PageStream:
             self._is_working, self._is_in_trouble = news.is_working, False
             yield format_event("state", {"working": news.is_working})
 
-    def _follow_draft(self) -> Iterator[str]:
-        draft, shown = self._channel.draft, self._draft
+    def _follow_draft(self, *, has_read_all: bool) -> Iterator[str]:
+        """Yield what the draft has more than the page.
+
+        A draft that ended stays until its answer takes its place, or until nothing is worked on; and the next one waits
+        for that, too.
+        """
+        draft = self._channel.draft
+        if draft is not self._draft and not has_read_all:
+            return
         if draft is None or draft.is_closed:
-            if shown is not None:
+            if self._draft is not None and not self._is_working:
                 self._draft = None
                 yield format_event("draft_end", {})
             return
-        pieces = draft.pieces[0 if draft is not shown else self._pieces :]
-        if draft is not shown:
+        pieces = draft.pieces[0 if draft is not self._draft else self._pieces :]
+        if draft is not self._draft:
             yield format_event("draft", {"text": "".join(pieces), "activity": draft.activity})
         elif pieces:
             yield format_event("delta", {"text": "".join(pieces)})

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from botservice.errors import InboxFull, StorageError
 from transports.web.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict
-from transports.web.inbound import RefusedPost
+from transports.web.inbound import Refusal
 from transports.web.pages import HEADERS, Pages
 from transports.web.sessions import set_cookie
 
@@ -64,7 +64,7 @@ class Gate:
             return self._pages.refuse(request, 403, _FOREIGN)
         try:
             form = parse_qs((await read_body(request, _MAX_FORM_BYTES)).decode("utf-8", "replace"))
-        except RefusedPost as refused:
+        except Refusal as refused:
             return self._pages.refuse(request, refused.status, str(refused))
         if not self._access.is_token(form.get("token", [""])[0].strip()):
             logger.warning("web.login_refused")
@@ -104,7 +104,7 @@ class Gate:
     async def _answer(self, request: Request, endpoint: Endpoint) -> Response:
         try:
             return await endpoint(request)
-        except RefusedPost as refused:
+        except Refusal as refused:
             return self._pages.refuse(request, refused.status, str(refused))
         except InboxFull:
             return self._pages.refuse(request, 503, "Too much is waiting at the moment.", {"Retry-After": "5"})
@@ -117,14 +117,14 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
     """Return the body of a request, and read no more of it than may be.
 
     Raises:
-        RefusedPost: it is longer.
+        Refusal: it is longer.
     """
     parts: list[bytes] = []
     length = 0
     async for part in request.stream():
         length += len(part)
         if length > limit_bytes:
-            raise RefusedPost(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.")
+            raise Refusal(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.")
         parts.append(part)
     return b"".join(parts)
 

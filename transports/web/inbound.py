@@ -30,8 +30,8 @@ _IMAGE_STARTS: Final = {
 }
 
 
-class RefusedPost(Exception):  # noqa: N818 - what happens to it, as Starlette's own are named
-    """A post that is not taken; its text is for the person.
+class Refusal(Exception):  # noqa: N818 - what happens to it, as Starlette's own are named
+    """A request that is not taken; its text is for the person.
 
     Attributes:
         status: The HTTP status that says so.
@@ -79,14 +79,14 @@ def parse_fields(body: bytes) -> Mapping[str, Any]:
     """Return what the body of a post holds.
 
     Raises:
-        RefusedPost: it is no JSON object.
+        Refusal: it is no JSON object.
     """
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
-        raise RefusedPost(400, "This is not JSON.") from None
+        raise Refusal(400, "This is not JSON.") from None
     if not isinstance(fields, dict):
-        raise RefusedPost(400, "A message is a JSON object.")
+        raise Refusal(400, "A message is a JSON object.")
     return fields
 
 
@@ -94,14 +94,14 @@ def parse_post(fields: Mapping[str, Any]) -> Post:
     """Return the message in a post.
 
     Raises:
-        RefusedPost: there is none, or it is too large.
+        Refusal: there is none, or it is too large.
     """
     text = _text(fields, "text") or ""
     if len(text) > MAX_TEXT:
-        raise RefusedPost(413, f"This message has {len(text):,} characters; at most {MAX_TEXT:,} can be sent at once.")
+        raise Refusal(413, f"This message has {len(text):,} characters; at most {MAX_TEXT:,} can be sent at once.")
     images = _images(fields.get("images"))
     if not text.strip() and not images:
-        raise RefusedPost(400, "There is nothing in this message.")
+        raise Refusal(400, "There is nothing in this message.")
     name = " ".join((_text(fields, "name") or "").split())[:MAX_NAME]
     return Post(parse_client_id(fields), text, name or None, images)
 
@@ -110,11 +110,11 @@ def parse_client_id(fields: Mapping[str, Any]) -> str:
     """Return the id that the page gave to what it posts.
 
     Raises:
-        RefusedPost: it gave none.
+        Refusal: it gave none.
     """
     client_id = fields.get("id")
     if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
-        raise RefusedPost(400, '"id" must be 8 to 64 letters, digits, _ or -, made anew for each message.')
+        raise Refusal(400, '"id" must be 8 to 64 letters, digits, _ or -, made anew for each message.')
     return client_id
 
 
@@ -133,7 +133,7 @@ def read_event(event: StoredEvent) -> InboundMessage | None:
     """Return what a stored message says; None where it can no longer be read."""
     try:
         post = parse_post(parse_fields(event.raw))
-    except RefusedPost:
+    except Refusal:
         return None
     session = event.key.split(":")[1]
     return InboundMessage(
@@ -148,7 +148,7 @@ def read_event(event: StoredEvent) -> InboundMessage | None:
 def _text(fields: Mapping[str, Any], name: str) -> str | None:
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
-        raise RefusedPost(400, f'"{name}" must be a text.')
+        raise Refusal(400, f'"{name}" must be a text.')
     return value
 
 
@@ -156,12 +156,12 @@ def _images(value: Any) -> tuple[Attachment, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise RefusedPost(400, '"images" must be a list.')
+        raise Refusal(400, '"images" must be a list.')
     if len(value) > MAX_IMAGES:
-        raise RefusedPost(413, f"At most {MAX_IMAGES} images can be sent at once.")
+        raise Refusal(413, f"At most {MAX_IMAGES} images can be sent at once.")
     images = [_image(each) for each in value]
     if sum(len(image.data or b"") for image in images) > MAX_IMAGES_BYTES:
-        raise RefusedPost(413, f"Images may have {MAX_IMAGES_BYTES // 1_000_000} MB together.")
+        raise Refusal(413, f"Images may have {MAX_IMAGES_BYTES // 1_000_000} MB together.")
     return tuple(images)
 
 
@@ -171,8 +171,8 @@ def _image(value: Any) -> Attachment:
     try:
         data = base64.b64decode(encoded or "", validate=True)
     except (binascii.Error, ValueError):
-        raise RefusedPost(400, '"data" of an image must be base64.') from None
+        raise Refusal(400, '"data" of an image must be base64.') from None
     starts = _IMAGE_STARTS.get(mime_type or "", ())
     if not data.startswith(starts) or not starts:
-        raise RefusedPost(415, "Only PNG, JPEG, GIF and WebP images can be sent.")
+        raise Refusal(415, "Only PNG, JPEG, GIF and WebP images can be sent.")
     return Attachment(mime_type or "", (_text(fields, "name") or "")[:MAX_FILE_NAME] or None, data=data)

@@ -35,16 +35,25 @@ function complain(text) {
 const scrolling = setUpScrolling();
 
 const handlers = {
-  reset: () => view.clear(),
+  reset: () => {
+    view.clear();
+    earlier.hidden = true;
+  },
   earlier: () => (earlier.hidden = false),
-  message: (message) => view.showMessage(message),
+  message: (message) => {
+    view.showMessage(message);
+    if (document.hidden && message.role === "assistant") document.title = `● ${document.body.dataset.service}`;
+  },
   notice: (notice) => view.showNotice(notice),
-  waiting: (message) => view.showWaiting(message, "Waiting…"),
+  waiting: (message) => view.showWaiting(message, "Waiting…", { isAccepted: true }),
   trouble: () => (state.trouble = true),
   state: ({ working }) => {
     const wasStopped = state.working && !working && state.isStopping;
     Object.assign(state, { working, trouble: false });
-    if (!working) Object.assign(state, { activity: "", isWriting: false, isStopping: false });
+    if (!working) {
+      Object.assign(state, { activity: "", isWriting: false, isStopping: false });
+      view.dropAccepted();
+    }
     view.ready();
     if (wasStopped) queueMicrotask(() => (status.textContent = "Stopped."));
   },
@@ -62,7 +71,12 @@ const handlers = {
   },
 };
 
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) document.title = document.body.dataset.service;
+});
+
 follow({
+  isAwaited: () => state.working,
   onEvent: (name, data) => {
     scrolling.keep(() => handlers[name](data));
     say();

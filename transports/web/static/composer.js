@@ -23,6 +23,7 @@ export function setUpComposer({ complain, scrolling }) {
 
   function update() {
     send.disabled = !text.value.trim() && images.length === 0;
+    keepWritten(text.value);
     if (!CSS.supports("field-sizing", "content")) {
       text.style.height = "auto";
       text.style.height = `${text.scrollHeight}px`;
@@ -91,7 +92,7 @@ export function setUpComposer({ complain, scrolling }) {
     const { message } = entry;
     for (let wait = FIRST_WAIT; ; wait = Math.min(wait * 2, LONGEST_WAIT)) {
       const answer = await post("/web/messages", { id: message.client_id, text: message.text, images: entry.images });
-      if (answer.ok) return showWaiting(message, "Waiting…");
+      if (answer.ok) return showWaiting(message, "Waiting…", { isAccepted: true });
       if (!answer.isWorthRetrying) return giveBack(message, answer.error);
       await pause(message, wait);
     }
@@ -102,7 +103,7 @@ export function setUpComposer({ complain, scrolling }) {
       const now = element("button", { type: "button" }, "Try now");
       const timer = setTimeout(resolve, wait);
       now.addEventListener("click", () => (clearTimeout(timer), resolve()));
-      showWaiting(message, "Not sent yet. Trying again…", now);
+      showWaiting(message, "Not sent yet. Trying again…", { button: now });
     });
   }
 
@@ -147,8 +148,28 @@ export function setUpComposer({ complain, scrolling }) {
     addImages([...event.dataTransfer.files]);
   });
 
+  text.value = readWritten();
   update();
-  text.focus({ preventScroll: true });
+  if (matchMedia("(hover: hover)").matches) text.focus({ preventScroll: true }); // else it would open the keyboard
+}
+
+// What was written and not sent outlives a reload, such as the one that asks to log in again.
+const WRITTEN = `written-${limits.session}`;
+
+function keepWritten(written) {
+  try {
+    sessionStorage.setItem(WRITTEN, written);
+  } catch {
+    // too long, or not allowed: then it does not outlive it
+  }
+}
+
+function readWritten() {
+  try {
+    return sessionStorage.getItem(WRITTEN) || "";
+  } catch {
+    return "";
+  }
 }
 
 async function encode(file) {

@@ -4,7 +4,7 @@ const NAMES = ["reset", "earlier", "message", "notice", "waiting", "state", "tro
 const LONGEST_WAIT = 15_000; // milliseconds
 const HIDDEN_FOR = 30_000; // a page that nobody sees lets go of its connection
 
-export function follow({ onEvent, onConnection, onRefused }) {
+export function follow({ isAwaited, onEvent, onConnection, onRefused }) {
   let source = null;
   let lastId = "";
   let wait = 500;
@@ -49,9 +49,16 @@ export function follow({ onEvent, onConnection, onRefused }) {
   }
 
   let sleeping = 0;
+  function sleepSoon() {
+    sleeping = setTimeout(() => {
+      if (isAwaited()) return sleepSoon();
+      clearTimeout(again);
+      source.close();
+    }, HIDDEN_FOR);
+  }
   document.addEventListener("visibilitychange", () => {
     clearTimeout(sleeping);
-    if (document.hidden) sleeping = setTimeout(() => (clearTimeout(again), source.close()), HIDDEN_FOR);
+    if (document.hidden) sleepSoon();
     else if (source.readyState === EventSource.CLOSED) connect();
   });
   addEventListener("online", () => source.readyState === EventSource.CLOSED && connect());

@@ -126,7 +126,7 @@ export function firstMessageId() {
 }
 
 // Shows a message that is not in the conversation yet, or changes what is said of it.
-export function showWaiting(message, note, button) {
+export function showWaiting(message, note, { button = null, isAccepted = false } = {}) {
   if (isShown(message.client_id)) return;
   let made = findWaiting(message.client_id);
   if (!made) {
@@ -139,12 +139,18 @@ export function showWaiting(message, note, button) {
     made.append(element("div", { class: "meta note" }));
     waiting.append(made);
   }
+  made.classList.toggle("accepted", isAccepted);
   made.querySelector(".note").replaceChildren(note, ...(button ? [button] : []));
   welcome.hidden = true;
 }
 
 export function dropWaiting(clientId) {
   findWaiting(clientId)?.remove();
+}
+
+// Drops what was accepted and is no longer waiting; what was not sent yet stays.
+export function dropAccepted() {
+  for (const each of waiting.querySelectorAll(".accepted")) each.remove();
 }
 
 export function showDraft(text) {

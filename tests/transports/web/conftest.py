@@ -1,0 +1,251 @@
+"""The web transport on its real wires: uvicorn, a real worker and storage, a scripted model, httpx or Chromium."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+
+from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.llm import ChatResponse
+from botservice.turns.inbox import Inbox
+from botservice.turns.worker import Worker
+from transports.web import Access, WebTransport
+
+TIMEOUT_SECONDS = 10.0
+
+
+def echo(prompt: list[Any]) -> str:
+    """Answer with what was said last."""
+    content = prompt[-1]["content"]
+    if not isinstance(content, str):
+        content = next(part["text"] for part in content if part["type"] == "text")
+    return f"You said: {content}"
+
+
+class Typist:
+    """A model that writes what the test gives it, when the test gives it."""
+
+    model = "typist"
+
+    def __init__(self) -> None:
+        self.pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        self.is_asked = asyncio.Event()
+
+    async def chat(self, messages: Any, tools: Any = (), *, on_text: Any = None) -> ChatResponse:
+        self.is_asked.set()
+        text = ""
+        while (piece := await self.pieces.get()) is not None:
+            text += piece
+            if on_text is not None:
+                on_text(piece)
+        return ChatResponse(text)
+
+    def write(self, *pieces: str | None) -> None:
+        """Have pieces written; None ends the answer."""
+        for piece in pieces:
+            self.pieces.put_nowait(piece)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A server-sent event."""
+
+    name: str
+    data: Any
+    id: str | None = None
+
+
+@dataclass(slots=True)
+class Events:
+    """An event stream that is being read."""
+
+    response: httpx.Response
+    seen: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._lines = self.response.aiter_lines()
+
+    _lines: AsyncIterator[str] = field(init=False)
+
+    async def next(self) -> Event | None:
+        """Return the next event; None where the server ended the stream."""
+        fields: dict[str, str] = {}
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            async for line in self._lines:
+                if line == "" and "data" in fields:
+                    event = Event(fields["event"], json.loads(fields["data"]), fields.get("id"))
+                    self.seen.append(event)
+                    return event
+                name, _, value = line.partition(": ")
+                fields[name] = value
+        return None
+
+    async def until(self, name: str, is_wanted: Callable[[Any], bool] = lambda _: True) -> Event:
+        """Return the next event of a name for whose data is_wanted holds."""
+        while (event := await self.next()) is not None:
+            if event.name == name and is_wanted(event.data):
+                return event
+        raise AssertionError(f"the stream ended without {name}; it had {self.seen}")
+
+    async def until_written(self, text: str) -> None:
+        """Return when the draft says text."""
+        written = ""
+        while written != text:
+            event = await self.next()
+            assert event is not None
+            if event.name in ("draft", "delta"):
+                written = event.data["text"] if event.name == "draft" else written + event.data["text"]
+
+    async def until_idle(self) -> list[Event]:
+        """Return what came until nothing is waited for any more."""
+        await self.until("state", lambda data: not data["working"])
+        return self.seen
+
+    async def until_answered(self) -> list[Event]:
+        """Return what came until an answer was there and nothing more is waited for."""
+        await self.until("message", lambda data: data["role"] == "assistant")
+        return await self.until_idle()
+
+
+class Visitor:
+    """A browser without a screen: cookies, posts and event streams."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client = client
+        self._number = 0
+
+    async def open(self) -> httpx.Response:
+        """Load the page, and with it the session."""
+        return await self.client.get("/", headers={"Accept": "text/html"})
+
+    async def post(self, path: str, body: Any, **headers: str) -> httpx.Response:
+        return await self.client.post(path, json=body, headers=headers)
+
+    async def say(self, text: str, **fields: Any) -> httpx.Response:
+        """Post a message under a new id."""
+        self._number += 1
+        return await self.post("/web/messages", {"id": f"message-{self._number}", "text": text, **fields})
+
+    @contextlib.asynccontextmanager
+    async def events(self, *, after: str | None = None) -> AsyncIterator[Events]:
+        """Follow the events of the session."""
+        headers = {} if after is None else {"Last-Event-ID": after}
+        async with self.client.stream("GET", "/web/events", headers=headers) as response:
+            assert response.status_code == 200, (await response.aread()).decode()
+            yield Events(response)
+
+
+@dataclass(slots=True)
+class Site:
+    """A web transport that is served."""
+
+    url: str
+    storage: Storage
+    transport: WebTransport
+    worker: Worker
+    inbox: Inbox
+    llm: Any
+    stack: contextlib.AsyncExitStack
+
+    async def visitor(self, *, is_open: bool = True, **options: Any) -> Visitor:
+        """Return somebody new, who has opened the page."""
+        client = httpx.AsyncClient(base_url=self.url, timeout=TIMEOUT_SECONDS, **options)
+        visitor = Visitor(await self.stack.enter_async_context(client))
+        if is_open:
+            assert (await visitor.open()).status_code == 200
+        return visitor
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def served(app: Starlette, listener: socket.socket, before_stop: Callable[[], Any]) -> AsyncIterator[None]:
+    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    await server.is_up.wait()
+    try:
+        yield
+    finally:
+        await before_stop()
+        server.should_exit = True
+        await running
+
+
+@contextlib.asynccontextmanager
+async def running_site(
+    storage_url: str,
+    script: Any = echo,
+    *,
+    tools: Any = (),
+    llm: Any = None,
+    works: bool = True,
+    routes: list[BaseRoute] | None = None,
+    **access: Any,
+) -> AsyncIterator[Site]:
+    """Serve the web transport.
+
+    Args:
+        works: Whether this process answers, too.
+        routes: Served besides.
+    """
+    llm = llm or ScriptedChatLLM(script)
+    async with contextlib.AsyncExitStack() as stack:
+        storage = await stack.enter_async_context(Storage.open(storage_url))
+        service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
+        transport = WebTransport(access=Access(**access))
+        worker = Worker(storage, service.options, [transport])
+        inbox = Inbox(storage, worker.wake)
+        if works:
+            await worker.start()
+            stack.push_async_callback(worker.stop)
+        await transport.start(inbox, storage)
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        app = Starlette(
+            routes=[*transport.routes, *(routes or [])], exception_handlers=dict(transport.exception_handlers)
+        )
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        await stack.enter_async_context(served(app, listener, transport.stop))
+        async with contextlib.AsyncExitStack() as visitors:
+            yield Site(url, storage, transport, worker, inbox, llm, visitors)
+
+
+RunSite = Callable[..., contextlib.AbstractAsyncContextManager[Site]]
+
+
+@pytest.fixture
+def run_site(sqlite_url: str) -> RunSite:
+    """Serves the web transport on an empty SQLite file."""
+    return lambda *args, **options: running_site(options.pop("storage_url", sqlite_url), *args, **options)
+
+
+@pytest.fixture
+async def site(run_site: RunSite) -> AsyncIterator[Site]:
+    """The web transport on this machine, without a token, with a model that echoes."""
+    async with run_site() as running:
+        yield running
+
+
+@pytest.fixture
+def typist() -> Typist:
+    return Typist()

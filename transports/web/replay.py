@@ -1,0 +1,209 @@
+"""A turn as it can be read: each step with what the model was given, what it wanted, and what came of it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from botservice.memory import (
+    ActionStep,
+    FinalAnswerStep,
+    MemoryItem,
+    PlanningStep,
+    SystemPromptStep,
+    TaskStep,
+    Timing,
+    TokenUsage,
+    ToolResult,
+)
+from botservice.memory.items import declared_fields
+from botservice.memory.readable import describe, error_text, listed, readable
+from botservice.memory.replay import visible
+from botservice.messages import Attachment, ToolCall
+
+_LONGEST: Final = 20_000  # characters of one text
+_SECTIONS: Final = {
+    "system": "Instructions",
+    "instructions": "Instructions",
+    "found": "Found by searching",
+    "window": "Window",
+    "question": "Question",
+    "steps": "Steps so far",
+}
+
+
+class Kind(StrEnum):
+    """How a part looks."""
+
+    TEXT = "text"
+    CODE = "code"
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A text with its label.
+
+    Attributes:
+        parts: What is folded under the label, where there is more than a text.
+        is_open: Whether it is unfolded at first.
+    """
+
+    label: str
+    text: str = ""
+    kind: Kind = Kind.TEXT
+    parts: "Sequence[Part]" = ()
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A step.
+
+    Attributes:
+        facts: How long it took and what it cost.
+    """
+
+    title: str
+    facts: list[str]
+    parts: list[Part]
+
+
+def show_steps(steps: Iterable[MemoryItem]) -> list[Block]:
+    """Return steps for the page. The first prompt is unfolded down to what was found for it."""
+    blocks = [Block(_title(step), list(_facts(step)), list(_parts(step))) for step in steps]
+    first = next(((block, part) for block in blocks for part in block.parts if part.parts), None)
+    if first is not None:
+        block, part = first
+        block.parts[block.parts.index(part)] = replace(part, is_open=True)
+    return blocks
+
+
+def show_text(value: Any) -> str:
+    """Return a value as text in which nothing is hidden and nothing turns the direction."""
+    text = visible(readable(value)).strip("\n")
+    missing = len(text) - _LONGEST
+    return text if missing <= 0 else f"{text[:_LONGEST]}\n… {missing:,} more characters"
+
+
+def _title(step: MemoryItem) -> str:
+    match step:
+        case ActionStep():
+            return f"Step {readable(step.step_number)}"
+        case TaskStep():
+            return "Question"
+        case PlanningStep():
+            return "Plan"
+        case FinalAnswerStep():
+            return "Answer"
+        case SystemPromptStep():
+            return "Instructions"
+        case _:
+            return type(step).__name__
+
+
+def _facts(step: MemoryItem) -> Iterator[str]:
+    timing, usage = step.get_value("timing"), step.get_value("token_usage")
+    if isinstance(timing, Timing) and timing.duration_seconds is not None:
+        yield f"{timing.duration_seconds:.2f} s"
+    if isinstance(usage, TokenUsage):
+        yield f"{usage.input_tokens:,} tokens in"
+        yield f"{usage.output_tokens:,} out"
+
+
+def _parts(step: MemoryItem) -> Iterator[Part]:
+    yield from _prompt(step)
+    match step:
+        case ActionStep():
+            yield from _action(step)
+        case TaskStep():
+            yield Part("", show_text(step.task))
+            yield from _files(step.task_images)
+        case PlanningStep():
+            yield Part("", show_text(step.plan))
+        case FinalAnswerStep():
+            yield Part("", show_text(step.output))
+        case SystemPromptStep():
+            yield Part("", show_text(step.system_prompt))
+    for name in step.attributes:
+        if name not in declared_fields(step) and name != "prompt_sections":
+            yield Part(name, show_text(step.get_value(name)), Kind.CODE)
+
+
+def _action(step: ActionStep) -> Iterator[Part]:
+    if step.model_output is not None:
+        yield Part("Said beside it", show_text(step.model_output))
+    results = {each.call_id: each for each in listed(step.tool_results) if isinstance(each, ToolResult)}
+    for call in listed(step.tool_calls):
+        yield from _call(call, results.pop(call.id, None) if isinstance(call, ToolCall) else None)
+    for result in results.values():
+        yield _result(result)
+    told = "\n".join(each.text for each in listed(step.tool_results) if isinstance(each, ToolResult))
+    if step.observations is not None and step.observations != told:
+        yield Part("Observation", show_text(step.observations), Kind.GOOD)
+    yield from _files(step.observations_images)
+    if step.error is not None:
+        yield Part("Error", show_text(error_text(step.error)), Kind.BAD)
+    if step.is_final_answer:
+        yield Part("Taken as the answer", show_text(step.action_output), Kind.GOOD)
+
+
+def _call(call: Any, result: ToolResult | None) -> Iterator[Part]:
+    if not isinstance(call, ToolCall):
+        yield Part("Call", show_text(call), Kind.CODE)
+        return
+    arguments = call.arguments if call.malformed_arguments is None else call.malformed_arguments
+    yield Part(f"Calls {visible(call.name)}", show_text(arguments), Kind.CODE)
+    yield Part("No result yet", "", Kind.BAD) if result is None else _result(result)
+
+
+def _result(result: ToolResult) -> Part:
+    label = "Failed" if result.is_error else "Result"
+    duration = "" if result.duration_seconds is None else f" after {result.duration_seconds:.2f} s"
+    return Part(f"{label}{duration}", show_text(result.text), Kind.BAD if result.is_error else Kind.GOOD)
+
+
+def _files(value: Any) -> Iterator[Part]:
+    for file in listed(value):
+        yield Part("File", show_text(describe(file) if isinstance(file, Attachment) else file))
+
+
+def _prompt(step: MemoryItem) -> Iterator[Part]:
+    """Yield what the model was given, in the sections that it was made of."""
+    messages = [each if isinstance(each, Mapping) else {} for each in listed(step.get_value("model_input_messages"))]
+    if not messages:
+        return
+    sections: dict[str, list[Part]] = {}
+    for name, message in zip(_sections(step, messages), messages, strict=True):
+        sections.setdefault(name, []).append(Part(show_text(message.get("role")), _content(message)))
+    yield Part(
+        f"What the model was given: {len(messages)} {'message' if len(messages) == 1 else 'messages'}",
+        parts=[
+            Part(_SECTIONS.get(name, name), parts=parts, is_open=name == "found") for name, parts in sections.items()
+        ],
+    )
+
+
+def _sections(step: MemoryItem, messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the section of each message, whatever somebody assigned to the field."""
+    names = [readable(message.get("section") or "") for message in messages]
+    ranges = step.get_value("prompt_sections")
+    for name, places in ranges.items() if isinstance(ranges, Mapping) else ():
+        match tuple(listed(places)):
+            case (int(first), int(end)) if 0 <= first <= end <= len(messages):
+                names[first:end] = [readable(name)] * (end - first)
+    return names
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    parts = [content] if isinstance(content, str) else [_content_part(part) for part in listed(content)]
+    calls = [f"calls {readable(call)}" for call in listed(message.get("tool_calls"))]
+    return show_text("\n".join([*parts, *calls]))
+
+
+def _content_part(part: Any) -> str:
+    if isinstance(part, Mapping) and part.get("type") == "text":
+        return readable(part.get("text"))
+    return "[image]" if isinstance(part, Mapping) and part.get("type") == "image_url" else readable(part)
