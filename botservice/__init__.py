@@ -1,5 +1,7 @@
 """An agent for Telegram and Slack that remembers each chat, answers once and loses nothing."""
 
+from typing import TYPE_CHECKING, Any
+
 from botservice.agents import Action, Agent, FinishAction, FunctionsBasedAgent, Plan, Prompt
 from botservice.contexts import AgentContext
 from botservice.errors import (
@@ -31,7 +33,7 @@ from botservice.history import (
     SearchHit,
     TokenWindowMessageSelector,
 )
-from botservice.llm import ChatLLM, ChatResponse, OpenAIChatLLM, ScriptedChatLLM
+from botservice.llm import ChatLLM, ChatResponse, ScriptedChatLLM
 from botservice.memory import (
     ActionStep,
     AgentMemory,
@@ -55,6 +57,9 @@ from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.tools import Tool, tool
 from botservice.turns import AgentRun, RetryPolicy
+
+if TYPE_CHECKING:
+    from botservice.llm import OpenAIChatLLM
 
 __all__ = [
     "Action",
@@ -122,3 +127,11 @@ __all__ = [
     "forget_old_images",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "OpenAIChatLLM":  # the openai client is imported where somebody uses it
+        from botservice.llm import OpenAIChatLLM
+
+        return OpenAIChatLLM
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

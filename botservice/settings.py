@@ -1,11 +1,12 @@
 """The environment, read once."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from botservice.errors import SettingsError
@@ -15,6 +16,10 @@ DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 NO_EMBEDDING = "none"
 
 _LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+_DATABASES = frozenset({"sqlite", "postgres", "postgresql"})
+_PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
+_BOT_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
+_WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")  # Bot API, setWebhook
 
 # What a person is told that a setting must be, where it is not.
 _MUST_BE = {
@@ -56,9 +61,16 @@ def is_loopback(host: str) -> bool:
     return host.strip("[]").lower() in _LOOPBACK_HOSTS or host.startswith("127.")
 
 
+def _database_url(value: str) -> str:
+    scheme, separator, _ = value.partition("://")
+    if not separator or scheme.partition("+")[0] not in _DATABASES:
+        raise ValueError("no address of a database that botservice knows")
+    return value
+
+
 def _http_url(value: str) -> str:
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0 or re.search(r"\s", value):
         raise ValueError("no http address")
     return value.rstrip("/")
 
@@ -78,15 +90,48 @@ def _bot_api_url(value: str) -> str:
     return url
 
 
+def _matching(pattern: re.Pattern[str]) -> AfterValidator:
+    def check(secret: SecretStr) -> SecretStr:
+        if not pattern.fullmatch(secret.get_secret_value()):
+            raise ValueError("it does not look like one")
+        return secret
+
+    return AfterValidator(check)
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
-class Settings(BaseSettings):
-    """Every setting, under its name in lower case. An empty value counts as unset."""
+class _Environment(BaseSettings):
+    """Reads values as people write them: blanks around one do not count, and an empty one is unset."""
 
     model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore", case_sensitive=False)
 
-    database_url: str = "sqlite:///botservice.db"
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, values: Any) -> Any:
+        stripped = {name: value.strip() if isinstance(value, str) else value for name, value in values.items()}
+        return {name: value for name, value in stripped.items() if value != ""}
+
+    @classmethod
+    def load(cls, env_file: Path | None = Path(".env"), **overrides: Any) -> Self:
+        """Return the settings of the environment, and of a .env file where there is one.
+
+        Raises:
+            SettingsError: values are wrong; the message names each of them and what it must be, and repeats no value.
+        """
+        try:
+            return cls(**{"_env_file": env_file, **overrides})
+        except ValidationError as error:
+            names = dict.fromkeys(str(each["loc"][0]).lower() for each in error.errors())
+            wrong = [f"{name.upper()} must be {_MUST_BE.get(name, 'a text')}" for name in names]
+            raise SettingsError("\n".join(wrong)) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{env_file} cannot be read: {type(error).__name__}") from None
+
+
+class ModelSettings(_Environment):
+    """Which model answers."""
 
     openai_api_key: SecretStr | None = None
     openai_base_url: HttpUrl | None = None
@@ -94,9 +139,28 @@ class Settings(BaseSettings):
     openai_embedding_model: str | None = None
     model_timeout_seconds: float = Field(120.0, gt=0, allow_inf_nan=False)
 
-    telegram_bot_token: SecretStr | None = None
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is configured; without one, a demo answers."""
+        return self.openai_api_key is not None or self.openai_base_url is not None
+
+    @property
+    def embedding_model(self) -> str | None:
+        """The model that adds meaning to search; None where words have to do."""
+        if self.openai_embedding_model is not None:
+            return None if self.openai_embedding_model.lower() == NO_EMBEDDING else self.openai_embedding_model
+        is_openai = self.openai_base_url is None or self.openai_base_url == OPENAI_API_URL
+        return DEFAULT_EMBEDDING_MODEL if self.openai_api_key is not None and is_openai else None
+
+
+class Settings(ModelSettings):
+    """Every setting, under its name in lower case."""
+
+    database_url: Annotated[str, AfterValidator(_database_url)] = Field("sqlite:///botservice.db", repr=False)
+
+    telegram_bot_token: Annotated[SecretStr, _matching(_BOT_TOKEN)] | None = None
     telegram_api_url: Annotated[str, AfterValidator(_bot_api_url)] = "https://api.telegram.org"
-    telegram_webhook_secret: SecretStr | None = None
+    telegram_webhook_secret: Annotated[SecretStr, _matching(_WEBHOOK_SECRET)] | None = None
 
     slack_bot_token: SecretStr | None = None
     slack_signing_secret: SecretStr | None = None
@@ -113,66 +177,17 @@ class Settings(BaseSettings):
     search_k: int = Field(3, ge=0)
     system_prompt: str | None = None
 
-    log_level: LogLevel = LogLevel.INFO
-    log_format: LogFormat = LogFormat.TEXT
-
-    @model_validator(mode="before")
-    @classmethod
-    def _level_in_any_case(cls, values: Any) -> Any:
-        if isinstance(values, dict) and isinstance(values.get("log_level"), str):
-            values["log_level"] = values["log_level"].upper()
-        return values
-
-    @model_validator(mode="after")
-    def _check_token(self) -> Self:
-        token = reveal(self.telegram_bot_token)
-        if token is not None and not (token.partition(":")[0].isdigit() and token.partition(":")[2]):
-            raise SettingsError(_wrong("telegram_bot_token"))
-        secret = reveal(self.telegram_webhook_secret)
-        if secret is not None and not (len(secret) <= 256 and secret.replace("_", "").replace("-", "").isalnum()):
-            raise SettingsError(_wrong("telegram_webhook_secret"))
-        return self
-
-    @classmethod
-    def load(cls, env_file: Path | None = Path(".env"), **overrides: Any) -> Self:
-        """Return the settings of the environment, and of a .env file where there is one.
-
-        Raises:
-            SettingsError: values are wrong; the message names each of them and what it must be, and repeats no secret.
-        """
-        try:
-            return cls(_env_file=env_file, **overrides)
-        except ValidationError as error:
-            names = dict.fromkeys(str(each["loc"][0]).lower() for each in error.errors() if each["loc"])
-            raise SettingsError("\n".join(_wrong(name) for name in names)) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{env_file} cannot be read: {type(error).__name__}") from error
-
-    @property
-    def has_model(self) -> bool:
-        """Whether a model is configured; without one, a demo answers."""
-        return self.openai_api_key is not None or self.openai_base_url is not None
-
-    @property
-    def embedding_model(self) -> str | None:
-        """The model that adds meaning to search; None where words have to do."""
-        if self.openai_embedding_model is not None:
-            return None if self.openai_embedding_model.lower() == NO_EMBEDDING else self.openai_embedding_model
-        is_openai = self.openai_base_url is None or self.openai_base_url == OPENAI_API_URL
-        return DEFAULT_EMBEDDING_MODEL if self.openai_api_key is not None and is_openai else None
+    log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO
+    log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT
 
     def secrets(self) -> list[str]:
         """Return every value that must never be shown."""
         fields = [getattr(self, name) for name in type(self).model_fields]
         found = [field.get_secret_value() for field in fields if isinstance(field, SecretStr)]
-        password = urlsplit(self.database_url).password
-        return [*found, password] if password else found
+        password = _PASSWORD.match(self.database_url)
+        return found if password is None else [*found, password[1], unquote(password[1])]
 
 
 def reveal(secret: SecretStr | None) -> str | None:
     """Return a secret's value."""
     return None if secret is None else secret.get_secret_value()
-
-
-def _wrong(name: str) -> str:
-    return f"{name.upper()} must be {_MUST_BE.get(name, 'a text')}"

@@ -4,21 +4,36 @@ import contextlib
 import json
 import logging
 import sys
+import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
+from urllib.parse import quote
 
 _turn: ContextVar[int | None] = ContextVar("turn", default=None)
-_secrets: set[str] = set()
+_secrets: tuple[str, ...] = ()
+_guard = threading.Lock()
 _SHORTEST_SECRET = 6
+# What people put where a local server or a database on their own machine wants something, whatever it is.
+_NO_SECRETS = frozenset(
+    {"botservice", "dummy-key", "lm-studio", "no-key", "not-needed", "ollama", "password", "postgres"}
+)
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "turn", "taskName", "color_message"}
+_CHATTY = (
+    *("alembic", "httpcore", "httpcore2", "httpx", "httpx2", "openai"),
+    *("slack_bolt", "slack_sdk", "telegram", "urllib3", "uvicorn"),
+)
 
 
 def register_secret(secret: str | None) -> None:
-    """Never let secret appear in a log line or in what `redact` returns."""
-    if secret and len(secret) >= _SHORTEST_SECRET:
-        _secrets.add(secret)
+    """Never let secret appear in a log line or in what `redact` returns, however JSON, repr or a URL spell it."""
+    global _secrets  # noqa: PLW0603 - one tuple, replaced whole: readers in other threads need no lock
+    if not secret or len(secret) < _SHORTEST_SECRET or secret.lower() in _NO_SECRETS:
+        return
+    spellings = {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], quote(secret), quote(secret, safe="")}
+    with _guard:
+        _secrets = tuple(sorted({*_secrets, *spellings}, key=len, reverse=True))
 
 
 def redact(text: str) -> str:
@@ -40,20 +55,24 @@ def turn_logging(turn_id: int) -> Iterator[None]:
 
 
 def configure_logging(*, level: str, style: str) -> None:
-    """Log to standard error.
+    """Log to standard error; a second call takes the place of the first.
 
     Args:
         level: DEBUG, INFO, WARNING or ERROR.
-        style: text or json, one line each.
+        style: text or json, one line each; a traceback follows its line in text.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if style == "json" else _TextFormatter())
     handler.addFilter(_add_turn)
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    root.handlers[:] = [*(each for each in root.handlers if not isinstance(each, _Handler)), handler]
     root.setLevel(level)
-    for chatty in ("alembic", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "slack_bolt", "slack_sdk", "uvicorn"):
+    for chatty in _CHATTY:
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """The one handler of this process that is ours."""
 
 
 def _add_turn(record: logging.LogRecord) -> bool:
@@ -70,8 +89,9 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-        facts = "".join(f" {key}={value}" for key, value in _facts(record).items())
-        line = f"{time} {record.levelname:<7} {record.name} {record.getMessage()}{facts}"
+        facts = "".join(f" {key}={_in_one_line(value)}" for key, value in _facts(record).items())
+        event = record.getMessage().replace("\n", "\\n")
+        line = f"{time} {record.levelname:<7} {record.name} {event}{facts}"
         if record.exc_info:
             line = f"{line}\n{self.formatException(record.exc_info)}"
         return redact(line)
@@ -84,8 +104,13 @@ class _JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "event": record.getMessage(),
-            **_facts(record),
         }
+        line |= {f"{key}_" if key in line else key: value for key, value in _facts(record).items()}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return redact(json.dumps(line, default=str))
+
+
+def _in_one_line(value: object) -> str:
+    text = str(value)
+    return text if text.isprintable() and " " not in text else json.dumps(text, ensure_ascii=False)

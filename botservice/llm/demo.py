@@ -7,15 +7,26 @@ from typing import Any
 from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.messages import ToolCall
 
-INTRODUCTION = (
-    "I am a demo: a small script, not a language model. I remember what you tell me and look it up when you ask, and "
-    "I can tell the time with a tool. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a model of your own, to talk to a "
-    "real one."
+_REMINDER = (
+    "(I am a demo script. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, to get a real model.)"
 )
-_TIME = re.compile(r"\b(time|date|day|clock|today)\b|what.*o'clock", re.IGNORECASE)
-_QUESTION = re.compile(r"\?\s*$|^\s*(what|who|where|when|which|how|why|do|does|did|is|are|can)\b", re.IGNORECASE)
+INTRODUCTION = (
+    "I am a demo: a small script, not a language model. Tell me something, such as “My dog is called Rex”, and ask me "
+    "about it later; I look it up in all that you said. I can also tell the time, with a tool. Set OPENAI_API_KEY, or "
+    "OPENAI_BASE_URL for a server of your own, to talk to a real model."
+)
+_GREETING = re.compile(r"\W*(hi|hello|hey|help|/start|good (morning|evening|day))\b.{0,20}", re.IGNORECASE)
+_ABOUT_ITSELF = re.compile(r"\b(who|what) are you\b", re.IGNORECASE)
+_TIME = re.compile(
+    r"(?!.*\bmy\b)(.*\bwhat\b.*|\W*)\b(time|date|day)( is it| is today| today| now)*\W*", re.IGNORECASE | re.DOTALL
+)
+_QUESTION = re.compile(
+    r"[?\uff1f\u061f]\s*$|^\s*(what|who|where|when|which|how|why|do|does|did|is|are|can|could|tell me|remind me)\b",
+    re.IGNORECASE,
+)
 _REMEMBERED = re.compile(r"^\[(?P<date>[\d-]+) [\d:]+ UTC\] (?P<author>[^:\n]+): (?P<text>.+)$", re.MULTILINE)
 _PIECES = re.compile(r"\S+\s*")
+_MAX_SHOWN = 2
 
 
 class DemoChatLLM:
@@ -27,37 +38,45 @@ class DemoChatLLM:
         self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = (), *, on_text: TextSink | None = None
     ) -> ChatResponse:
         """Return what the script says to the last message of a person."""
-        text = _last_text(messages, "user")
-        if messages[-1]["role"] == "tool":
-            answer = f"My tool says: {messages[-1]['content']}"
-        elif _TIME.search(text) and _has_tool(tools, "current_time"):
+        text = next((_text(message) for message in reversed(messages) if message["role"] == "user"), "")
+        if messages and messages[-1]["role"] == "tool":
+            answer = f"My tool says: {_text(messages[-1])}"
+        elif _TIME.fullmatch(text) and any(tool["function"]["name"] == "current_time" for tool in tools):
             return ChatResponse("", (ToolCall("demo_call", "current_time", {}),))
+        elif _GREETING.fullmatch(text) or _ABOUT_ITSELF.search(text):
+            answer = f"Hello! {INTRODUCTION}"
         elif _QUESTION.search(text):
-            answer = _recall(messages)
+            answer = _recall(text, messages)
         else:
-            answer = f'I will remember that. Ask me about it at any time.\n\n{INTRODUCTION}'
+            answer = f"I will remember that. Ask me about it at any time.\n{_REMINDER}"
         if on_text is not None:
             for piece in _PIECES.findall(answer):
                 on_text(piece)
         return ChatResponse(answer)
 
 
-def _recall(messages: Sequence[ChatMessage]) -> str:
-    found = [
-        match
+def _recall(question: str, messages: Sequence[ChatMessage]) -> str:
+    """Return what search found of the things that a person said and that have most in common with the question."""
+    wanted = _features(question)
+    said = {
+        match["text"]: match
         for message in messages
-        if message["role"] == "system" and "<memory>" in _text(message)
+        if message["role"] == "system"
         for match in _REMEMBERED.finditer(_text(message))
         if match["author"] != "assistant" and not _QUESTION.search(match["text"])
-    ]
-    if not found:
-        return f"You have not told me anything about that yet.\n\n{INTRODUCTION}"
-    lines = [f'You told me on {match["date"]}: "{match["text"]}"' for match in found[-2:]]
-    return "\n".join(lines)
+    }
+    common = {text: len(wanted & _features(text)) for text in said}
+    most = max(common.values(), default=0)
+    if most == 0:
+        return f"You have not told me anything about that yet.\n{_REMINDER}"
+    best = [match for text, match in said.items() if common[text] == most]
+    return "\n".join(f"You told me on {match['date']}: “{match['text']}”" for match in best[-_MAX_SHOWN:])
 
 
-def _last_text(messages: Sequence[ChatMessage], role: str) -> str:
-    return next((_text(message) for message in reversed(messages) if message["role"] == role), "")
+def _features(text: str) -> set[str]:
+    """Return the words of text; where words are not parted by blanks, pairs of letters have to do."""
+    words = re.findall(r"\w{3,}", text.casefold())
+    return {*words, *(word[at : at + 2] for word in words if not word.isascii() for at in range(len(word) - 1))}
 
 
 def _text(message: ChatMessage) -> str:
@@ -65,7 +84,3 @@ def _text(message: ChatMessage) -> str:
     if isinstance(content, str):
         return content
     return " ".join(part.get("text", "") for part in content or () if isinstance(part, dict))
-
-
-def _has_tool(tools: Sequence[ToolSchema], name: str) -> bool:
-    return any(tool["function"]["name"] == name for tool in tools)

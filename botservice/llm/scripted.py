@@ -16,7 +16,7 @@ Reply = str | ToolCall | Sequence["str | ToolCall"] | ChatResponse | BaseExcepti
 ScriptFunction = Callable[[list[ChatMessage]], "Reply | Awaitable[Reply]"]
 """Makes a reply from the prompt."""
 
-_WORDS = re.compile(r"\s*\S+\s*")
+_PIECES = re.compile(r"\s*\S+\s*|\s+")
 
 
 class ScriptedChatLLM:
@@ -31,7 +31,7 @@ class ScriptedChatLLM:
         self.model = model
         self.prompts: list[list[ChatMessage]] = []
         self.tools: list[list[ToolSchema]] = []
-        self._script = itertools.repeat(script) if callable(script) else iter(script)
+        self._script = itertools.repeat(script) if callable(script) else iter(_as_list(script))
         self._call_numbers = itertools.count(1)
 
     async def chat(
@@ -56,7 +56,7 @@ class ScriptedChatLLM:
                 reply = await reply
         response = self._as_response(reply, messages)
         if on_text is not None:
-            for piece in _WORDS.findall(response.text) or ([response.text] if response.text else []):
+            for piece in _PIECES.findall(response.text):
                 on_text(piece)
         return response
 
@@ -67,7 +67,9 @@ class ScriptedChatLLM:
             raise reply
         if isinstance(reply, ChatResponse):
             return reply
-        parts = [reply] if isinstance(reply, str | ToolCall) else list(reply)
+        parts = [reply] if isinstance(reply, str | ToolCall) else reply
+        if not isinstance(parts, list | tuple) or not all(isinstance(part, str | ToolCall) for part in parts):
+            raise TypeError(f"a script says texts, ToolCalls, lists of them, errors or functions, not {reply!r}")
         text = "".join(part for part in parts if isinstance(part, str))
         calls = tuple(self._with_id(part) for part in parts if isinstance(part, ToolCall))
         return ChatResponse(text, calls, _estimate(messages, text))
@@ -76,6 +78,11 @@ class ScriptedChatLLM:
         if call.id:
             return call
         return ToolCall(f"call_{next(self._call_numbers)}", call.name, call.arguments, call.malformed_arguments)
+
+
+def _as_list(script: Any) -> Iterable[Any]:
+    # One reply alone is a script of one; the letters of a text are none.
+    return [script] if isinstance(script, str | ToolCall | ChatResponse | BaseException | type) else script
 
 
 def _estimate(messages: Sequence[ChatMessage], text: str) -> TokenUsage:

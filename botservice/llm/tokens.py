@@ -24,7 +24,8 @@ class TokenCounter(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The encoding's name."""
 
     def count(self, text: str) -> int:
         """Return how many tokens text takes."""
@@ -92,9 +93,7 @@ class _Encodings:
         try:
             counter: TokenCounter = EncodingCounter(tiktoken.get_encoding(encoding_name))
         except Exception as error:  # noqa: BLE001 - whatever a download can raise: the estimate stands in
-            logger.warning(
-                "tokens.estimated", extra={"encoding": encoding_name, "reason": type(error).__name__}
-            )
+            logger.warning("tokens.estimated", extra={"encoding": encoding_name, "reason": type(error).__name__})
             counter = EstimateCounter()
         self._counters[encoding_name] = counter
 

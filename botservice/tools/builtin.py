@@ -15,7 +15,7 @@ async def current_time(timezone: str = "UTC") -> str:
     """
     try:
         zone = ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # "America" is a folder
         return f"There is no time zone {timezone!r}. In UTC it is {_spell(datetime.now(UTC))}."
     return _spell(datetime.now(zone))
 

@@ -2,23 +2,21 @@
 
 import asyncio
 import inspect
-import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
-
 from botservice.contexts import AgentContext
-from botservice.messages import Attachment, ToolCall
+from botservice.messages import Attachment, ToolCall, storable
 from botservice.telemetry import redact
+from botservice.tools.outputs import OutputError, cut, read_output
+from botservice.tools.signature import ArgumentsError
+from botservice.tools.threads import run_in_thread
 from botservice.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
-
-LONGEST_OBSERVATION = 100_000  # characters; what is cut is said
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,83 +41,53 @@ class ToolOutcome:
         return self.error_type is not None
 
 
-class ToolError(Exception):
-    """A call that cannot be made as the model wants it."""
-
-
 async def execute(tools: Mapping[str, Tool], call: ToolCall, context: AgentContext) -> ToolOutcome:
     """Return what came of a call; only cancellation passes through."""
     started = time.monotonic()
-    try:
-        outcome = await _run(tools, call, context)
-    except ToolError as error:
-        outcome = ToolOutcome(str(error), error_type="ToolError")
-    except TimeoutError as error:
-        outcome = ToolOutcome(f"Error: {error}", error_type="TimeoutError")
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        outcome = ToolOutcome(f"Error: {call.name} was cancelled by itself", error_type="CancelledError")
-    except Exception as error:  # noqa: BLE001 - tools are foreign code
-        logger.warning("tool.failed", exc_info=True, extra={"tool": call.name})
-        outcome = ToolOutcome(
-            redact(f"Error: {type(error).__name__}: {error}")[:LONGEST_OBSERVATION], error_type=type(error).__name__
-        )
-    return ToolOutcome(
-        outcome.text, outcome.attachments, outcome.output, outcome.error_type, time.monotonic() - started
-    )
-
-
-async def _run(tools: Mapping[str, Tool], call: ToolCall, context: AgentContext) -> ToolOutcome:
     tool = tools.get(call.name)
     if tool is None:
         known = ", ".join(sorted(tools)) or "none"
-        raise ToolError(f"Error: there is no tool {call.name!r}; there are: {known}")
-    if call.malformed_arguments is not None:
-        raise ToolError(f"Error: the arguments of {call.name} are not a JSON object")
-    try:
-        run = tool.bind(call.arguments, context)
-    except ValueError as error:
-        raise ToolError(f"Error: {error}") from None
+        outcome = _refused(f"there is no tool {call.name!r}; there are: {known}")
+    elif call.malformed_arguments is not None:
+        outcome = _refused(f"the arguments of {call.name} are not a JSON object")
+    else:
+        outcome = await _call(tool, call, context)
+    return replace(outcome, duration_seconds=time.monotonic() - started)
+
+
+async def _call(tool: Tool, call: ToolCall, context: AgentContext) -> ToolOutcome:
     limit = asyncio.timeout(tool.timeout_seconds)
     try:
+        run = tool.bind(call.arguments, context)
         async with limit:
-            value = run() if tool.is_async else await asyncio.to_thread(run)
-            if inspect.isawaitable(value):
-                value = await value
-    except TimeoutError:
-        if limit.expired():
-            raise TimeoutError(f"{call.name} did not end within {tool.timeout_seconds:g} seconds") from None
-        raise
-    return _read_output(value)
+            returned = await _run(tool, run)
+        text, output, files = read_output(returned)
+        return ToolOutcome(text, files, output)
+    except (ArgumentsError, OutputError) as error:
+        return _refused(str(error))
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _failed(tool, error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - tools are foreign code, and some of it likes to exit
+        if isinstance(error, TimeoutError) and limit.expired():
+            text = f"Error: {tool.name} did not end within {tool.timeout_seconds:g} seconds"
+            return ToolOutcome(text, error_type="TimeoutError")
+        return _failed(tool, error)
 
 
-def _read_output(value: Any) -> ToolOutcome:
-    """Return a tool's return value as text and attachments."""
-    parts: Sequence[Any] = value if isinstance(value, list | tuple) else [value]
-    attachments = tuple(part for part in parts if isinstance(part, Attachment))
-    if attachments:
-        texts = [_as_text(part) for part in parts if not isinstance(part, Attachment)]
-        named = [f"[{each.name or 'file'}: {each.mime_type}]" for each in attachments]
-        return ToolOutcome(_cut("\n".join([*texts, *named])), attachments, "\n".join(texts))
-    return ToolOutcome(_cut(_as_text(value)), (), _jsonable(value))
+async def _run(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> Any:
+    returned = run() if tool.is_async else await run_in_thread(run, name=f"tool-{tool.name}")
+    return await returned if inspect.isawaitable(returned) else returned
 
 
-def _as_text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(_jsonable(value), ensure_ascii=False)
+def _refused(reason: str) -> ToolOutcome:
+    """Return the outcome of a call that cannot be made as the model wants it."""
+    return ToolOutcome(cut(storable(f"Error: {reason}")), error_type="ToolError")
 
 
-def _jsonable(value: Any) -> Any:
-    try:
-        return to_jsonable_python(value)
-    except PydanticSerializationError:
-        raise ToolError(f"Error: the tool returned {type(value).__name__}, which is no JSON value") from None
-
-
-def _cut(text: str) -> str:
-    if len(text) <= LONGEST_OBSERVATION:
-        return text
-    return f"{text[:LONGEST_OBSERVATION]}… (cut: it has {len(text)} characters)"
+def _failed(tool: Tool, error: BaseException) -> ToolOutcome:
+    logger.warning("tool.failed", exc_info=error, extra={"tool": tool.name})
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ToolOutcome(cut(redact(storable(f"Error: {reason}"))), error_type=type(error).__name__)

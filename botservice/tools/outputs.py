@@ -1,0 +1,68 @@
+"""Reading what a tool returned: as text for the model, as values to keep, and as files."""
+
+import json
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from botservice.messages import Attachment, storable
+from botservice.telemetry import redact
+
+LONGEST_OBSERVATION = 100_000  # characters; what is cut is said
+
+
+class OutputError(Exception):
+    """A tool returned something that is no text, no JSON value and no file."""
+
+
+def read_output(returned: Any) -> tuple[str, Any, tuple[Attachment, ...]]:
+    """Return the text that the model sees, the JSON value behind it, and the files.
+
+    Raises:
+        OutputError: there is no JSON for it.
+    """
+    parts = returned if isinstance(returned, list | tuple) else [returned]
+    files = tuple(part for part in parts if isinstance(part, Attachment))
+    if files:
+        texts = [_as_text(_read_value(part)) for part in parts if not isinstance(part, Attachment)]
+        said = "\n".join(text for text in texts if text)
+        named = [f"[{each.name or 'file'}: {each.mime_type}]" for each in files]
+        return cut("\n".join([said, *named] if said else named)), said, files
+    value = _read_value(returned)
+    text = _as_text(value)
+    return cut(text), cut(text) if len(text) > LONGEST_OBSERVATION else value, ()
+
+
+def cut(text: str) -> str:
+    """Return text, shortened where it is too long for a prompt, and saying so."""
+    if len(text) <= LONGEST_OBSERVATION:
+        return text
+    return f"{text[:LONGEST_OBSERVATION]}… (cut: it has {len(text)} characters)"
+
+
+def _read_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    try:
+        return _clean(to_jsonable_python(value, inf_nan_mode="strings"))
+    except PydanticSerializationError as error:
+        raise OutputError(f"the tool returned {type(value).__name__}, of which something is no JSON value") from error
+
+
+def _clean(value: Any) -> Any:
+    """Return value without what no database keeps and nobody may see."""
+    match value:
+        case str():
+            return redact(storable(value))
+        case list():
+            return [_clean(each) for each in value]
+        case dict():
+            return {_clean(key): _clean(each) for key, each in value.items()}
+        case _:
+            return value
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
