@@ -123,19 +123,10 @@ class StoredStream:
         self._row_id, external_id = await self._storage.write(write, fence=self._claim)
         return external_id
 
-    async def opened(self, external_id: str) -> bool:
-        """Commit the platform's id of the message; return whether the answer will take it over.
-
-        Otherwise the answer was stored meanwhile, with a message of its own: this one is to be taken back.
-        """
-        change = (
-            update(deliveries)
-            .where(deliveries.c.id == self._row_id, deliveries.c.kind == DeliveryKind.STREAM.value)
-            .where(deliveries.c.status == DeliveryStatus.ATTEMPTING.value)
-            .values(external_id=external_id)
-        )
-        changed = await self._storage.write(lambda connection: connection.execute(change).rowcount, fence=self._claim)
-        return changed > 0
+    async def opened(self, external_id: str) -> None:
+        """Commit the platform's id of the message."""
+        change = update(deliveries).where(deliveries.c.id == self._row_id).values(external_id=external_id)
+        await self._storage.write(lambda connection: connection.execute(change), fence=self._claim)
 
 
 def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:
@@ -202,18 +193,15 @@ def find_next_delivery(connection: Connection, context_id: int, transports: Coll
 
 
 def find_owing_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
-    """Return the contexts that owe somebody a message now."""
-    query = (
-        select(deliveries.c.context_id)
-        .where(
-            _IS_OPEN,
-            deliveries.c.kind == DeliveryKind.MESSAGE.value,
-            deliveries.c.due_at <= now,
-            deliveries.c.transport.in_(list(transports)),
-        )
-        .order_by(deliveries.c.id)
+    """Return the contexts that owe somebody a message now, those that have owed it longest first."""
+    # Sorted here: asked to sort by id, SQLite would read the whole table in that order instead of the partial index.
+    query = select(deliveries.c.id, deliveries.c.context_id).where(
+        _IS_OPEN,
+        deliveries.c.kind == DeliveryKind.MESSAGE.value,
+        deliveries.c.due_at <= now,
+        deliveries.c.transport.in_(list(transports)),
     )
-    return list(dict.fromkeys(connection.execute(query).scalars()))
+    return list(dict.fromkeys(row.context_id for row in sorted(connection.execute(query).all())))
 
 
 def _find_stream(connection: Connection, turn_id: int) -> Any:

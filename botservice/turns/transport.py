@@ -19,7 +19,7 @@ class Live(Protocol):
         """Take what the bot does now, such as the name of a tool."""
 
     async def close(self) -> None:
-        """End it; the answer's deliveries follow."""
+        """End it; the answer is stored next, and its deliveries follow. It may be called more than once."""
 
 
 class StreamRecord(Protocol):
@@ -28,8 +28,8 @@ class StreamRecord(Protocol):
     async def opening(self) -> str | None:
         """Return once the intent is committed; with the id of the message that the turn has opened before, if any."""
 
-    async def opened(self, external_id: str) -> bool:
-        """Return once the platform's id is committed: whether the answer takes the message over, or it is to go."""
+    async def opened(self, external_id: str) -> None:
+        """Return once the platform's id is committed."""
 
 
 class Transport(Protocol):

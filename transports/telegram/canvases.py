@@ -111,7 +111,7 @@ class Draft:
         if activity:
             self._activities += 1
         else:
-            self._next_length = len(text) + self._CHARACTERS_PER_CALL
+            self._next_length = len(text) + self._CHARACTERS_PER_CALL if text else 1
         return bool(line) and not activity
 
     def _line(self, text: str, activity: str) -> str:
@@ -201,9 +201,7 @@ class GrowingMessage:
             **said,
         )
         self._message_id = str(sent["message_id"])
-        if not await self._record.opened(self._message_id):
-            self._is_full = True
-            await self._client.call("deleteMessage", chat_id=self._keys["chat_id"], message_id=self._message_id)
+        await self._record.opened(self._message_id)
 
 
 def _tail(text: str) -> Rich:

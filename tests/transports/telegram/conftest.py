@@ -13,7 +13,7 @@ from standins.bot_api import BotApi
 from standins.bot_api.entities import Strictness
 from starlette.applications import Starlette
 
-from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice import AgentService, ChatResponse, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.telegram.app import TelegramTransport
@@ -29,6 +29,41 @@ def echo(prompt: list[Any]) -> str:
     return f"You said: {content}"
 
 
+class Typist:
+    """A model that writes when a test tells it to: `write` adds to the answer, `finish` ends it."""
+
+    model = "typist"
+
+    def __init__(self) -> None:
+        self.pieces: asyncio.Queue[str | BaseException | ToolCall | None] = asyncio.Queue()
+        self.prompts: list[list[Any]] = []
+
+    def write(self, *pieces: str) -> None:
+        for piece in pieces:
+            self.pieces.put_nowait(piece)
+
+    def finish(self) -> None:
+        self.pieces.put_nowait(None)
+
+    async def chat(self, messages, tools=(), *, on_text=None) -> ChatResponse:
+        self.prompts.append(list(messages))
+        said = []
+        while (piece := await self.pieces.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            if isinstance(piece, ToolCall):
+                return ChatResponse("".join(said), (piece,))
+            said.append(piece)
+            if on_text is not None:
+                on_text(piece)
+        return ChatResponse("".join(said))
+
+
+@pytest.fixture
+def typist() -> Typist:
+    return Typist()
+
+
 @dataclass(slots=True)
 class Bot:
     """A bot that runs."""
@@ -38,7 +73,7 @@ class Bot:
     storage: Storage
     worker: Worker
     inbox: Inbox
-    llm: ScriptedChatLLM
+    llm: Any
 
 
 RunBot = Callable[..., contextlib.AbstractAsyncContextManager[Bot]]
@@ -55,7 +90,7 @@ def api() -> Iterator[BotApi]:
 async def running_bot(
     api: BotApi, storage: Storage, script: Any = echo, *, tools: Any = (), webhook: bool = False, **options: Any
 ) -> AsyncIterator[Bot]:
-    llm = ScriptedChatLLM(script)
+    llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
     async with contextlib.AsyncExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

@@ -1,0 +1,271 @@
+"""What people write, send, quote and forward reaches the agent; in groups, who said it and whether the bot is meant."""
+
+import pytest
+from standins.bot_api import BotApi, Person, Refuse, server_error
+
+from botservice import AgentContext, Storage
+from botservice.messages import Message
+from transports.telegram.commands import COMMANDS, answer_to, menus
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
+GROUP = -1001000000001
+
+
+async def history(storage: Storage, chat_id: int = 42, **keys: str) -> list[Message]:
+    context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": str(chat_id), **keys})
+    return await context.chat_history.messages()
+
+
+async def said_to_bot(api: BotApi, bot_on, storage: Storage, say) -> Message:
+    """Return what the history keeps of what somebody did."""
+    async with bot_on(api, ["ok"]):
+        say()
+        await api.message(42, "ok")
+        return (await history(storage))[0]
+
+
+async def test_a_message_keeps_its_author_date_and_id(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
+    alice = Person(42, "Ada", "Lovelace")
+    kept = await said_to_bot(api, bot_on, sqlite_storage, lambda: api.person_says("hi", chat_id=42, user=alice))
+    wire = api.visible_messages(42)[0].wire
+    assert (kept.author.platform, kept.author.id, kept.author.name) == ("telegram", "42", "Ada Lovelace")
+    assert kept.external_id == str(wire["message_id"])
+    assert int(kept.created_at.timestamp()) == wire["date"]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"sticker": {"file_id": "s", "file_unique_id": "u", "type": "regular", "width": 1, "height": 1,
+                      "is_animated": False, "is_video": False, "emoji": "🎉"}}, "🎉"),
+        ({"location": {"latitude": 48.1, "longitude": 11.5}}, "[location: 48.1, 11.5]"),
+        ({"venue": {"location": {"latitude": 1.0, "longitude": 2.0}, "title": "Café", "address": "Main St 1"},
+          "location": {"latitude": 1.0, "longitude": 2.0}}, "[place: Café, Main St 1 (1.0, 2.0)]"),
+        ({"contact": {"phone_number": "+49123", "first_name": "Bob", "last_name": "Ross"}},
+         "[contact: Bob Ross, +49123]"),
+        ({"dice": {"emoji": "🎲", "value": 4}}, "🎲 [4]"),
+        ({"text": "look", "forward_origin": {"type": "hidden_user", "date": 0, "sender_user_name": "Eve"}},
+         "[forwarded from Eve]\nlook"),
+        ({"text": "look", "forward_origin": {"type": "channel", "date": 0, "message_id": 1, "chat":
+          {"id": -1002, "type": "channel", "title": "News"}}}, "[forwarded from News]\nlook"),
+        ({"poll": {"id": "1", "question": "Tea?", "options": [{"text": "yes", "voter_count": 0, "persistent_id": "a"},
+          {"text": "no", "voter_count": 0, "persistent_id": "b"}], "total_voter_count": 0, "is_closed": False,
+          "is_anonymous": True, "type": "regular", "allows_multiple_answers": False,
+          "allows_revoting": False, "members_only": False}}, "[poll: Tea?: yes / no]"),
+    ],
+)  # fmt: skip
+async def test_everything_has_words(api: BotApi, bot_on, sqlite_storage: Storage, content, text: str) -> None:
+    kept = await said_to_bot(api, bot_on, sqlite_storage, lambda: api.person_sends(content, chat_id=42))
+    assert kept.text == text
+
+
+async def test_a_reply_brings_what_it_replies_to_and_a_quote_its_words(
+    api: BotApi, bot_on, sqlite_storage: Storage
+) -> None:
+    async with bot_on(api):
+        api.person_says("The sky is blue", chat_id=42)
+        shown = await api.message(42)
+        api.person_says("why?", chat_id=42, reply_to=shown.message_id)
+        await api.messages(42, 2)
+        api.person_says("really?", chat_id=42, reply_to=shown.message_id, quote="sky")
+        await api.messages(42, 3)
+        texts = [message.text for message in await history(sqlite_storage) if message.role == "user"]
+    assert texts == [
+        "The sky is blue",
+        '[in reply to you: "You said: The sky is blue"]\nwhy?',
+        '[in reply to you: "sky"]\nreally?',
+    ]
+
+
+async def test_a_photo_is_seen_by_the_model_in_its_largest_size(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
+    async with bot_on(api, ["a cat"]) as bot:
+        api.person_sends_photo(PNG, chat_id=42, caption="what is it?")
+        await api.message(42, "a cat")
+        parts = bot.llm.prompts[0][-1]["content"]
+    assert [part["type"] for part in parts] == ["text", "image_url"]
+    (kept, _) = await history(sqlite_storage)
+    assert kept.text == "what is it?"
+    assert (kept.attachments[0].mime_type, kept.attachments[0].data) == ("image/jpeg", PNG)
+
+
+async def test_an_album_that_arrives_together_is_one_turn(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
+    with api.webhook_paused():
+        api.person_sends_album([PNG, PNG + b"2"], chat_id=42, caption="both")
+    async with bot_on(api, ["two cats"]):
+        await api.message(42, "two cats")
+    assert len(api.visible_texts(42)) == 1
+    kept = [message for message in await history(sqlite_storage) if message.role == "user"]
+    assert [message.text for message in kept] == ["both", ""]
+    assert [message.attachments[0].data for message in kept] == [PNG, PNG + b"2"]
+
+
+async def test_a_text_file_is_read(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
+    def send() -> None:
+        api.person_sends_document("größe: 1\n".encode(), chat_id=42, name="a.yaml", caption="read it")
+
+    kept = await said_to_bot(api, bot_on, sqlite_storage, send)
+    assert kept.text == "read it\n[file, a.yaml]\ngröße: 1"
+    assert kept.attachments[0].name == "a.yaml"
+
+
+async def test_what_is_too_large_is_said_kindly(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
+    def send() -> None:
+        api.person_sends_document(b"x", chat_id=42, name="film.mkv", size=3_000_000_000)
+
+    kept = await said_to_bot(api, bot_on, sqlite_storage, send)
+    assert kept.text == "[file, film.mkv, 2861.0 MB: too large for a bot to fetch; Telegram's limit is 20 MB]"
+    assert not api.calls("getFile")
+
+
+@pytest.mark.parametrize("method", ["getFile", "downloadFile"])
+async def test_a_file_that_is_lost_on_the_way_is_fetched_again(api: BotApi, bot_on, method, sqlite_storage) -> None:
+    api.order(server_error(502), method, times=2)
+    kept = await said_to_bot(api, bot_on, sqlite_storage, lambda: api.person_sends_photo(PNG, chat_id=42))
+    assert kept.attachments[0].data == PNG
+
+
+async def test_a_file_that_cannot_be_had_is_named_and_the_message_answered(api: BotApi, bot_on, sqlite_storage) -> None:
+    api.order(Refuse(400, "Bad Request: wrong file_id or the file is temporarily unavailable"), "getFile", times=None)
+    kept = await said_to_bot(api, bot_on, sqlite_storage, lambda: api.person_sends_voice(b"OggS", chat_id=42))
+    assert kept.text == "[voice message, 3 s: Telegram does not give it out; ask for it to be sent again]"
+
+
+async def test_the_address_of_a_file_is_never_kept(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
+    kept = await said_to_bot(api, bot_on, sqlite_storage, lambda: api.person_sends_photo(PNG, chat_id=42))
+    assert kept.attachments[0].url is None
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"message": {"new_chat_members": [{"id": 9, "is_bot": False, "first_name": "Bob"}]}},
+        {"message": {"pinned_message": {"message_id": 1, "date": 0, "chat": {"id": 42, "type": "private"}}}},
+        {"message": {"new_thing_of_2027": {"x": 1}}},
+        {"edited_message": {"text": "changed"}},
+        {"my_chat_member": {}},
+        {"some_new_kind": {"chat": {"id": 42}}},
+        {"poll_answer": {"poll_id": "1"}},
+        {"inline_query": {"id": "1", "query": "x"}},
+        {},
+    ],
+)
+async def test_what_says_nothing_is_answered_by_nothing(api: BotApi, bot_on, update) -> None:
+    chat = {"id": 42, "type": "private", "first_name": "A"}
+    person = {"id": 42, "is_bot": False, "first_name": "A"}
+    base = {"message_id": 77, "date": 1, "chat": chat, "from": person}
+    filled = {kind: base | body if kind in ("message", "edited_message") else body for kind, body in update.items()}
+    async with bot_on(api):
+        api.push_update(filled)
+        api.person_says("hello", chat_id=42)
+        await api.message(42)
+    assert api.visible_texts(42) == ["You said: hello"]
+
+
+async def test_an_edit_does_no_harm(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
+    async with bot_on(api):
+        said = api.person_says("hello", chat_id=42)
+        await api.message(42)
+        api.person_edits(42, said.message_id, "hello there")
+        api.person_says("bye", chat_id=42)
+        await api.messages(42, 2)
+    assert api.visible_texts(42) == ["You said: hello", "You said: bye"]
+
+
+async def test_a_group_is_listened_to_and_answered_when_the_bot_is_meant(
+    api: BotApi, bot_on, sqlite_storage: Storage
+) -> None:
+    ada, bob = Person(1, "Ada"), Person(2, "Bob", username="bob")
+    api.add_group(GROUP, members=[ada, bob])
+
+    def count(prompt) -> str:
+        return f"answer {len(api.visible_texts(GROUP)) + 1}"
+
+    async with bot_on(api, count):
+        api.person_says("I like tea", chat_id=GROUP, user=ada)
+        api.person_says("I like coffee", chat_id=GROUP, user=bob)
+        said = api.person_says(f"@{api.username.upper()} what does Ada like?", chat_id=GROUP, user=bob)
+        first = await api.message(GROUP, "answer 1")
+        api.person_says("and Bob?", chat_id=GROUP, user=ada, reply_to=first.message_id)
+        await api.message(GROUP, "answer 2")
+        api.person_says("/ask me", chat_id=GROUP, user=ada)
+        await api.message(GROUP, "answer 3")
+        api.person_says(f"/ask@{api.username} me", chat_id=GROUP, user=ada)
+        await api.message(GROUP, "answer 4")
+        mention = [{"type": "text_mention", "offset": 0, "length": 3,
+                    "user": {"id": 7140000001, "is_bot": True, "first_name": "Bot"}}]  # fmt: skip
+        api.person_says("Bot hello", chat_id=GROUP, user=ada, entities=mention)
+        await api.message(GROUP, "answer 5")
+        for ignored in ("@bob hi", "/ask@other_bot me", "a@stand_in_bot.com", "the end"):
+            api.person_says(ignored, chat_id=GROUP, user=ada)
+        api.person_says(f"really, @{api.username}?", chat_id=GROUP, user=bob)
+        await api.message(GROUP, "answer 6")
+        kept = await history(sqlite_storage, GROUP)
+    assert len(api.visible_texts(GROUP)) == 6
+    assert first.reply_to == said.message_id
+    people = [(message.author.name, message.text) for message in kept if message.role == "user"]
+    assert people[:3] == [("Ada", "I like tea"), ("Bob", "I like coffee"), ("Bob", "what does Ada like?")]
+    assert ("Ada", "the end") in people
+
+
+async def test_listening_shows_nothing(api: BotApi, bot_on) -> None:
+    api.add_group(GROUP)
+    async with bot_on(api) as bot:
+        for number in range(5):
+            api.person_says(f"chatter {number}", chat_id=GROUP)
+        said = api.person_says(f"@{api.username} hi", chat_id=GROUP)
+        await api.message(GROUP, after=said.message_id)
+        assert len(bot.llm.prompts) == 1
+    assert {call.method for call in api.calls(chat_id=GROUP)} <= {"sendMessage", "sendChatAction"}
+
+
+async def test_a_topic_is_its_own_conversation_and_a_thread_of_replies_is_not(
+    api: BotApi, bot_on, sqlite_storage: Storage
+) -> None:
+    api.add_group(GROUP, is_forum=True)
+    tea, coffee = api.add_topic(GROUP, "Tea"), api.add_topic(GROUP, "Coffee")
+    async with bot_on(api, lambda prompt: f"seen {sum(m['role'] == 'user' for m in prompt)}"):
+        for topic in (tea, coffee, None):
+            api.person_says(f"@{api.username} hello", chat_id=GROUP, thread_id=topic)
+            shown = await api.message(GROUP, lambda m, topic=topic: m.thread_id == topic)
+            assert shown.text == "seen 1"
+        api.person_says(f"@{api.username} again", chat_id=GROUP, thread_id=tea)
+        await api.message(GROUP, "seen 2")
+        reply_thread = {"message_thread_id": 3}
+        api.person_says(f"@{api.username} reply", chat_id=-1001000000002, extra=reply_thread)
+        await api.message(-1001000000002)
+    assert [m.text for m in await history(sqlite_storage, GROUP, thread_id=str(tea)) if m.role == "user"] == [
+        "hello", "again"]  # fmt: skip
+    assert len(await history(sqlite_storage, GROUP, thread_id=str(coffee))) == 2
+    assert len(await history(sqlite_storage, -1001000000002)) == 2
+
+
+@pytest.mark.parametrize(
+    ("language", "hello"), [("en", "Hello!"), ("de-AT", "Hallo!"), ("ko", "안녕"), ("xx", "Hello!")]
+)
+async def test_start_and_help_are_answered_without_the_model(
+    api: BotApi, bot_on, sqlite_storage: Storage, language: str, hello: str
+) -> None:
+    person = Person(42, language_code=language)
+    async with bot_on(api) as bot:
+        api.person_says("/start", chat_id=42, user=person)
+        assert (await api.message(42)).text.startswith(hello)
+        said = api.person_says("/help", chat_id=42)
+        assert "/stop" in (await api.message(42, after=said.message_id)).text
+        assert bot.llm.prompts == []
+    assert await history(sqlite_storage) == []
+
+
+async def test_commands_are_registered_in_many_languages(api: BotApi, bot_on) -> None:
+    async with bot_on(api):
+        await api.until(lambda: len(api.commands) >= 10)
+    names = [command.name for command in COMMANDS]
+    assert all([each["command"] for each in commands] == names for commands in api.commands.values())
+    assert {language for _, language in api.commands} >= {"", "de", "es", "fr", "ko", "ja", "zh"}
+
+
+def test_every_command_speaks_every_language() -> None:
+    languages = {language for language, _ in menus()}
+    for command in COMMANDS:
+        assert {*command.descriptions} - {"en"} == languages - {None}
+        if command.answer is not None:
+            assert len({answer_to(command.name, language) for language in command.descriptions}) == 10
