@@ -107,8 +107,9 @@ def test_an_edit_replaces_the_text_in_its_place():
 
 def test_a_message_added_twice_is_there_once():
     index = index_of(*CHAT)
-    index.add([document(1, CHAT[0]), document(6, "Rex sleeps")])
+    index.add([document(1, CHAT[0]), document(6, "Rex barks"), document(6, "Rex sleeps")])
     assert sorted(found(index, "Rex", k=2)) == [1, 6]
+    assert found(index, "Rex sleeps")[0] == 6
     assert len(index) == 6
 
 
@@ -219,6 +220,18 @@ def test_one_at_a_time_ranks_as_all_at_once(texts, question):
     for each in documents:
         one_by_one.add([each])
     assert at_once.search(question, k=5) == one_by_one.search(question, k=5)
+
+
+def test_a_long_question_is_searched_by_its_telling_words():
+    filler = " ".join(f"unheard{n}" for n in range(150))
+    index = index_of(*CHAT, *(f"the weather report of day {n}" for n in range(40)))
+    assert found(index, f"{filler} weather report day {filler} penicillin")[0] == 4
+
+
+def test_every_kind_of_neighbour_counts_the_same_in_dense_and_sparse_places():
+    rare = index_of("where do the keys hang", "on the hook", *(f"talk {n}" for n in range(400)))
+    common = index_of("where do the keys hang", "on the hook", *(f"talk {n}" for n in range(8)))
+    assert found(rare, "keys hang", k=2) == found(common, "keys hang", k=2) == [1, 2]
 
 
 def test_vectors_find_what_shares_no_word():

@@ -1,7 +1,7 @@
 """Recall on our own chats in seven languages: what people ask a bot about what they told it.
 
-The chats and questions were written before the ranking was tuned. The list of related words was written after them,
-so the figure for paraphrases is not required here; the chats named "held-out" were written after that list.
+The first chats and questions were written before any weight was changed. The list of related words came after them, so
+the figure for paraphrases is not required here; the chats named "held-out" were written after that list.
 """
 
 import json

@@ -154,6 +154,11 @@ def test_what_is_no_date_does_no_harm(text):
         assert find_spans(text, now=NOW) == []
 
 
+def test_a_french_yesterday_is_a_german_here():
+    assert len(find_spans("c'était hier", now=NOW)) == 1
+    assert find_spans("was war hier", now=NOW, is_german=True) == []
+
+
 def test_irregular_forms_belong_together():
     english, german = (0,), (CODES.index("de"),)
     assert form_keys("went", english) & form_keys("going", english)

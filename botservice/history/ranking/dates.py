@@ -38,7 +38,7 @@ _WEEKDAYS: Final = (
 )
 _DAYS_AGO: Final = (
     "today heute hoy aujourd'hui oggi hoje 오늘 今日 今天",
-    "yesterday gestern ayer ieri ontem 어제 昨日 昨天",
+    "yesterday gestern ayer hier ieri ontem 어제 昨日 昨天",
     "vorgestern anteayer avant-hier 그저께 一昨日 前天",
 )
 _UNITS: Final = {
@@ -111,12 +111,16 @@ class Span:
     weekday: int | None = None
 
 
-def find_spans(text: str, *, now: datetime | None) -> list[Span]:
-    """Return the spans of time that text names; relative ones only where now is given."""
+def find_spans(text: str, *, now: datetime | None, is_german: bool = False) -> list[Span]:
+    """Return the spans of time that text names; relative ones only where now is given.
+
+    Args:
+        is_german: "hier" is "here" then, not yesterday.
+    """
     text = text[:_MAX_CHARACTERS].casefold()
     spans = _exact(text) or [_year(int(match[1])) for match in _YEAR.finditer(text)]
     if now is not None:
-        spans += _relative(text, now.astimezone(UTC))
+        spans += _relative(text.replace("hier", "") if is_german else text, now.astimezone(UTC))
     spans += [Span(weekday=_WEEKDAY_OF[match[1]]) for match in _WEEKDAY.finditer(text)]
     return spans[:MAX_SPANS]
 

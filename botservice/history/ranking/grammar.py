@@ -131,15 +131,6 @@ QUESTION: Final = _words(
     "pourquoi chi cosa quale dove quem qual onde 뭐 뭐야 무엇 누구 언제 어디 왜 어떻게 얼마 몇 무슨 何 "
     "なに 誰 いつ どこ なぜ どう いくら 谁 什么 哪里 怎么 几 多少 哪"
 )
-# Words of a question about the talk itself, or about what kind of answer is wanted: seldom in the answer.
-ABOUT_TALK: Final = _words(
-    "say says saying said tell tells told talk talked talking mention mentions mentioned discuss discussed discussing "
-    "describe described explain explained ask asked answer answered share shared kind kinds type types sort sorts thing things "
-    "sagen sage sagte gesagt erzählen erzählt erwähnen erwähnt reden geredet besprochen erklärt gefragt art arten sache sachen ding "
-    "dinge decir dije dijiste dicho contar conté contado mencionar mencioné mencionado hablar hablamos hablado explicar tipo tipos "
-    "cosa cosas dire dit raconter raconté mentionner mentionné parler parlé expliquer expliqué sorte sortes genre type chose choses "
-    "말하 말했 얘기 이야기 언급 종류 言っ 言う 話し 話 種類 说过 提到 提过 谈到 种类"
-)
 # Said to keep a talk going; nothing can be meant by searching for it.
 FILLERS: Final = _words(
     "so very much lot lots ok okay okey k kk yes yeah yep yup no nope nah hi hello hey hiya yo bye "

@@ -11,7 +11,6 @@ _MIN_LENGTH: Final = 4
 _MAX_LENGTH: Final = 32
 _MIN_LIKENESS: Final = 0.5
 _MAX_FOUND: Final = 24
-_TAIL: Final = 512
 
 
 def _is_fuzzy(word: str) -> bool:
@@ -31,11 +30,15 @@ class GramIndex:
 
     def __init__(self) -> None:
         self._seen = 0
-        self._folded: list[str] = []
         self._numbers = np.zeros(0, np.int64)
         self._lengths = np.zeros(0, np.float32)
         self._grams = np.zeros(0, np.int64)
         self._owners = np.zeros(0, np.int32)
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimated bytes."""
+        return self._numbers.nbytes + self._lengths.nbytes + self._grams.nbytes + self._owners.nbytes
 
     def extend(self, words: list[str]) -> None:
         """Take in what words has grown by since the last call."""
@@ -45,27 +48,25 @@ class GramIndex:
             return
         folded = [fold(words[number])[:_MAX_LENGTH] for number in numbers]
         grams, owners = _grams(folded)
-        owners += len(self._folded)
+        owners += len(self._numbers)
         grams = np.concatenate([self._grams, grams])
         order = np.argsort(grams, kind="stable")
         self._grams = grams[order]
         self._owners = np.concatenate([self._owners, owners.astype(np.int32)])[order]
-        self._folded += folded
         self._numbers = np.concatenate([self._numbers, np.array(numbers, np.int64)])
-        self._lengths = np.array([len(word) + 1 for word in self._folded], np.float32)
+        self._lengths = np.concatenate([self._lengths, np.array([len(word) + 1 for word in folded], np.float32)])
 
     def find(self, word: str) -> list[tuple[int, float]]:
-        """Return ids of words like word with their likeness, best first; nothing for short words and numbers."""
-        if not _is_fuzzy(word) or not self._folded:
+        """Return ids of words like word, itself among them, with their likeness, best first; none for short words."""
+        if not _is_fuzzy(word) or not len(self._numbers):
             return []
-        folded = fold(word)
-        wanted = np.unique(_grams([folded])[0])
+        wanted = np.unique(_grams([fold(word)])[0])
         left = np.searchsorted(self._grams, wanted, "left")
         right = np.searchsorted(self._grams, wanted, "right")
         parts = [self._owners[a:b] for a, b in zip(left.tolist(), right.tolist(), strict=True) if b > a]
         if not parts:
             return []
-        shared = np.bincount(np.concatenate(parts), minlength=len(self._folded)).astype(np.float32)
+        shared = np.bincount(np.concatenate(parts), minlength=len(self._numbers)).astype(np.float32)
         dice = 2 * shared / (self._lengths + len(wanted))
         within = np.where(
             np.minimum(self._lengths, len(wanted)) >= 6, 0.8 * shared / np.minimum(self._lengths, len(wanted)), 0
@@ -73,4 +74,4 @@ class GramIndex:
         likeness = np.minimum(1, np.maximum(dice, within))
         found = np.flatnonzero(likeness >= _MIN_LIKENESS)
         found = found[np.argsort(-likeness[found], kind="stable")][:_MAX_FOUND]
-        return [(int(self._numbers[i]), float(likeness[i])) for i in found if self._folded[i] != folded]
+        return [(int(self._numbers[i]), float(likeness[i])) for i in found]

@@ -24,8 +24,10 @@ from botservice.history.ranking.weights import DEFAULT, Weights
 from botservice.messages import Author, Role
 
 _DIGIT: Final = re.compile(r"\d")
-_BATCH: Final = 20_000
+_BATCH: Final = 1_000  # small, so that a thread that indexes leaves the interpreter to others
 _BASE_BYTES: Final = 4_000
+
+_Occurrences = tuple[NDArray[np.int32], NDArray[np.int32]]  # words, and the positions that they stand at
 
 
 def _fingerprint(tokens: list[str], text: str) -> int:
@@ -56,19 +58,24 @@ class SearchIndex:
 
     def add(self, documents: Sequence[Document]) -> None:
         """Append documents, in conversation order; one that is known already is updated in its place."""
-        new = [document for document in documents if document.id not in self._positions]
-        known = [document for document in documents if document.id in self._positions]
-        for first in range(0, len(new), _BATCH):
-            self._append(new[first : first + _BATCH])
+        latest = {document.id: document for document in documents}
+        known = [latest.pop(number) for number in list(latest) if number in self._positions]
+        self._append(list(latest.values()))
         for document in known:
             self.update(document)
 
     def _append(self, documents: list[Document]) -> None:
+        taken = [self._take(documents[first : first + _BATCH]) for first in range(0, len(documents), _BATCH)]
+        if taken:
+            self._postings.add(*(np.concatenate(parts) for parts in zip(*taken, strict=True)))
+
+    def _take(self, documents: list[Document]) -> _Occurrences:
+        """Take in everything but the postings, which are sorted once for all batches; return what goes into them."""
         start = len(self._columns)
         encoded = [self._encode(document) for document in documents]
         self._columns.extend([row for row, _ in encoded])
-        self._positions.update((document.id, start + i) for i, document in enumerate(documents))
-        self._learn([words for _, words in encoded], np.arange(start, start + len(documents), dtype=np.int32))
+        self._positions.update((document.id, start + place) for place, document in enumerate(documents))
+        return self._learn([words for _, words in encoded], np.arange(start, start + len(documents), dtype=np.int32))
 
     def _encode(self, document: Document) -> tuple[Row, list[int]]:
         tokens = tokenize(document.text)
@@ -86,17 +93,14 @@ class SearchIndex:
         )
         return row, self._vocabulary.encode(tokens)
 
-    def _learn(self, texts: list[list[int]], positions: NDArray[np.int32]) -> None:
+    def _learn(self, texts: list[list[int]], positions: NDArray[np.int32]) -> _Occurrences:
         lengths = np.array([len(words) for words in texts], np.int64)
         words = np.fromiter(chain.from_iterable(texts), np.int32, int(lengths.sum()))
-        if not len(words):
-            return
-        starts = np.cumsum(lengths) - lengths
-        self._vocabulary.learn(words, starts[lengths > 0])
-        self._postings.add(words, np.repeat(positions, lengths))
+        self._vocabulary.learn(words, (np.cumsum(lengths) - lengths)[lengths > 0])
+        return words, np.repeat(positions, lengths)
 
     def update(self, document: Document) -> None:
-        """Replace what is known of a message; it keeps its place in the conversation."""
+        """Replace what is known of a message; it keeps its place in the conversation and loses its vector."""
         position = self._positions.get(document.id)
         if position is None:
             self._append([document])
@@ -106,7 +110,7 @@ class SearchIndex:
         self._vectors.discard(place)
         row, words = self._encode(document)
         self._columns.put(position, row)
-        self._learn([words], place)
+        self._postings.add(*self._learn([words], place))
 
     def remove(self, ids: Collection[int]) -> None:
         """Forget messages; unknown ids are ignored."""

@@ -1,6 +1,7 @@
 """Languages by their function words: which one a text is in, its stems, and which of its words carry no topic."""
 
 import threading
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Final
 
@@ -41,32 +42,37 @@ CODES: Final = tuple(STEMMERS)
 _SPACELESS: Final = ("ko", "ja", "zh", "th")
 _CLEAR_VOTE: Final = 6
 _CORE_VOTE: Final = 6
+_LIST_VOTE: Final = 2
 _local = threading.local()
 
 
 @cache
-def _votes() -> dict[str, NDArray[np.uint8]]:
-    """Return for each function word how strongly it speaks for each language: less the more of them share it."""
-    lists = {code: set(stopwordsiso.stopwords(code)) for code in CODES}
-    rows: dict[str, NDArray[np.uint8]] = {}
+def _votes() -> tuple[dict[str, int], NDArray[np.uint8]]:
+    """Return the row of each function word, and in it how strongly the word speaks for each language.
+
+    A word speaks less for a language the more languages share it. Row 0 is that of all other words.
+    """
+    found: dict[str, NDArray[np.uint8]] = {}
     for column, code in enumerate(CODES):
         core = FUNCTION_WORDS.get(code, frozenset())
-        for word in lists[code] | core:
-            row = rows.setdefault(word, np.zeros(len(CODES), np.uint8))
-            row[column] = _CORE_VOTE if word in core else 2
-    for row in rows.values():
-        shared = int(np.count_nonzero(row))
-        if shared > 1:
-            row[:] = np.ceil(row / min(shared, 3)).astype(np.uint8)
-    return rows
+        for word in stopwordsiso.stopwords(code) | core:
+            row = found.setdefault(word, np.zeros(len(CODES), np.uint8))
+            row[column] = _CORE_VOTE if word in core else _LIST_VOTE
+    words = sorted(found)
+    matrix = np.array([np.zeros(len(CODES)), *(found[word] for word in words)])
+    shared = np.clip(np.count_nonzero(matrix, axis=1, keepdims=True), 1, 3)
+    return {word: row for row, word in enumerate(words, 1)}, np.ceil(matrix / shared).astype(np.uint8)
 
 
-_NO_VOTE: Final = np.zeros(len(CODES), np.uint8)
+def vote_rows(words: Iterable[str]) -> NDArray[np.int32]:
+    """Return for each word its row of vote_matrix."""
+    rows = _votes()[0]
+    return np.array([rows.get(word, 0) for word in words], np.int32)
 
 
-def vote(word: str) -> NDArray[np.uint8]:
-    """Return one weight per language of CODES."""
-    return _votes().get(word, _NO_VOTE)
+def vote_matrix() -> NDArray[np.uint8]:
+    """Return votes: a row per function word, a column per language of CODES."""
+    return _votes()[1]
 
 
 def choose(votes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -80,8 +86,8 @@ def guess(words: list[str]) -> int:
     """Return the language (index into CODES) of a text by its words, or -1."""
     if not words:
         return -1
-    votes = np.array([vote(word) for word in words], np.int64)
-    return int(choose(votes.sum(axis=0, keepdims=True))[0])
+    votes = vote_matrix()[vote_rows(words)].sum(axis=0, keepdims=True, dtype=np.int64)
+    return int(choose(votes)[0])
 
 
 def stem_all(words: list[str], language: int) -> list[str]:

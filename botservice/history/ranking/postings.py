@@ -1,15 +1,19 @@
-"""Which message has which word how often: an inverted index in numpy arrays, with a small writable tail."""
+"""Which message has which word how often: an inverted index in numpy arrays.
 
-from typing import Any, Final
+A few messages go into a small writable tail; many are set aside, and sorted in before the next reading.
+"""
+
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 _MERGE_AT: Final = 4096
-_NONE: Final = np.zeros(0, np.int32)
+_ASIDE_AT: Final = 1024
 
 Positions = NDArray[np.int32]
 Counts = NDArray[np.float32]
+Entries = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]  # words, positions, counts
 
 
 class Postings:
@@ -19,6 +23,7 @@ class Postings:
         self._starts = np.zeros(1, np.int64)
         self._positions = np.zeros(0, np.int32)
         self._counts = np.zeros(0, np.uint8)
+        self._aside: list[Entries] = []
         self._tail: dict[int, tuple[list[int], list[int]]] = {}
         self._tail_size = 0
 
@@ -26,16 +31,23 @@ class Postings:
     def size_bytes(self) -> int:
         """Estimated bytes."""
         arrays = self._starts.nbytes + self._positions.nbytes + self._counts.nbytes
-        return arrays + 200 * len(self._tail) + 72 * self._tail_size
+        arrays += sum(column.nbytes for entries in self._aside for column in entries)
+        return arrays + 350 * len(self._tail) + 40 * self._tail_size
 
     def add(self, words: NDArray[np.int32], positions: NDArray[np.int32]) -> None:
         """Add occurrences: words[i] stands in the message at positions[i]."""
-        keys, counts = np.unique(words.astype(np.int64) << 32 | positions, return_counts=True)
-        entries = (keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32), np.minimum(counts, 255)
-        if len(keys) > _MERGE_AT // 4:
-            self._merge(*entries)
+        if not len(words):
             return
-        for word, position, count in zip(*(entry.tolist() for entry in entries), strict=True):
+        keys, counts = np.unique(words.astype(np.int64) << 32 | positions, return_counts=True)
+        entries: Entries = (
+            (keys >> 32).astype(np.int32),
+            (keys & 0xFFFFFFFF).astype(np.int32),
+            np.minimum(counts, 255).astype(np.uint8),
+        )
+        if len(keys) > _ASIDE_AT:
+            self._aside.append(entries)
+            return
+        for word, position, count in zip(*(column.tolist() for column in entries), strict=True):
             where, many = self._tail.setdefault(word, ([], []))
             where.append(position)
             many.append(count)
@@ -43,20 +55,24 @@ class Postings:
         if self._tail_size > max(_MERGE_AT, len(self._positions) // 8):
             self._merge()
 
-    def _merge(
-        self, words: NDArray[Any] = _NONE, positions: NDArray[Any] = _NONE, counts: NDArray[Any] = _NONE
-    ) -> None:
-        """Put the tail, and the entries given, into the arrays."""
+    def _merge(self) -> None:
+        """Put what is set aside and the tail into the arrays."""
         tail = list(self._tail.items())
-        tail_words = np.repeat(np.array([word for word, _ in tail], np.int32), [len(where) for _, (where, _) in tail])
-        tail_positions = np.array([position for _, (where, _) in tail for position in where], np.int32)
-        tail_counts = np.array([count for _, (_, many) in tail for count in many], np.uint8)
-        all_words = np.concatenate([self._words(), tail_words, words]).astype(np.int32)
-        order = np.argsort(all_words, kind="stable")
-        self._positions = np.concatenate([self._positions, tail_positions, positions])[order].astype(np.int32)
-        self._counts = np.concatenate([self._counts, tail_counts, counts])[order].astype(np.uint8)
-        self._set_starts(all_words)
-        self._tail, self._tail_size = {}, 0
+        in_tail: Entries = (
+            np.repeat(np.array([word for word, _ in tail], np.int32), [len(where) for _, (where, _) in tail]),
+            np.array([position for _, (where, _) in tail for position in where], np.int32),
+            np.array([count for _, (_, many) in tail for count in many], np.uint8),
+        )
+        parts = [(self._words(), self._positions, self._counts), *self._aside, in_tail]
+        words, positions, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.argsort(words, kind="stable")
+        self._positions, self._counts = positions[order], counts[order]
+        self._set_starts(words)
+        self._aside, self._tail, self._tail_size = [], {}, 0
+
+    def _settle(self) -> None:
+        if self._aside:
+            self._merge()
 
     def _words(self) -> NDArray[np.int32]:
         """Return the word of each entry."""
@@ -67,6 +83,7 @@ class Postings:
 
     def discard(self, positions: NDArray[np.int32]) -> None:
         """Forget all that stands in the messages at positions."""
+        self._settle()
         gone = set(positions.tolist())
         for word, (where, many) in list(self._tail.items()):
             if not gone.isdisjoint(where):
@@ -79,11 +96,13 @@ class Postings:
 
     def count(self, word: int) -> int:
         """Return how many messages have word."""
+        self._settle()
         base = int(self._starts[word + 1] - self._starts[word]) if word + 1 < len(self._starts) else 0
         return base + len(self._tail.get(word, ([],))[0])
 
     def get(self, word: int) -> tuple[Positions, Counts]:
         """Return where word stands and how often."""
+        self._settle()
         base = slice(0, 0)
         if word + 1 < len(self._starts):
             base = slice(int(self._starts[word]), int(self._starts[word + 1]))

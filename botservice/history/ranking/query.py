@@ -7,7 +7,7 @@ from typing import Final
 
 from botservice.history.ranking import languages
 from botservice.history.ranking.dates import Span, find_spans
-from botservice.history.ranking.grammar import ABOUT_TALK, ASKS_NUMBER, ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
+from botservice.history.ranking.grammar import ASKS_NUMBER, ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
 from botservice.history.ranking.tokens import normalize, token_weight, tokenize
 from botservice.history.ranking.weights import Weights
 
@@ -19,6 +19,7 @@ _FILLERS: Final = frozenset(normalize(word) for word in FILLERS)
 _FILLER_RUN: Final = re.compile(
     "(?:" + "|".join(sorted((word for word in _FILLERS if word[0] > "\u1000"), key=len, reverse=True)) + ")+"
 )
+_GERMAN: Final = languages.CODES.index("de")
 _QUESTION_MARK: Final = re.compile("[?\uff1f\u00bf]")
 
 
@@ -53,8 +54,6 @@ def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, w
     for token in tokens:
         if not languages.is_function_word(token, counted):
             light = weights.light_word if languages.is_light_word(token, counted) else 1.0
-            if token in ABOUT_TALK:
-                light = weights.about_talk
             words[token] = max(words.get(token, 0), light * token_weight(token))
     if not words:
         words = {token: token_weight(token) for token in tokens}
@@ -62,7 +61,7 @@ def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, w
     return Query(
         words=dict(list(words.items())[:MAX_WORDS]),
         spoken=spoken,
-        spans=find_spans(text, now=now),
+        spans=find_spans(text, now=now, is_german=spoken[0] == _GERMAN),
         is_about_speaker=not found.isdisjoint(SPEAKER),
         is_about_listener=not found.isdisjoint(LISTENER),
         asks_when=not found.isdisjoint(ASKS_WHEN),

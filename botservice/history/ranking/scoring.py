@@ -118,16 +118,19 @@ def _top(score: Scores, found: NDArray[np.int64], count: int) -> NDArray[np.int6
     if len(found) <= count:
         return found
     values = score[found]
-    return found[values >= np.partition(values, len(values) - count)[len(values) - count]]
+    least = np.partition(values, len(values) - count)[len(values) - count]
+    best: NDArray[np.int64] = found[values >= least]
+    return best
 
 
 def _ordered(score: Scores, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    return places[np.lexsort((-places, -score[places]))]
+    ordered: NDArray[np.int64] = places[np.lexsort((-places, -score[places]))]
+    return ordered
 
 
 def _without_repeats(score: Scores, places: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
     """Return places in order, of those that say the same the first one only."""
-    order: NDArray[np.int64] = _ordered(score, places)
+    order = _ordered(score, places)
     _, first = np.unique(columns.column("text")[order], return_index=True)
     kept: NDArray[np.int64] = order[np.sort(first)]
     return kept

@@ -25,7 +25,6 @@ class Weights:
 
     # How much a word of the question is worth beside its rarity.
     light_word: float = 0.7  # in the library's stopword list, which also has "work", "home" and "name"
-    about_talk: float = 0.3  # "mention", "kind": about the talk or the answer, seldom in it
     name_in_text: float = 0.4  # a name stands for its bearer; in a text it often only addresses them
 
     # The talk around a message.
