@@ -43,7 +43,8 @@ class Interruption:
             work.close()
             raise WorkCut
         self._loop = asyncio.get_running_loop()
-        busy = self._busy = asyncio.ensure_future(work)
+        busy: asyncio.Task[T] = asyncio.ensure_future(work)
+        self._busy = busy
         try:
             await busy
         except asyncio.CancelledError:
