@@ -1,6 +1,7 @@
 """Reading what a tool returned: as text for the model, as values to keep, and as files."""
 
 import json
+import math
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -44,9 +45,12 @@ def _read_value(value: Any) -> Any:
     if isinstance(value, str):
         return _clean(value)
     try:
-        return _clean(to_jsonable_python(value, inf_nan_mode="strings"))
-    except PydanticSerializationError as error:
-        raise OutputError(f"the tool returned {type(value).__name__}, of which something is no JSON value") from error
+        return _clean(to_jsonable_python(value))
+    except (PydanticSerializationError, ValueError) as error:  # a circle and bytes that are no text are ValueErrors
+        raise OutputError(
+            f"the tool returned {type(value).__name__}, of which something is no JSON value; "
+            "a file is returned as an Attachment, alone or in a list"
+        ) from error
 
 
 def _clean(value: Any) -> Any:
@@ -54,6 +58,8 @@ def _clean(value: Any) -> Any:
     match value:
         case str():
             return redact(storable(value))
+        case float() if not math.isfinite(value):
+            return json.dumps(value)
         case list():
             return [_clean(each) for each in value]
         case dict():

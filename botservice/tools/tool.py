@@ -111,4 +111,4 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
         documented = docstring_parser.parse(text)
     except docstring_parser.ParseError:  # written in a style of its own: the model may read it as it is
         return text, {}
-    return documented.description or "", {each.arg_name: each.description or "" for each in documented.params}
+    return (documented.description or "").strip(), {each.arg_name: each.description or "" for each in documented.params}

@@ -1,0 +1,185 @@
+"""Whatever goes wrong with a model's server becomes an LLMError that says what to do and nothing that is secret."""
+
+import asyncio
+import logging
+import socket
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from standins.openai_api import (
+    Ending,
+    Failure,
+    Gate,
+    OpenAIApi,
+    Reply,
+    context_length_exceeded,
+    not_json,
+    quota_exceeded,
+    rate_limited,
+    server_error,
+)
+
+from botservice import ContextOverflow, LLMError, OpenAIChatLLM
+from botservice.llm.openai_errors import translate
+
+HELLO = [{"role": "user", "content": "hello, my secret is 12345"}]
+KEY = "sk-test-key-that-nobody-may-see"
+
+
+@pytest.mark.parametrize(
+    ("failure", "transient", "retry_after", "says"),
+    [
+        (Failure(401, f"Incorrect API key provided: {KEY}", code="invalid_api_key"), False, None, "OPENAI_API_KEY"),
+        (Failure(403, "no"), False, None, "OPENAI_API_KEY"),
+        (Failure(404, "no such model", code="model_not_found"), False, None, "'gpt-5.5'"),
+        (Failure(400, "my secret is 12345"), False, None, "400"),
+        (rate_limited(7), True, 7.0, "rate_limit_exceeded"),
+        (Failure(429, "slow down", headers={"Retry-After": "soon"}), True, None, "429"),
+        (Failure(429, "slow down", headers={"Retry-After": "-5"}), True, 0.0, "429"),
+        (quota_exceeded(), False, None, "no credit"),
+        (server_error(500), True, None, "500"),
+        (server_error(503), True, None, "503"),
+        (not_json(502), True, None, "502"),
+        (Failure(500, "x", code="my secret is 12345"), True, None, "InternalServerError"),
+    ],
+)
+async def test_a_refusal_says_its_status_and_whether_asking_again_helps(
+    api: OpenAIApi, llm: OpenAIChatLLM, failure: Failure, transient: bool, retry_after: float | None, says: str
+) -> None:
+    api.reply = lambda _: failure
+    with pytest.raises(LLMError) as caught:
+        await llm.chat(HELLO)
+    error = caught.value
+    assert (error.is_transient, error.retry_after_seconds) == (transient, retry_after)
+    assert says in str(error)
+    assert KEY not in str(error)
+    assert "12345" not in str(error)
+    assert len(api.requests()) == 1, "asking again is for the service to decide"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        context_length_exceeded(),
+        Failure(400, "the request exceeds the available context size, try increasing it"),
+        Failure(400, "prompt is too long: 209000 tokens > 200000 maximum"),
+        Failure(413, "Request too large: please reduce the length of the messages"),
+        Failure(422, "The input token count (40000) exceeds the maximum number of tokens allowed"),
+    ],
+)
+async def test_a_prompt_that_is_too_long_is_told_apart(api: OpenAIApi, llm: OpenAIChatLLM, failure: Failure) -> None:
+    api.reply = lambda _: failure
+    with pytest.raises(ContextOverflow):
+        await llm.chat(HELLO)
+
+
+async def test_nobody_listens_at_the_address() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        llm = OpenAIChatLLM("m", base_url=f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+        with pytest.raises(LLMError, match="OPENAI_BASE_URL") as caught:
+            await llm.chat(HELLO)
+        assert caught.value.is_transient
+        await llm.close()
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(drop_after=0), Reply(text="Hello, this breaks off", drop_after=2), Reply(text="x", fail_after=1)]
+)
+async def test_an_answer_that_is_cut_off_is_no_answer(api: OpenAIApi, llm: OpenAIChatLLM, reply: Reply) -> None:
+    api.reply = lambda _: reply
+    with pytest.raises(LLMError) as caught:
+        await llm.chat(HELLO)
+    assert caught.value.is_transient
+
+
+@pytest.mark.parametrize("reply", [Reply(hang=True), Reply(text="Hello, this hangs", hang_after=2)])
+async def test_a_server_that_sends_nothing_is_given_up(api: OpenAIApi, reply: Reply) -> None:
+    llm = OpenAIChatLLM("m", base_url=api.base_url)
+    await llm.chat(HELLO)  # it is connected: what follows is about the silence alone
+    llm.timeout_seconds = 0.3
+    api.reply = lambda _: reply
+    with pytest.raises(LLMError, match=r"nothing for 0\.3 seconds") as caught:
+        await llm.chat(HELLO)
+    assert caught.value.is_transient
+    assert (await api.end(api.requests()[1].seq)).ending is Ending.ABORTED
+    await llm.close()
+
+
+async def test_a_page_of_a_broken_proxy_is_no_answer(api: OpenAIApi, llm: OpenAIChatLLM) -> None:
+    api.reply = lambda _: not_json(200)
+    with pytest.raises(LLMError):
+        await llm.chat(HELLO)
+
+
+async def test_nonsense_is_logged_and_no_answer(
+    api: OpenAIApi, llm: OpenAIChatLLM, caplog: pytest.LogCaptureFixture
+) -> None:
+    def respond(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"content-type": "application/json"}, content=b"[1")
+
+    llm._clients[asyncio.get_running_loop()] = openai.AsyncOpenAI(
+        api_key="x", http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(respond))
+    )
+    with pytest.raises(LLMError, match="could not be read"):
+        await llm.chat(HELLO)
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == ["model.unreadable"]
+
+
+async def test_a_listener_that_fails_is_seen(llm: OpenAIChatLLM, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: str) -> None:
+        raise RuntimeError("broken page")
+
+    with pytest.raises(LLMError):
+        await llm.chat(HELLO, on_text=fail)
+    assert "broken page" in caplog.text
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_an_older_server_is_asked_without_stream_options(api: OpenAIApi, llm: OpenAIChatLLM, status: int) -> None:
+    def reply(body: dict[str, Any]) -> Reply | Failure:
+        refused = Failure(status, "Unrecognized request argument supplied: stream_options")
+        return refused if "stream_options" in body else Reply(text="hi")
+
+    api.reply = reply
+    both = await asyncio.gather(llm.chat(HELLO), llm.chat(HELLO))
+    assert [each.text for each in both] == ["hi", "hi"]
+    asked = len(api.requests())
+    assert (await llm.chat(HELLO)).usage is None
+    assert len(api.requests()) == asked + 1, "it is remembered"
+
+
+async def test_a_call_that_is_cancelled_ends_at_the_server(api: OpenAIApi, llm: OpenAIChatLLM) -> None:
+    gate = Gate()
+    api.reply = lambda _: Reply(text="a long answer, in many pieces", chunk_wait=gate, wait_at=2)
+    arrived = asyncio.Event()
+    call = asyncio.create_task(llm.chat(HELLO, on_text=lambda _: arrived.set()))
+    async with asyncio.timeout(10):
+        await arrived.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert (await api.end(api.requests()[0].seq)).ending is Ending.ABORTED
+    gate.open()
+
+
+def _all_errors(kind: type[BaseException]) -> list[type[BaseException]]:
+    return [kind, *(each for sub in kind.__subclasses__() for each in _all_errors(sub))]
+
+
+@pytest.mark.parametrize("kind", _all_errors(openai.OpenAIError))
+def test_every_error_of_the_client_is_translated(kind: type[openai.OpenAIError]) -> None:
+    request = httpx2.Request("POST", "http://127.0.0.1/v1/chat/completions")
+    status = getattr(kind, "status_code", None) or (500 if kind is openai.InternalServerError else 418)
+    error: Any = kind.__new__(kind)
+    error.args = ("my secret is 12345",)
+    error.response = httpx2.Response(int(status), request=request)
+    error.request, error.code, error.status_code = request, None, int(status)
+    translated = translate(error, "gpt-5.5")
+    assert isinstance(translated, LLMError)
+    assert "12345" not in str(translated)
+    if issubclass(kind, openai.APIStatusError):
+        assert str(status) in str(translated)
+        assert translated.is_transient == (int(status) in (409, 429) or int(status) >= 500)
