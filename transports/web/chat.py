@@ -14,7 +14,7 @@ from botservice.turns.turn import InboundEvent
 from transports.web import inbound
 from transports.web.access import Access, Mode
 from transports.web.events import PageStream
-from transports.web.gate import read_body
+from transports.web.gate import path_number, read_body
 from transports.web.inbound import Refusal
 from transports.web.outbound import SHOWN_IMAGES
 from transports.web.pages import HEADERS, Pages
@@ -118,7 +118,7 @@ class Chat:
 
     async def file(self, request: Request) -> Response:
         """Answer with a file of a message: an image to be shown, anything else to be saved."""
-        session, message_id, index = _session(request), request.path_params["message"], request.path_params["index"]
+        session, message_id, index = _session(request), path_number(request, "message"), path_number(request, "index")
         found = await self._opened().read(lambda connection: read_file(connection, session, message_id, index))
         if found is None or found.data is None:
             raise Refusal(404, "This file is not there any more.")

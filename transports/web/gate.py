@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _MAX_FORM_BYTES: Final = 10_000
+_LARGEST_ID: Final = 2**63
 _OFF: Final = "This page is off. Set ADMIN_TOKEN to turn it on."
 _ELSEWHERE: Final = (
     "This page answers only on the machine it runs on, under http://localhost or http://127.0.0.1. "
@@ -54,7 +55,7 @@ class Gate:
             return self._pages.refuse(request, 404, _OFF)
         if self._access.judge(request) is not Verdict.LOG_IN:
             return RedirectResponse("/", 303, headers=HEADERS)
-        return self._ask_to_log_in(request, status=200)
+        return self._ask_to_log_in(request, "/", status=200)
 
     async def log_in(self, request: Request) -> Response:
         """Take the token from the login form and give a cookie for it."""
@@ -66,10 +67,11 @@ class Gate:
             form = parse_qs((await read_body(request, _MAX_FORM_BYTES)).decode("utf-8", "replace"))
         except Refusal as refused:
             return self._pages.refuse(request, refused.status, str(refused))
+        target = _safe_target(form.get("next", ["/"])[0])
         if not self._access.is_token(form.get("token", [""])[0].strip()):
             logger.warning("web.login_refused")
-            return self._ask_to_log_in(request, status=401, has_failed=True)
-        response = RedirectResponse(_safe_target(form.get("next", ["/"])[0]), 303, headers=HEADERS)
+            return self._ask_to_log_in(request, target, status=401, has_failed=True)
+        response = RedirectResponse(target, 303, headers=HEADERS)
         is_https = self._access.is_https(request)
         set_cookie(response, LOGIN_COOKIE, self._access.make_login(), seconds=LOGIN_SECONDS, is_https=is_https)
         return response
@@ -87,19 +89,17 @@ class Gate:
             case Verdict.FORBIDDEN:
                 return self._pages.refuse(request, 403, _ELSEWHERE)
             case Verdict.LOG_IN:
-                return self._ask_to_log_in(request, status=401)
+                return self._ask_to_log_in(request, _safe_target(request.url.path), status=401)
             case Verdict.WELCOME:
                 is_foreign = changes and not self._access.is_own_page(request.headers)
                 return self._pages.refuse(request, 403, _FOREIGN) if is_foreign else None
 
-    def _ask_to_log_in(self, request: Request, *, status: int, has_failed: bool = False) -> Response:
+    def _ask_to_log_in(self, request: Request, target: str, *, status: int, has_failed: bool = False) -> Response:
         path = request.url.path
         is_script = path.startswith("/web/") and path != "/web/login"
         if is_script or "text/html" not in request.headers.get("accept", ""):
             return self._pages.refuse(request, status, "This needs ADMIN_TOKEN.", _CHALLENGE)
-        return self._pages.show(
-            "login.html", status=status, headers=_CHALLENGE, target=_safe_target(path), has_failed=has_failed
-        )
+        return self._pages.show("login.html", status=status, headers=_CHALLENGE, target=target, has_failed=has_failed)
 
     async def _answer(self, request: Request, endpoint: Endpoint) -> Response:
         try:
@@ -127,6 +127,18 @@ async def read_body(request: Request, limit_bytes: int) -> bytes:
             raise Refusal(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.")
         parts.append(part)
     return b"".join(parts)
+
+
+def path_number(request: Request, name: str) -> int:
+    """Return a number of a request's address that can be a row's.
+
+    Raises:
+        Refusal: no row has it.
+    """
+    number = int(request.path_params[name])
+    if number >= _LARGEST_ID:
+        raise Refusal(404, "This is not there, or not any more.")
+    return number
 
 
 def _safe_target(path: str) -> str:

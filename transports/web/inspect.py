@@ -15,6 +15,7 @@ from botservice.memory.replay import visible
 from botservice.overview import TurnRecord, list_contexts, read_turns
 from botservice.storage import Storage
 from botservice.storage.tables import contexts, deliveries, messages, steps, turns
+from transports.web.gate import path_number
 from transports.web.inbound import Refusal
 from transports.web.pages import Pages
 from transports.web.replay import show_steps, show_text
@@ -71,7 +72,7 @@ class Inspector:
 
     async def show_context(self, request: Request) -> Response:
         """Answer with the turns of a conversation, the newest first."""
-        context_id, page = _number(request, "context"), _page(request)
+        context_id, page = path_number(request, "context"), _page(request)
         keys, lines, has_more = await self._opened().read(
             lambda connection: read_turn_lines(connection, context_id, limit=PAGE, offset=page * PAGE)
         )
@@ -86,7 +87,7 @@ class Inspector:
 
     async def show_turn(self, request: Request) -> Response:
         """Answer with the replay of a turn."""
-        context_id, turn_id = _number(request, "context"), _number(request, "turn")
+        context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
         storage = self._opened()
         try:
             turn = (await read_turns(storage, context_id, turn_id))[0]
@@ -223,10 +224,3 @@ def _excerpt(text: str) -> str:
 def _page(request: Request) -> int:
     text = request.query_params.get("page", "0")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 0
-
-
-def _number(request: Request, name: str) -> int:
-    number = int(request.path_params[name])
-    if number >= 2**63:
-        raise Refusal(404, _NOT_THERE)
-    return number

@@ -77,6 +77,14 @@ class _Renderer(RendererHTML):
         close = Token("link_close", "a", -1)
         return str(self.renderInline([link, label, close], options, env))
 
+    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return self.td_open(tokens, idx, options, env)
+
+    def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        style = str(tokens[idx].attrs.get("style", ""))  # which the pages' policy forbids
+        tokens[idx].attrs = {"class": style.removeprefix("text-align:")} if style else {}
+        return self.renderToken(tokens, idx, options, env)
+
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return f'<div class="table" tabindex="0">{self.renderToken(tokens, idx, options, env)}'
 

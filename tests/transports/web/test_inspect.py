@@ -1,0 +1,216 @@
+"""The inspector: everything that is kept of a conversation can be read, and nothing in it can do anything."""
+
+import html
+import re
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import func, select
+
+from botservice import (
+    ActionStep,
+    AgentContext,
+    LLMError,
+    StepError,
+    TaskStep,
+    Timing,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    tool,
+)
+from botservice.storage.tables import metadata
+from botservice.telemetry import register_secret
+from transports.web.replay import show_steps
+
+PAGE = {"Accept": "text/html"}
+EVIL = "<script>alert(1)</script>"
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    if b == 13:
+        raise ValueError(f"no {b}, {EVIL}")
+    return a + b
+
+
+SCRIPT = [
+    ["I will add. ", ToolCall("", "add", {"a": 2, "b": 3}), ToolCall("", "add", {"a": 1, "b": 13})],
+    f"It is 5 {EVIL}",
+]
+
+
+def words(page: str) -> str:
+    """Return what a person reads."""
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page)))
+
+
+async def count_rows(site) -> dict[str, int]:
+    return await site.storage.read(
+        lambda connection: {
+            table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in metadata.sorted_tables
+        }
+    )
+
+
+async def test_a_turn_is_told_from_the_question_to_the_delivery(run_site, storage_url):
+    async with run_site(SCRIPT, tools=[add], storage_url=storage_url) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say(f"What is 2 + 3? {EVIL}", name=EVIL)
+            await events.until_answered()
+        before = await count_rows(site)
+        contexts = (await visitor.client.get("/inspect", headers=PAGE)).text
+        assert "2 messages" in words(contexts)
+        turns = (await visitor.client.get("/inspect/1", headers=PAGE)).text
+        assert "done, answered" in words(turns)
+        assert "1 step" in words(turns)
+        turn = (await visitor.client.get("/inspect/1/1", headers=PAGE)).text
+        for page in (contexts, turns, turn):
+            assert EVIL not in page
+            assert EVIL in html.unescape(page)
+        told = words(turn.replace(html.escape(EVIL), ""))
+        for piece in (
+            "Question What is 2 + 3?",
+            "What the model was given",
+            "You are a helpful assistant",
+            "I will add.",
+            'Calls add {"a": 2, "b": 3}',
+            "Result after 0.0",
+            'Calls add {"a": 1, "b": 13}',
+            "Failed after 0.0",
+            "no 13,",
+            "tokens in",
+            "Answer",
+            "It is 5",
+            "web message, delivered after 1 try",
+        ):
+            assert piece in told, piece
+        assert await count_rows(site) == before
+
+
+async def test_a_turn_that_failed_says_why(run_site):
+    async with run_site([LLMError("the server is on fire", is_transient=False)]) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("hello")
+            await events.until("notice")
+        assert "set aside, failed" in words((await visitor.client.get("/inspect/1")).text)
+        assert "the server is on fire" in (await visitor.client.get("/inspect/1/1")).text
+
+
+async def test_a_turn_that_runs_can_be_looked_at(run_site, typist):
+    async with run_site(llm=typist) as site:
+        visitor = await site.visitor()
+        await visitor.say("hello")
+        await typist.is_asked.wait()
+        await visitor.say("and then?")
+        assert "running" in words((await visitor.client.get("/inspect/1/1")).text)
+        waiting = (await visitor.client.get("/inspect/1/2")).text
+        assert "Nothing was done for it yet." in words(waiting)
+        assert "Turn 2" in words((await visitor.client.get("/inspect/1")).text)
+
+
+async def test_long_lists_come_in_pages(site):
+    visitor = await site.visitor()
+    for number in range(60):
+        context = await AgentContext.get_or_create(site.storage, {"transport": "telegram", "chat_id": str(number)})
+        await context.chat_history.append_user_message(f"message of {number}")
+    first = (await visitor.client.get("/inspect")).text
+    assert "telegram · chat_id=59" in words(first)
+    assert "message of 59" in first
+    assert "chat_id=9 " not in words(first)
+    assert 'href="/inspect?page=1"' in first
+    second = (await visitor.client.get("/inspect?page=1")).text
+    assert "chat_id=9 " in words(second)
+    assert 'href="/inspect?page=0"' in second
+    assert 'href="/inspect?page=2"' not in second
+    for page in ("x", "-1", "9" * 20, "999"):
+        assert (await visitor.client.get("/inspect", params={"page": page})).status_code == 200
+
+
+async def test_an_inspector_with_nothing_to_show_says_so(site):
+    visitor = await site.visitor()
+    assert "Nobody has said anything yet." in (await visitor.client.get("/inspect")).text
+    await AgentContext.get_or_create(site.storage, {"chat": "1"})
+    assert "No turn was made here." in (await visitor.client.get("/inspect/1")).text
+
+
+@pytest.mark.parametrize("path", ["/inspect/7", "/inspect/7/7", "/inspect/x", "/inspect/-1", f"/inspect/{'9' * 30}"])
+async def test_what_is_not_there_is_said_so(site, path):
+    visitor = await site.visitor()
+    response = await visitor.client.get(path, headers=PAGE)
+    assert response.status_code == 404
+    assert "not" in words(response.text)
+
+
+async def test_a_turn_is_found_in_its_own_conversation_alone(run_site):
+    async with run_site() as site:
+        for visitor in (await site.visitor(), await site.visitor()):
+            async with visitor.events() as events:
+                await visitor.say("hello")
+                await events.until_answered()
+        assert (await visitor.client.get("/inspect/1/1")).status_code == 200
+        assert (await visitor.client.get("/inspect/1/2")).status_code == 404
+
+
+async def test_a_secret_is_shown_on_no_page(run_site):
+    secret = "sk-another-secret-value"
+    register_secret(secret)
+    async with run_site([f"your key is {secret}"]) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say(f"remember {secret}")
+            await events.until_answered()
+        for path in ("/inspect", "/inspect/1", "/inspect/1/1"):
+            page = (await visitor.client.get(path)).text
+            assert secret not in page
+            assert "[secret]" in page
+
+
+def test_steps_of_any_shape_can_be_shown():
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    strange = ActionStep(3, timing=Timing(began), tool_calls=[ToolCall("1", "x", {}, "{broken"), "odd"], error="odd")
+    strange.set_value("mood", {"a": [1]})
+    strange.set_value("prompt_sections", {"found": "odd"})
+    strange.set_value(
+        "model_input_messages", [{"role": "user", "content": [{"type": "text", "text": "hi \u202e"}]}, {}]
+    )
+    blocks = show_steps([TaskStep("\x1b[31mred"), strange])
+    assert blocks[0].parts[0].text == "\\x1b[31mred"
+    labels = [part.label for part in blocks[1].parts]
+    assert labels == ["What the model was given: 2 messages", "Calls x", "No result yet", "Call", "Error", "mood"]
+    assert blocks[1].parts[0].parts[0].parts[0].text == "hi \\u202e"
+
+
+def test_what_was_found_is_unfolded_in_the_first_prompt():
+    prompt = [
+        {"role": "system", "content": "be kind"},
+        {"role": "system", "content": "Rex"},
+        {"role": "user", "content": "?"},
+    ]
+    sections = {"system": [0, 1], "found": [1, 2], "question": [2, 3]}
+    steps = [
+        ActionStep(
+            number,
+            timing=Timing(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC)),
+            model_input_messages=prompt,
+            tool_calls=[ToolCall("1", "x", {"a": 1})],
+            tool_results=[ToolResult("1", "y" * 30_000, is_error=True, duration_seconds=1.5)],
+            error=StepError("ValueError", "no"),
+            token_usage=TokenUsage(1200, 30),
+            prompt_sections=sections,
+        )
+        for number in (1, 2)
+    ]
+    first, second = show_steps(steps)
+    assert first.facts == ["2.00 s", "1,200 tokens in", "30 out"]
+    assert (first.parts[0].is_open, second.parts[0].is_open) == (True, False)
+    assert [(part.label, part.is_open) for part in first.parts[0].parts] == [
+        ("Instructions", False),
+        ("Found by searching", True),
+        ("Question", False),
+    ]
+    assert first.parts[2].text.endswith("… 10,000 more characters")
