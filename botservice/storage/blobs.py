@@ -14,13 +14,17 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+_INSERT = {
+    name: dialect.insert(blobs).on_conflict_do_nothing()
+    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
+}
+
+
 def store_blob(connection: Connection, context_id: int, data: bytes) -> str:
     """Keep data once in its context and return its SHA-256 digest."""
     digest = digest_of(data)
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    connection.execute(
-        dialect.insert(blobs).values(context_id=context_id, sha256=digest, data=data).on_conflict_do_nothing()
-    )
+    values = {"context_id": context_id, "sha256": digest, "data": data}
+    connection.execute(_INSERT[connection.dialect.name], values)
     return digest
 
 

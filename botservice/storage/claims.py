@@ -5,17 +5,20 @@ process on that file. On Postgres a claim is a session advisory lock on the writ
 """
 
 import contextlib
+import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, text
 
 from botservice.errors import ClaimLost, DatabaseInUse, StorageUnavailable
 from botservice.storage.writer import Writer
+
+logger = logging.getLogger(__name__)
 
 # The first half of a two-part advisory lock key, so that other users of the same database are not met: "bots".
 LOCK_SPACE = 0x626F7473
@@ -59,7 +62,7 @@ class Claims(Protocol):
         """
 
     async def release(self, claim: Claim) -> None:
-        """Give the claim back; does nothing where it is lost already."""
+        """Give the claim back once every write under it has ended; does nothing where it is lost already."""
 
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, where this process has it."""
@@ -77,7 +80,7 @@ class Claims(Protocol):
             DatabaseInUse: another process works on this SQLite file (when it is entered).
         """
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Give everything back that was taken through this object."""
 
 
@@ -87,7 +90,7 @@ class WorkerLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = FileLock(f"{path}.lock", thread_local=False)
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()  # see SharedFile.guard
         self._holders = 0
 
     def acquire(self) -> None:
@@ -95,11 +98,14 @@ class WorkerLock:
 
         Raises:
             DatabaseInUse: another process has it.
+            StorageUnavailable: the file of the lock cannot be written.
         """
         with self._guard:
             if self._holders == 0:
                 try:
                     self._file.acquire(blocking=False)
+                except OSError as error:
+                    raise StorageUnavailable(f"cannot lock {self._path}: {error.strerror or error}") from error
                 except Timeout:
                     raise DatabaseInUse(
                         f"another process works on {self._path}: stop it, talk to it instead, or use Postgres, "
@@ -116,15 +122,19 @@ class WorkerLock:
 
 
 class SharedFile:
-    """What all Storages of this process share about one SQLite file."""
+    """What all Storages of this process share about one SQLite file.
 
-    _known: weakref.WeakValueDictionary[Path, "SharedFile"] = weakref.WeakValueDictionary()
+    Attributes:
+        guard: Re-entrant, because the garbage collector may abandon a claim in the middle of any line that holds it.
+    """
+
+    _known: ClassVar[weakref.WeakValueDictionary[Path, "SharedFile"]] = weakref.WeakValueDictionary()
     _guard = threading.Lock()
 
     def __init__(self, path: Path) -> None:
         self.lock = WorkerLock(path)
         self.claims: dict[int, Claim] = {}
-        self.guard = threading.Lock()
+        self.guard = threading.RLock()
 
     @classmethod
     def at(cls, path: Path) -> "SharedFile":
@@ -140,8 +150,9 @@ class SharedFile:
 class LocalClaims:
     """Claims on an SQLite file."""
 
-    def __init__(self, shared: SharedFile) -> None:
+    def __init__(self, shared: SharedFile, writer: Writer) -> None:
         self._shared = shared
+        self._writer = writer
         self._mine: set[Claim] = set()
 
     async def try_claim(self, context_id: int) -> Claim | None:
@@ -156,8 +167,14 @@ class LocalClaims:
             return claim
 
     async def release(self, claim: Claim) -> None:
-        """Give the claim back."""
-        self.abandon(claim)
+        """Give the claim back; where storage fails, at once."""
+        try:
+            if claim.is_held:
+                await self._writer.write(_nothing, is_last=True)
+        except StorageUnavailable:
+            logger.warning("claims.released_without_storage", extra={"context": claim.context_id})
+        finally:
+            self.abandon(claim)
 
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, whichever Storage of this process took it."""
@@ -190,10 +207,11 @@ class LocalClaims:
         finally:
             self._shared.lock.release()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Give everything back that was taken through this object."""
-        for claim in list(self._mine):
-            self.abandon(claim)
+        with self._shared.guard:
+            for claim in list(self._mine):
+                self.abandon(claim)
 
     def _holds(self, claim: Claim) -> bool:
         return self._shared.claims.get(claim.context_id) is claim
@@ -215,19 +233,19 @@ class AdvisoryClaims:
         claim = Claim(context_id, self._holds)
         self._held[context_id] = claim
         try:
-            is_locked = await self._writer.write(lambda connection: self._lock(connection, context_id))
+            is_locked = await self._writer.write(lambda connection: self._lock(connection, claim))
         except BaseException:  # cancelled, most likely: the lock may be taken all the same
             self.abandon(claim)
             raise
         if not is_locked:
-            self._held.pop(context_id, None)
-        return claim if is_locked and claim.is_held else None
+            self._drop(claim)
+        return claim if claim.is_held else None
 
     async def release(self, claim: Claim) -> None:
         """Give the claim back."""
         if self._holds(claim):
-            with contextlib.suppress(ClaimLost, StorageUnavailable):  # the lock has ended with its connection
-                await self._writer.write(lambda connection: self._unlock_abandoned(connection, claim))
+            with contextlib.suppress(StorageUnavailable):  # the lock has ended with its connection
+                await self._writer.write(lambda connection: self._unlock(connection, claim), is_last=True)
 
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, where this replica has it."""
@@ -235,7 +253,7 @@ class AdvisoryClaims:
 
     def abandon(self, claim: Claim) -> None:
         """Give a claim back from any thread, without waiting."""
-        self._writer.submit(lambda connection: self._unlock_abandoned(connection, claim))
+        self._writer.submit(lambda connection: self._unlock(connection, claim))
 
     def take_over(self, claim: Claim) -> Claim:
         """Return a new claim in the place of claim, on the same lock."""
@@ -247,7 +265,7 @@ class AdvisoryClaims:
         """Return a block in which nothing is held: on Postgres every replica is a worker."""
         return contextlib.nullcontext()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Forget everything: the locks end with the writer's connection."""
         self._forget()
 
@@ -258,30 +276,36 @@ class AdvisoryClaims:
         self._held.clear()
         self._locked.clear()
 
-    def _lock(self, connection: Connection, context_id: int) -> bool:
+    def _drop(self, claim: Claim) -> None:
+        if self._holds(claim):
+            del self._held[claim.context_id]
+
+    def _lock(self, connection: Connection, claim: Claim) -> bool:
+        """Return whether the lock is taken; nothing is where the claim has ended since it was asked for."""
+        if not self._holds(claim):
+            return False
         # Advisory locks count, and a batch that is done again keeps what it took: never take one twice.
-        if context_id in self._locked:
+        if claim.context_id in self._locked:
             return True
         query = text("SELECT pg_try_advisory_lock(:space, :id)")
-        taken = bool(connection.execute(query, {"space": LOCK_SPACE, "id": _fold(context_id)}).scalar_one())
+        taken = bool(connection.execute(query, _lock_key(claim)).scalar_one())
         if taken:
-            self._locked.add(context_id)
+            self._locked.add(claim.context_id)
         return taken
 
-    def _unlock(self, connection: Connection, context_id: int) -> None:
-        if context_id in self._locked:
-            connection.execute(
-                text("SELECT pg_advisory_unlock(:space, :id)"), {"space": LOCK_SPACE, "id": _fold(context_id)}
-            )
-            self._locked.discard(context_id)
-
-    def _unlock_abandoned(self, connection: Connection, claim: Claim) -> None:
-        if self._holds(claim):
-            self._unlock(connection, claim.context_id)
-            self._held.pop(claim.context_id, None)
+    def _unlock(self, connection: Connection, claim: Claim) -> None:
+        if not self._holds(claim):
+            return
+        if claim.context_id in self._locked:
+            connection.execute(text("SELECT pg_advisory_unlock(:space, :id)"), _lock_key(claim))
+            self._locked.discard(claim.context_id)
+        self._drop(claim)
 
 
-def _fold(context_id: int) -> int:
-    """Return context_id as the signed 32-bit number that a two-part lock key takes."""
-    return (context_id & 0xFFFFFFFF) - (1 << 31)
+def _nothing(_: Connection) -> None:
+    return None
 
+
+def _lock_key(claim: Claim) -> dict[str, int]:
+    """Return the two halves of the key; the second is a signed 32-bit number."""
+    return {"space": LOCK_SPACE, "id": (claim.context_id & 0xFFFFFFFF) - (1 << 31)}

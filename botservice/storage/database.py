@@ -1,30 +1,32 @@
 """Storage: one database, its writer and its readers."""
 
 import asyncio
-import logging
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from botservice.errors import StorageUnavailable
+from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage import schema
 from botservice.storage.claims import AdvisoryClaims, Claims, LocalClaims, SharedFile
-from botservice.storage.engines import READ_CONNECTIONS, create_read_engine, create_writer_engine
+from botservice.storage.engines import READ_CONNECTIONS, create_read_engine, create_writer_engine, prepare_postgres
+from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
+from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
 from botservice.storage.writer import Fence, SortKey, Writer
 
-logger = logging.getLogger(__name__)
-
 T = TypeVar("T")
+
+_REMEDY = "run `botservice migrate`"
 
 
 class Storage:
@@ -39,37 +41,50 @@ class Storage:
 
     claims: Claims
 
-    def __init__(self, where: DatabaseUrl, *, migrates: bool) -> None:
+    def __init__(self, where: DatabaseUrl, *, migrates: bool, limits: StorageLimits) -> None:
         self.where = where
         self._migrates = migrates
-        self._temporary: Path | None = None
+        self._limits = limits
         self._readers: ThreadPoolExecutor | None = None
         self._read_engine: Engine
         self._writer: Writer
-        self._writer_engine: Engine
+        self._undo: contextlib.ExitStack
 
     @classmethod
-    def open(cls, url: str, *, migrate: bool | None = None) -> "Storage":
+    def open(
+        cls,
+        url: str,
+        *,
+        migrate: bool | None = None,
+        limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
+    ) -> "Storage":
         """Return the storage at url, to be used with `async with`.
 
         Args:
             url: `sqlite:///file.db`, `sqlite://` for one that ends with the process, or `postgresql://…`.
             migrate: Whether to bring the tables up to date; by default an embedded SQLite is, Postgres is not.
+            limits: How long to wait for others.
 
         Raises:
             SettingsError: url is no address of a database.
+            DatabaseInUse: another process works on this SQLite file, which is not up to date (when it is entered).
             SchemaMismatch: the tables are older or newer than this program (when it is entered).
             StorageUnavailable: the database does not answer, or cannot be written (when it is entered).
         """
         where = DatabaseUrl.parse(url)
-        return cls(where, migrates=where.is_sqlite if migrate is None else migrate)
+        return cls(where, migrates=where.is_sqlite if migrate is None else migrate, limits=limits)
 
     async def __aenter__(self) -> Self:
         try:
             await asyncio.to_thread(self._open)
-        except (OperationalError, PermissionError) as error:
-            reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
-            raise StorageUnavailable(f"cannot open the database {self.name}: {reason}") from error
+        except (SQLAlchemyError, OSError) as error:
+            raise as_unavailable(error, f"cannot open the database {self.name}") from error
+        if self._migrates or not self.is_sqlite:  # otherwise it may be a file that can only be read
+            try:
+                await self.ping()
+            except BaseException:
+                await self.close()
+                raise
         return self
 
     async def __aexit__(
@@ -83,7 +98,7 @@ class Storage:
     @property
     def name(self) -> str:
         """The database's address without its password."""
-        return self.where.url.render_as_string(hide_password=True).replace("postgresql+psycopg", "postgresql")
+        return self.where.name
 
     @property
     def is_sqlite(self) -> bool:
@@ -108,7 +123,12 @@ class Storage:
     async def write(
         self, operation: Callable[[Connection], T], *, fence: Fence | None = None, sort_key: SortKey = ()
     ) -> T:
-        """Return what operation returns, once it is committed (see `Writer.write`)."""
+        """Return what operation returns, once it is committed (see `Writer.write`).
+
+        Raises:
+            ClaimLost: fence no longer holds.
+            StorageUnavailable: the database did not take it.
+        """
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
         return await self._writer.write(operation, fence=fence, sort_key=sort_key)
@@ -123,59 +143,71 @@ class Storage:
         await self.write(lambda connection: connection.execute(text("SELECT 1")).scalar_one())
 
     async def close(self) -> None:
-        """Commit what is waiting, give every claim back and disconnect."""
-        readers, self._readers = self._readers, None
-        if readers is None:
-            return
-        await asyncio.to_thread(self._writer.close)
-        await self.claims.close()
-        await asyncio.to_thread(readers.shutdown)
-        self._read_engine.dispose()
-        self._writer_engine.dispose()
-        if self._temporary is not None:
-            await asyncio.to_thread(shutil.rmtree, self._temporary, ignore_errors=True)
+        """Commit what is waiting, give every claim back and disconnect; all of it, even where this is cancelled."""
+        if self._readers is not None:
+            self._readers = None
+            await asyncio.to_thread(self._undo.close)
 
     def _open(self) -> None:
-        if self.where.is_memory:
-            self._temporary = Path(tempfile.mkdtemp(prefix="botservice-"))
-            path = self._temporary / "memory.db"
-            self.where = replace(self.where, url=self.where.url.set(database=str(path)), path=path)
-        if self.where.path is not None and not self.where.path.parent.is_dir():
+        if self.is_open:
+            raise StorageError(f"the database {self.name} is open already")
+        with contextlib.ExitStack() as undo:
+            if self.where.is_memory:
+                folder = Path(tempfile.mkdtemp(prefix="botservice-"))
+                undo.callback(shutil.rmtree, folder, ignore_errors=True)
+                path = folder / "memory.db"
+                self.where = replace(self.where, url=self.where.url.set(database=str(path)), path=path)
+            self._check_file()
+            self._read_engine = create_read_engine(self.where, self._limits)
+            undo.callback(self._read_engine.dispose)
+            with self._read_engine.connect() as connection:
+                version = schema.read_version(connection)
+            if self._migrates and version != schema.SCHEMA_VERSION:
+                version = schema.migrate(self.where, self._limits)
+            schema.check_version(version, remedy=_REMEDY)
+            self._start_writer(undo)
+            readers = ThreadPoolExecutor(READ_CONNECTIONS, thread_name_prefix="botservice-reader")
+            undo.callback(readers.shutdown)
+            self._undo = undo.pop_all()
+            self._readers = readers
+
+    def _check_file(self) -> None:
+        """Refuse a file that opening would make, where it cannot or must not."""
+        path = self.where.path
+        if path is None:
+            return
+        if not path.parent.is_dir():
             raise StorageUnavailable(f"cannot open the database {self.name}: its folder does not exist")
-        self._read_engine = create_read_engine(self.where)
-        with self._read_engine.connect() as connection:
-            version = schema.read_version(connection)
-        if self._migrates and version != schema.SCHEMA_VERSION:
-            version = schema.migrate(self.where)
-        schema.check_version(version, remedy="run `botservice migrate`")
-        self._writer_engine = create_writer_engine(self.where)
-        self._writer = Writer(self._writer_engine, prepare=None if self.is_sqlite else _prepare_postgres)
+        if not self._migrates and not path.exists():
+            schema.check_version(None, remedy=_REMEDY)
+
+    def _start_writer(self, undo: contextlib.ExitStack) -> None:
+        engine = create_writer_engine(self.where, self._limits)
+        undo.callback(engine.dispose)
+        prepare = None if self.is_sqlite else partial(prepare_postgres, limits=self._limits)
+        self._writer = Writer(engine, prepare=prepare, limits=self._limits)
+        if self.where.path is not None:
+            self.claims = LocalClaims(SharedFile.at(self.where.path), self._writer)
+        else:
+            self.claims = AdvisoryClaims(self._writer)
+        undo.callback(self.claims.close)
         self._writer.start()
-        self.claims = (
-            LocalClaims(SharedFile.at(self.where.path))
-            if self.where.path is not None
-            else AdvisoryClaims(self._writer)
-        )
-        self._readers = ThreadPoolExecutor(READ_CONNECTIONS, thread_name_prefix="botservice-reader")
+        undo.callback(self._writer.close)
 
     def _read(self, query: Callable[[Connection], T]) -> T:
         try:
-            with self._read_engine.connect() as connection:
-                return query(connection)
-        except (OperationalError, PoolTimeout) as error:
-            raise self._unavailable(error) from error
-        except DBAPIError as error:
-            if error.connection_invalidated:
-                raise self._unavailable(error) from error
+            try:
+                return self._read_once(query)
+            except DBAPIError as error:
+                if not is_lost_connection(error):
+                    raise
+            # It had died unnoticed, most likely when the server restarted. Reading changes nothing: do it again.
+            return self._read_once(query)
+        except SQLAlchemyError as error:
+            if is_outage(error):
+                raise as_unavailable(error, f"the database {self.name} does not answer") from error
             raise
 
-    def _unavailable(self, error: Exception) -> StorageUnavailable:
-        reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
-        return StorageUnavailable(f"the database {self.name} does not answer: {reason}")
-
-
-def _prepare_postgres(connection: Connection) -> None:
-    """Let Postgres end the session, and with it the claims, of a process that hangs (Postgres manual, 20.11)."""
-    with connection.begin():
-        connection.exec_driver_sql("SET idle_session_timeout = '4s'")
-        connection.exec_driver_sql("SET idle_in_transaction_session_timeout = '4s'")
+    def _read_once(self, query: Callable[[Connection], T]) -> T:
+        with self._read_engine.connect() as connection:
+            return query(connection)

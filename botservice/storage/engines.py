@@ -6,55 +6,73 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import NullPool
 
+from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
 
 READ_CONNECTIONS = 2  # with the writer and the listener: four per replica on Postgres
-BUSY_TIMEOUT_SECONDS = 15
+_CONNECT_SECONDS = 5
+
+# libpq: a host that is gone is noticed within ten seconds.
+_POSTGRES = {
+    "connect_timeout": _CONNECT_SECONDS,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 
 
-def create_writer_engine(where: DatabaseUrl) -> Engine:
-    """Return an engine without a pool: its one connection is the writer's, and no other takes its place silently."""
+def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrating: bool = False) -> Engine:
+    """Return an engine without a pool: its one connection is the writer's, and no other takes its place silently.
+
+    Args:
+        is_migrating: Whether tables are rebuilt. SQLite then does not follow foreign keys, or dropping the old table
+            would take everything that refers to it along (SQLite, "Making Other Kinds Of Table Schema Changes").
+    """
     if not where.is_sqlite:
-        return create_engine(where.url, poolclass=NullPool, connect_args={"connect_timeout": 5, **_KEEPALIVE})
-    engine = create_engine(where.url, poolclass=NullPool, connect_args=_sqlite_arguments())
-    _prepare_sqlite(engine, begin="BEGIN IMMEDIATE")
+        return create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_POSTGRES)
+    engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_sqlite_arguments(limits))
+    _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", foreign_keys="OFF" if is_migrating else "ON")
     return engine
 
 
-def create_read_engine(where: DatabaseUrl) -> Engine:
+def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     """Return an engine whose connections only read."""
+    pool: dict[str, Any] = {"pool_size": READ_CONNECTIONS, "max_overflow": 0, "hide_parameters": True}
     if not where.is_sqlite:
-        engine = create_engine(
-            where.url,
-            pool_size=READ_CONNECTIONS,
-            max_overflow=0,
-            pool_pre_ping=False,
-            pool_use_lifo=True,
-            connect_args={"connect_timeout": 5, **_KEEPALIVE},
-        )
+        engine = create_engine(where.url, pool_use_lifo=True, connect_args=_POSTGRES, **pool)
         return engine.execution_options(postgresql_readonly=True, isolation_level="REPEATABLE READ")
-    engine = create_engine(where.url, pool_size=READ_CONNECTIONS, max_overflow=0, connect_args=_sqlite_arguments())
-    _prepare_sqlite(engine, begin="BEGIN")
+    engine = create_engine(where.url, connect_args=_sqlite_arguments(limits), **pool)
+    _prepare_sqlite(engine, begin="BEGIN", query_only="ON")
     return engine
 
 
-_KEEPALIVE = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+def prepare_postgres(connection: Connection, limits: StorageLimits) -> None:
+    """Let Postgres end the session, and with it the claims, of a process that hangs (Postgres manual, 20.11)."""
+    with connection.begin():
+        for name, seconds in (
+            ("idle_session_timeout", limits.silence),
+            ("idle_in_transaction_session_timeout", limits.silence),
+            ("lock_timeout", limits.lock),
+        ):
+            connection.exec_driver_sql(f"SET {name} = {int(seconds * 1000)}")
 
 
-def _sqlite_arguments() -> dict[str, Any]:
+def _sqlite_arguments(limits: StorageLimits) -> dict[str, Any]:
     # isolation_level None: SQLAlchemy's begin event opens transactions, not the driver's guess at what a statement is.
-    return {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False, "isolation_level": None}
+    return {"timeout": limits.lock, "check_same_thread": False, "isolation_level": None}
 
 
-def _prepare_sqlite(engine: Engine, *, begin: str) -> None:
+def _prepare_sqlite(engine: Engine, *, begin: str, **pragmas: str) -> None:
     @event.listens_for(engine, "connect")
     def set_pragmas(connection: sqlite3.Connection, _: object) -> None:
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")  # a commit that a platform was told of survives a power cut
-        cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file
         cursor.execute("PRAGMA cache_size=-16000")
+        for name, value in pragmas.items():
+            cursor.execute(f"PRAGMA {name}={value}")
         cursor.close()
 
     @event.listens_for(engine, "begin")

@@ -3,11 +3,12 @@
 import time
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, Engine, inspect, text
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
 from botservice.storage.claims import LOCK_SPACE, SharedFile
 from botservice.storage.engines import create_writer_engine
+from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
@@ -15,7 +16,6 @@ SCHEMA_VERSION = "0001"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 1
-_WAIT_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
 
@@ -44,17 +44,17 @@ def check_version(version: str | None, *, remedy: str) -> None:
     raise SchemaMismatch(f"the database has version {version}, older than {SCHEMA_VERSION}: {remedy}")
 
 
-def migrate(where: DatabaseUrl) -> str:
+def migrate(where: DatabaseUrl, limits: StorageLimits = StorageLimits()) -> str:  # noqa: B008 - frozen
     """Bring the tables to this program's version and return it. Blocks; waits for another process that does the same.
 
     Raises:
         DatabaseInUse: an SQLite file is worked on by another process, and is not up to date.
         SchemaMismatch: the database is newer than this program.
     """
-    engine = create_writer_engine(where)
+    engine = create_writer_engine(where, limits, is_migrating=True)
     try:
         if where.path is not None:
-            _migrate_file(engine.connect, SharedFile.at(where.path))
+            _migrate_file(engine, SharedFile.at(where.path), give_up_at=time.monotonic() + limits.migration)
         else:
             with engine.connect() as connection:
                 _migrate_under_advisory_lock(connection)
@@ -63,15 +63,8 @@ def migrate(where: DatabaseUrl) -> str:
     return SCHEMA_VERSION
 
 
-def _migrate_file(connect: "type[Connection] | object", shared: SharedFile) -> None:
-    give_up_at = time.monotonic() + _WAIT_SECONDS
-    while True:
-        with connect() as connection, connection.begin():  # type: ignore[operator]  # Engine.connect
-            version = read_version(connection)
-        if version == SCHEMA_VERSION:
-            return
-        if version is not None:
-            check_version(max(version, SCHEMA_VERSION), remedy="")
+def _migrate_file(engine: Engine, shared: SharedFile, *, give_up_at: float) -> None:
+    while not _is_current(engine):
         try:
             shared.lock.acquire()
         except DatabaseInUse:
@@ -80,10 +73,21 @@ def _migrate_file(connect: "type[Connection] | object", shared: SharedFile) -> N
             time.sleep(_POLL_SECONDS)
             continue
         try:
-            with connect() as connection, connection.begin():  # type: ignore[operator]  # Engine.connect
+            with engine.connect() as connection, connection.begin():
                 _upgrade(connection)
         finally:
             shared.lock.release()
+
+
+def _is_current(engine: Engine) -> bool:
+    with engine.connect() as connection, connection.begin():
+        return _check_not_newer(read_version(connection)) == SCHEMA_VERSION
+
+
+def _check_not_newer(version: str | None) -> str | None:
+    if version is not None:
+        check_version(max(version, SCHEMA_VERSION), remedy="")
+    return version
 
 
 def _migrate_under_advisory_lock(connection: Connection) -> None:
@@ -91,9 +95,7 @@ def _migrate_under_advisory_lock(connection: Connection) -> None:
         connection.execute(
             text("SELECT pg_advisory_xact_lock(:space, :id)"), {"space": LOCK_SPACE, "id": _MIGRATION_LOCK}
         )
-        version = read_version(connection)
-        if version is not None:
-            check_version(max(version, SCHEMA_VERSION), remedy="")
+        _check_not_newer(read_version(connection))
         _upgrade(connection)
 
 

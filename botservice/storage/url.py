@@ -26,6 +26,12 @@ class DatabaseUrl:
     is_memory: bool = False
 
     @property
+    def name(self) -> str:
+        """The address without what may be secret in it."""
+        shown = self.url.set(drivername=self.url.get_backend_name(), query={})
+        return shown.render_as_string(hide_password=True)
+
+    @property
     def is_sqlite(self) -> bool:
         """Whether the database is embedded."""
         return self.url.get_backend_name() == "sqlite"
@@ -43,9 +49,13 @@ class DatabaseUrl:
             raise SettingsError(f"{_MUST_BE}; what it holds is no URL") from None
         backend = url.drivername.partition("+")[0]
         if backend in ("postgres", "postgresql"):
+            if "@" in (url.host or ""):
+                raise SettingsError(f"{_MUST_BE}; an @ in its password has to be written as %40")
             return cls(url.set(drivername="postgresql+psycopg"), None)
         if backend != "sqlite":
             raise SettingsError(f"{_MUST_BE}; {backend} is not supported")
+        if url.host:
+            raise SettingsError(f"{_MUST_BE}; it has two slashes after sqlite: where a file needs three")
         if url.database in (None, "", ":memory:"):
             return cls(url.set(drivername="sqlite"), None, is_memory=True)
         path = Path(unquote(url.database or "")).expanduser().absolute()

@@ -14,9 +14,18 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
+from botservice.errors import ClaimLost, StorageUnavailable
+from botservice.storage.failures import (
+    as_refusal,
+    as_unavailable,
+    is_blocked,
+    is_conflict,
+    is_lost_connection,
+    is_outage,
+)
+from botservice.storage.limits import StorageLimits
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +33,8 @@ T = TypeVar("T")
 SortKey = tuple[str | int, ...]
 
 MAX_BATCH = 256
-HEARTBEAT_SECONDS = 1.0
+_MAX_CONFLICTS = 3
+_MAX_BLOCKED = 2
 
 
 class Fence(Protocol):
@@ -41,12 +51,38 @@ class Fence(Protocol):
 @dataclass(slots=True)
 class _Operation:
     run: Callable[[Connection], Any]
-    fence: Fence | None
-    sort_key: SortKey
+    fence: Fence | None = None
+    sort_key: SortKey = ()
+    is_last: bool = False
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
     result: Any = None
     error: BaseException | None = None
+
+    def apply(self, connection: Connection) -> None:
+        """Do it, unless the right to do it is lost: then nobody else's transaction fails for that."""
+        self.error = None
+        try:
+            if self.fence is not None:
+                self.fence.check()
+        except ClaimLost as error:
+            self.error = error
+        else:
+            self.result = self.run(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why a transaction did not happen.
+
+    Attributes:
+        is_general: Whether any other transaction would have failed now as well.
+        is_blocked: Whether it waited in vain for somebody else's lock.
+    """
+
+    error: BaseException
+    is_general: bool = False
+    is_blocked: bool = False
 
 
 class Writer:
@@ -56,14 +92,21 @@ class Writer:
         generation: Grows with every new connection; what an older one held is lost.
     """
 
-    def __init__(self, engine: Engine, *, prepare: Callable[[Connection], None] | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        prepare: Callable[[Connection], None] | None = None,
+        limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
+    ) -> None:
         """Make a writer; prepare runs once on each new connection."""
         self._engine = engine
         self._prepare = prepare
-        self._needs_heartbeat = engine.dialect.name != "sqlite"
+        self._heartbeat_seconds = None if engine.dialect.name == "sqlite" else limits.heartbeat
         self._queue: SimpleQueue[_Operation | None] = SimpleQueue()
         self._connection: Connection | None = None
         self._thread = threading.Thread(target=self._run, name="botservice-writer", daemon=True)
+        self._closing = threading.Lock()
         self._is_closed = False
         self._on_lost: list[Callable[[], None]] = []
         self.generation = 0
@@ -78,7 +121,12 @@ class Writer:
         self._on_lost.append(callback)
 
     async def write(
-        self, operation: Callable[[Connection], T], *, fence: Fence | None = None, sort_key: SortKey = ()
+        self,
+        operation: Callable[[Connection], T],
+        *,
+        fence: Fence | None = None,
+        sort_key: SortKey = (),
+        is_last: bool = False,
     ) -> T:
         """Return what operation returns, once its transaction is committed.
 
@@ -87,45 +135,53 @@ class Writer:
         Args:
             operation: Reads and writes through the connection it is given, and nothing else.
             sort_key: Orders the operations of one commit, so that two replicas lock rows in the same order.
+            is_last: Whether everything that was issued before is to be committed first.
 
         Raises:
             ClaimLost: fence no longer holds.
             StorageUnavailable: the database did not take it.
         """
-        if self._is_closed:
-            raise StorageUnavailable("the storage is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._queue.put(_Operation(operation, fence, sort_key, loop, future))
+        with self._closing:
+            if self._is_closed:
+                raise StorageUnavailable("the storage is closed")
+            self._queue.put(_Operation(operation, fence, sort_key, is_last, loop, future))
         return await future
 
     def submit(self, operation: Callable[[Connection], object]) -> None:
-        """Have operation done without waiting for it, from any thread."""
-        if not self._is_closed:
-            self._queue.put(_Operation(operation, None, ()))
+        """Have operation done after everything that was issued before, without waiting for it.
+
+        It may be called from any thread, also by the garbage collector in the middle of `write`: it takes no lock.
+        """
+        self._queue.put(_Operation(operation, is_last=True))
 
     def close(self) -> None:
         """Commit what is waiting and end the thread. Blocks until that is done."""
-        if not self._is_closed:
+        with self._closing:
+            is_first = not self._is_closed
             self._is_closed = True
+        if is_first:
             self._queue.put(None)
-            self._thread.join()
+        self._thread.join()
 
     def _run(self) -> None:
         is_open = True
         while is_open:
             batch, is_open = self._take()
-            if batch:
-                self._commit(batch)
-                _resolve(batch)
-            elif is_open:
+            if not batch and is_open:
                 self._heartbeat()
+            for is_last in (False, True):
+                part = [operation for operation in batch if operation.is_last is is_last]
+                if part:
+                    self._commit(sorted(part, key=_rank))
+                    _resolve(part)
         self._disconnect()
 
     def _take(self) -> tuple[list[_Operation], bool]:
         batch: list[_Operation] = []
         try:
-            first = self._queue.get(timeout=HEARTBEAT_SECONDS if self._needs_heartbeat else None)
+            first = self._queue.get(timeout=self._heartbeat_seconds)
         except Empty:
             return batch, True
         while first is not None:
@@ -136,59 +192,79 @@ class Writer:
         return batch, False
 
     def _commit(self, batch: Sequence[_Operation]) -> None:
-        ordered = sorted(batch, key=lambda operation: tuple(map(str, operation.sort_key)))
-        if len(ordered) > 1 and self._commit_together(ordered):
+        """Give every operation its result, committed, or its error."""
+        failure = self._attempt(batch)
+        if failure is None:
             return
-        for operation in ordered:
-            self._commit_together([operation], is_last_try=True)
+        if failure.is_general or len(batch) == 1:
+            _fail(batch, failure)
+            return
+        blocked = 0
+        for place, operation in enumerate(batch):
+            failure = self._attempt([operation])
+            if failure is None:
+                continue
+            blocked += failure.is_blocked
+            if failure.is_general or blocked == _MAX_BLOCKED:
+                _fail(batch[place:], failure)
+                return
+            _fail([operation], failure)
 
-    def _commit_together(self, batch: Sequence[_Operation], *, is_last_try: bool = False) -> bool:
-        """Return whether every operation has its result or its final error."""
-        try:
-            connection = self._connect()
-            with connection.begin():
-                for operation in batch:
-                    if operation.fence is not None:
-                        operation.fence.check()
-                    operation.result = operation.run(connection)
-        except Exception as error:  # noqa: BLE001 - operations are foreign code here; the error goes to who asked
-            if not is_last_try and not self._has_lost_connection(error):
-                return False
-            failure = self._translate(error)
-            for operation in batch:
-                operation.error = failure
-        else:
-            for operation in batch:
-                operation.error = None
-        return True
+    def _attempt(self, batch: Sequence[_Operation]) -> _Failure | None:
+        """Return why a transaction of all these operations failed; None where it is committed."""
+        for _ in range(_MAX_CONFLICTS):
+            has_begun = False
+            try:
+                connection = self._connect()
+                with connection.begin():
+                    has_begun = True
+                    for operation in batch:
+                        operation.apply(connection)
+            except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
+                failure = self._understand(error, has_begun=has_begun)
+                if not is_conflict(error):
+                    return failure
+            else:
+                return None
+        return failure
 
     def _connect(self) -> Connection:
         if self._connection is None:
             connection = self._engine.connect()
-            if self._prepare is not None:
-                self._prepare(connection)
+            try:
+                if self._prepare is not None:
+                    self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
             self._connection = connection
             self.generation += 1
             self.is_connected = True
         return self._connection
 
-    def _has_lost_connection(self, error: Exception) -> bool:
-        if self._connection is None:
-            return True  # there was none to be had
-        return isinstance(error, DBAPIError) and error.connection_invalidated
-
-    def _translate(self, error: Exception) -> Exception:
-        if isinstance(error, BotServiceError):
-            return error
-        lost = self._has_lost_connection(error)
-        if lost:
+    def _understand(self, error: BaseException, *, has_begun: bool) -> _Failure:
+        """Return what an error means, and leave the connection fit for the next transaction."""
+        is_lost = self._connection is None or is_lost_connection(error) or not self._is_clean()
+        if is_lost:
             self._disconnect()
-        if lost or isinstance(error, OperationalError):
-            reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
-            translated = StorageUnavailable(f"the database did not take a write: {reason}")
-            translated.__cause__ = error
-            return translated
-        return error
+        told = error
+        if is_lost or is_outage(error):
+            told = as_unavailable(error, "the database did not take a write")
+        elif isinstance(error, DBAPIError):
+            told = as_refusal(error)
+        elif isinstance(error, StopIteration):  # a future refuses it
+            told = RuntimeError(f"a write raised {error!r}")
+        return _Failure(told, is_general=is_lost or not has_begun, is_blocked=is_blocked(error))
+
+    def _is_clean(self) -> bool:
+        """Return whether no transaction is left open; SQLAlchemy rolls nothing back where a COMMIT has failed."""
+        if self._connection is None or self._connection.invalidated:
+            return False
+        try:
+            self._connection.connection.rollback()
+        except Exception:  # noqa: BLE001 - the driver's own errors, which SQLAlchemy does not wrap here
+            return False
+        return True
 
     def _heartbeat(self) -> None:
         if self._connection is None:
@@ -196,8 +272,8 @@ class Writer:
         try:
             with self._connection.begin():
                 self._connection.exec_driver_sql("SELECT 1")
-        except DBAPIError as error:
-            logger.warning("storage.connection_lost", extra={"reason": type(error.orig).__name__})
+        except SQLAlchemyError as error:
+            logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
             self._disconnect()
 
     def _disconnect(self) -> None:
@@ -205,10 +281,20 @@ class Writer:
         self.is_connected = False
         if connection is None:
             return
-        with contextlib.suppress(DBAPIError):
+        with contextlib.suppress(SQLAlchemyError):
             connection.close()
         for callback in self._on_lost:
             callback()
+
+
+def _rank(operation: _Operation) -> tuple[tuple[str, str | int], ...]:
+    """Return what two replicas sort equally, whatever types their keys have."""
+    return tuple((type(part).__name__, part) for part in operation.sort_key)
+
+
+def _fail(batch: Sequence[_Operation], failure: _Failure) -> None:
+    for operation in batch:
+        operation.error = failure.error
 
 
 def _resolve(batch: Sequence[_Operation]) -> None:

@@ -1,0 +1,53 @@
+"""What a database's errors mean. SQLAlchemy's and the drivers' errors are told apart here alone."""
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from botservice.errors import StorageError, StorageUnavailable
+
+# Postgres manual, appendix A.
+_CONFLICTS = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
+_LOCK_NOT_AVAILABLE = "55P03"
+
+
+def is_lost_connection(error: BaseException) -> bool:
+    """Return whether the connection is gone, and with it everything that the session held."""
+    return isinstance(error, DBAPIError) and error.connection_invalidated
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Return whether Postgres chose this transaction to give way to another: the same again may well succeed."""
+    return _sqlstate(error) in _CONFLICTS
+
+
+def is_blocked(error: BaseException) -> bool:
+    """Return whether another session held something for too long."""
+    return _sqlstate(error) == _LOCK_NOT_AVAILABLE
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether the database failed rather than what it was asked."""
+    return isinstance(error, OperationalError | InterfaceError | PoolTimeout) or is_lost_connection(error)
+
+
+def as_unavailable(error: BaseException, what: str) -> StorageUnavailable:
+    """Return the error that callers see: what failed, and the driver's reason in a line."""
+    unavailable = StorageUnavailable(f"{what}: {_reason(error)}")
+    unavailable.__cause__ = error
+    return unavailable
+
+
+def as_refusal(error: DBAPIError) -> StorageError:
+    """Return the error for a statement that the database does not take.
+
+    It has no cause: Postgres tells the row that it refuses, and with it somebody's text.
+    """
+    return StorageError(f"the database refused a write: {_reason(error)}").with_traceback(error.__traceback__)
+
+
+def _reason(error: BaseException) -> str:
+    return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    return getattr(getattr(error, "orig", None), "sqlstate", None)

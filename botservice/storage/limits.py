@@ -1,0 +1,20 @@
+"""How long storage waits for others, and others for it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLimits:
+    """Times in seconds.
+
+    Attributes:
+        lock: How long a write waits for another connection that holds what it needs.
+        silence: How long Postgres bears a writer that says nothing before it ends its session, and its claims with it.
+        heartbeat: How often a writer that has nothing to do says something; well below silence.
+        migration: How long to wait for another process that has the worker's lock while the tables are not up to date.
+    """
+
+    lock: float = 5.0
+    silence: float = 4.0
+    heartbeat: float = 1.0
+    migration: float = 10.0

@@ -1,0 +1,224 @@
+"""The writer: what is committed together, what fails alone, and what happens to those who do not wait."""
+
+import asyncio
+import threading
+import traceback
+
+import pytest
+from sqlalchemy import event, func, insert, select, text
+
+from botservice import Storage
+from botservice.errors import ClaimLost, StorageError, StorageUnavailable
+from botservice.storage.tables import contexts
+
+INSERT = "INSERT INTO contexts (key_hash, context_keys, metadata, created_at) VALUES (:name, '{}', '{}', 0)"
+
+
+def add(name):
+    return lambda connection: connection.execute(text(INSERT), {"name": name})
+
+
+async def names(storage):
+    query = select(contexts.c.key_hash).order_by(contexts.c.id)
+    return await storage.read(lambda connection: list(connection.execute(query).scalars()))
+
+
+class Held:
+    """Keeps the writer busy, so that what is issued meanwhile becomes one batch."""
+
+    def __init__(self, storage):
+        self.storage = storage
+        self.gate = threading.Event()
+        self.entered = asyncio.Event()
+
+    async def __aenter__(self):
+        loop = asyncio.get_running_loop()
+
+        def hold(connection):
+            loop.call_soon_threadsafe(self.entered.set)
+            assert self.gate.wait(30)
+
+        self.task = asyncio.ensure_future(self.storage.write(hold))
+        await self.entered.wait()
+        return self
+
+    async def __aexit__(self, *_):
+        self.gate.set()
+        await self.task
+
+
+async def issue(storage, operations, **options):
+    """Queue operations in their order and return their tasks."""
+    tasks = [asyncio.ensure_future(storage.write(operation, **options)) for operation in operations]
+    await asyncio.sleep(0)
+    return tasks
+
+
+def count_commits(storage):
+    commits = []
+    event.listen(storage._writer._engine, "commit", lambda connection: commits.append(1))
+    return commits
+
+
+async def test_what_waits_is_committed_together(storage):
+    commits = count_commits(storage)
+    async with Held(storage):
+        tasks = await issue(storage, [add(f"c{number}") for number in range(20)])
+    await asyncio.gather(*tasks)
+    assert len(commits) == 2
+    assert await names(storage) == [f"c{number}" for number in range(20)]
+
+
+async def test_a_bad_row_never_takes_its_neighbours_along(storage):
+    def fail(connection):
+        connection.execute(text(INSERT), {"name": "half"})
+        raise LookupError("bad row")
+
+    async with Held(storage):
+        tasks = await issue(storage, [add("a"), fail, add("b"), add("a"), add("c")])
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result).__name__ for result in results if isinstance(result, Exception)] == [
+        "LookupError",
+        "StorageError",
+    ]
+    assert await names(storage) == ["a", "b", "c"]
+
+
+async def test_an_error_repeats_nobodys_text(storage):
+    await storage.write(add("secret"))
+    private = insert(contexts).values(key_hash="b", context_keys={}, metadata={"a": "private"}, created_at=None)
+    for operation in (add("secret"), lambda connection: connection.execute(private)):
+        with pytest.raises(StorageError, match=r"(?i)unique|not.null") as caught:
+            await storage.write(operation)
+        told = "".join(traceback.format_exception(caught.value))
+        assert "secret" not in told.replace('add("secret")', "")
+        assert "private" not in told.replace("private = ", "").replace("execute(private)", "")
+
+
+async def test_an_operation_that_stops_iterating_fails_alone(storage):
+    async with Held(storage):
+        tasks = await issue(storage, [lambda _: next(iter(())), add("a")])
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(results[0], RuntimeError)
+    assert await names(storage) == ["a"]
+
+
+class Fence:
+    def __init__(self):
+        self.is_held = True
+
+    def check(self):
+        if not self.is_held:
+            raise ClaimLost("lost")
+
+
+async def test_a_write_whose_fence_is_gone_is_refused_and_costs_its_neighbours_nothing(storage):
+    commits = count_commits(storage)
+    fence = Fence()
+    async with Held(storage):
+        [lost] = await issue(storage, [add("lost")], fence=fence)
+        tasks = await issue(storage, [add("a"), add("b")])
+        fence.is_held = False
+    with pytest.raises(ClaimLost):
+        await lost
+    await asyncio.gather(*tasks)
+    assert len(commits) == 2
+    assert await names(storage) == ["a", "b"]
+
+
+async def test_a_write_that_was_issued_happens_although_its_task_is_cancelled(storage):
+    async with Held(storage):
+        [task] = await issue(storage, [add("cancelled")])
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert await names(storage) == ["cancelled"]
+
+
+async def test_writes_happen_in_the_order_of_their_keys_and_numbers_count_as_numbers(storage):
+    async with Held(storage):
+        tasks = []
+        for key in [("b",), (10,), ("a", 1), (9,), ("a",)]:
+            tasks += await issue(storage, [add(str(key))], sort_key=key)
+    await asyncio.gather(*tasks)
+    assert await names(storage) == ["(9,)", "(10,)", "('a',)", "('a', 1)", "('b',)"]
+
+
+async def test_reads_see_what_was_committed_before_them(storage):
+    for number in range(5):
+        await storage.write(add(f"c{number}"))
+        assert len(await names(storage)) == number + 1
+
+
+async def test_a_read_is_one_view_of_the_database(storage):
+    count = select(func.count()).select_from(contexts)
+    first, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def query(connection):
+        before = connection.execute(count).scalar_one()
+        loop.call_soon_threadsafe(first.set)
+        assert go_on.wait(30)
+        return before, connection.execute(count).scalar_one()
+
+    reading = asyncio.ensure_future(storage.read(query))
+    await first.wait()
+    await storage.write(add("meanwhile"))
+    go_on.set()
+    assert await reading == (0, 0)
+
+
+async def test_a_read_cannot_write(storage):
+    with pytest.raises(Exception, match=r"(?i)read-?only"):
+        await storage.read(add("written by a reader"))
+    assert await names(storage) == []
+
+
+async def test_what_waits_at_the_end_is_committed_and_nothing_is_taken_after_it(storage_url):
+    async with Storage.open(storage_url) as storage:
+        async with Held(storage) as held:
+            tasks = await issue(storage, [add("a"), add("b")])
+            closing = asyncio.ensure_future(storage.close())
+            await asyncio.sleep(0)
+            held.gate.set()
+        await closing
+        await asyncio.gather(*tasks)
+        with pytest.raises(StorageUnavailable, match="not open"):
+            await storage.write(add("late"))
+        with pytest.raises(StorageUnavailable, match="not open"):
+            await names(storage)
+        with pytest.raises(StorageUnavailable, match="closed"):
+            await storage._writer.write(add("late"))
+    async with Storage.open(storage_url) as storage:
+        assert await names(storage) == ["a", "b"]
+
+
+async def test_closing_goes_on_although_it_is_cancelled(sqlite_url):
+    storage = await Storage.open(sqlite_url)
+    claim = await storage.claims.try_claim(1)
+    async with Held(storage) as held:
+        closing = asyncio.ensure_future(storage.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        held.gate.set()
+    await asyncio.to_thread(storage._writer._thread.join)
+    await asyncio.to_thread(storage._undo.close)
+    assert not claim.is_held
+
+
+async def test_one_storage_serves_two_event_loops(storage):
+    def other_loop():
+        async def use():
+            await storage.write(add("other"))
+            return await names(storage)
+
+        return asyncio.run(use())
+
+    _, there = await asyncio.gather(storage.write(add("here")), asyncio.to_thread(other_loop))
+    assert "other" in there
+    assert sorted(await names(storage)) == ["here", "other"]
+
+
+async def test_a_storage_is_opened_once(storage):
+    with pytest.raises(Exception, match="open already"):
+        await storage.__aenter__()
