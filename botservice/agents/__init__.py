@@ -1,6 +1,6 @@
 """Agents: what to do next, as a function of what is stored."""
 
-from botservice.agents.agent import Action, Agent, FinishAction, Plan, Prompt, PromptPart
+from botservice.agents.agent import Action, Agent, FinishAction, Plan, Prompt
 from botservice.agents.functions_based import FunctionsBasedAgent
 
-__all__ = ["Action", "Agent", "FinishAction", "FunctionsBasedAgent", "Plan", "Prompt", "PromptPart"]
+__all__ = ["Action", "Agent", "FinishAction", "FunctionsBasedAgent", "Plan", "Prompt"]

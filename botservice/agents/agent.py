@@ -1,55 +1,85 @@
 """What an agent is to the rest of the service: something that says what to do next."""
 
+import itertools
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from botservice.contexts import AgentContext
 from botservice.llm.chat import ChatMessage
 from botservice.messages import Attachment, Message, TokenUsage, ToolCall
 from botservice.tools import Tool
 
-
-@dataclass(frozen=True, slots=True)
-class PromptPart:
-    """One message of a prompt, and where it comes from.
-
-    Attributes:
-        section: system, found, window, earlier (steps of prompts before this one), question or steps.
-        source: The message of the history that it shows.
-        origin: What it is a copy of, where that is the same object in one prompt after the other.
-    """
-
-    message: ChatMessage
-    section: str
-    source: Message | None = None
-    origin: ChatMessage | None = None
+T = TypeVar("T")
 
 
 class Prompt(list[ChatMessage]):
-    """The chat-completions messages that a model is sent. Whoever overrides `build_prompt` may change the list.
+    """The chat-completions messages that a model is sent, and where they come from.
 
-    Attributes:
-        parts: What was in it when it was built.
+    Whoever overrides `build_prompt` may change the list: what is said of its messages follows them.
     """
 
-    def __init__(self, parts: Iterable[PromptPart] = (), *, tail: Iterable[ChatMessage] = ()) -> None:
-        self.parts = tuple(parts)
-        super().__init__([*(part.message for part in self.parts), *tail])
+    def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
+        super().__init__(messages)
+        self._built: list[ChatMessage] = list(self)
+        self._sections: list[tuple[str, int]] = []
+        self._sources: dict[int, Message] = {}
+        self._origins: dict[int, ChatMessage] = {}
 
-    def known_parts(self) -> list[PromptPart | None]:
-        """Return one for each message that is in it now; None for those that were added later."""
-        by_identity = {id(part.message): part for part in self.parts}
-        return [by_identity.get(id(message)) for message in self]
+    def add_section(
+        self, name: str, messages: Iterable[ChatMessage], *, sources: Iterable[Message] = (), is_copied: bool = False
+    ) -> None:
+        """Put messages at the end.
+
+        Args:
+            name: system, found, window, earlier (steps of prompts before this one), question or steps.
+            sources: The messages of the history that they show.
+            is_copied: Put in copies, and take note of what they are copies of: the same objects come again with the
+                next prompt, and what somebody does to this one's must not reach them.
+        """
+        first = len(self)
+        given = list(messages)
+        if not given:
+            return
+        self.extend(map(dict, given) if is_copied else given)
+        self._built.extend(self[first:])
+        self._sections.append((name, first))
+        self._sources.update(enumerate(sources, first))
+        if is_copied:
+            self._origins.update(enumerate(given, first))
 
     def sections(self) -> dict[str, tuple[int, int]]:
         """Return the place of each section's first message, and the one after its last."""
+        places = self._places()
         found: dict[str, tuple[int, int]] = {}
-        for place, part in enumerate(self.known_parts()):
-            if part is not None:
-                first, _ = found.get(part.section, (place, place))
-                found[part.section] = first, place + 1
+        for (name, first), (_, end) in itertools.pairwise([*self._sections, ("", len(self._built))]):
+            now = [place for place in (places or range(len(self._built)))[first:end] if place is not None]
+            if now:
+                found[name] = min(now), max(now) + 1
         return found
+
+    def sources(self) -> dict[int, Message]:
+        """Return the messages of the history that stand in it, by their place."""
+        return self._moved(self._sources)
+
+    def origins(self) -> dict[int, ChatMessage]:
+        """Return what its messages are copies of, by their place."""
+        return self._moved(self._origins)
+
+    def _places(self) -> list[int | None] | None:
+        """Return where each message that it was built of stands now; None where nothing has moved."""
+        if len(self) == len(self._built) and all(map(operator.is_, self, self._built)):
+            return None
+        by_identity = {id(message): place for place, message in enumerate(self)}
+        return [by_identity.get(id(message)) for message in self._built]
+
+    def _moved(self, by_place: dict[int, T]) -> dict[int, T]:
+        places = self._places()
+        if places is None:
+            return by_place
+        return {new: value for old, value in by_place.items() if (new := places[old]) is not None}
 
 
 @dataclass(frozen=True, slots=True)

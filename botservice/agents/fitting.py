@@ -37,7 +37,7 @@ class Scales:
 
     text: Callable[[str], int]
     message: Callable[[Message], int]
-    step: Callable[[RenderedStep], int]
+    steps: Callable[[Sequence[RenderedStep]], list[int]]
 
 
 def fit(pieces: Pieces, max_tokens: int, scales: Scales) -> None:
@@ -46,8 +46,8 @@ def fit(pieces: Pieces, max_tokens: int, scales: Scales) -> None:
     The question always stays; where it is too long by itself, its middle goes.
     """
     sizes: dict[str, list[int]] = {
-        "earlier": [scales.step(step) for step in pieces.earlier],
-        "steps": [scales.step(step) for step in pieces.steps],
+        "earlier": scales.steps(pieces.earlier),
+        "steps": scales.steps(pieces.steps),
         "window": [scales.message(message) for message in pieces.window],
         "found": [scales.message(hit.message) for hit in pieces.found],
     }

@@ -1,23 +1,24 @@
 """Building a prompt: the agent's words, what was found, the window, the question, the steps, in this order."""
 
 import asyncio
+import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from botservice.agents.agent import Prompt, PromptPart
+from botservice.agents.agent import Prompt
 from botservice.agents.fitting import Pieces, Scales, fit
 from botservice.contexts import AgentContext
 from botservice.history import MessageSelector, SearchHit
 from botservice.llm.chat import ChatMessage
 from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
-from botservice.memory import MemoryItem, TaskStep
+from botservice.memory import TaskStep
 from botservice.memory.agent_memory import start_of_work
 from botservice.memory.found import FOUND_END, FOUND_START
 from botservice.memory.readable import image_url
-from botservice.memory.step_view import RenderedStep
+from botservice.memory.step_view import RenderedStep, step_sizes
 from botservice.messages import Attachment, Message, Role
 
 _REMEMBERED = (
@@ -45,24 +46,19 @@ class PromptBuilder:
         recall = await context.chat_history.recall(self.selector, search_k=self.search_k, model=self.model)
         if not is_counter_ready(self.model):
             await asyncio.to_thread(counter_for, self.model)
-        steps = context.memory.steps
+        steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
         start = start_of_work(context.memory, context.task)
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
         pieces = Pieces(
             system=self.system_prompt,
             found=recall.found,
             window=recall.window,
-            earlier=self._rendered(context, steps[: start - is_task]),
+            earlier=view.rendered(steps[: start - is_task], keys),
             question=context.chat_history.last_user_message,
-            steps=self._rendered(context, steps[start:]),
+            steps=view.rendered(steps[start:], keys),
         )
         fit(pieces, self.max_tokens, _scales(counter_for(self.model)))
-        return Prompt(_parts(pieces))
-
-    def _rendered(self, context: AgentContext, steps: Iterable[MemoryItem | None]) -> list[RenderedStep]:
-        view, keys = context.step_view, self.memory_keys
-        rendered = [view.rendered(step, keys) for step in steps if step is not None]
-        return [each for each in rendered if each.messages]
+        return _assemble(pieces)
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
@@ -75,7 +71,7 @@ def _scales(counter: TokenCounter) -> Scales:
     return Scales(
         text=lambda text: counter.count(text) + _TOKENS_AROUND_A_MESSAGE,
         message=partial(_message_size, counter=counter),
-        step=lambda step: step.size(counter.name, count_messages),
+        steps=lambda steps: step_sizes(steps, counter.name, count_messages),
     )
 
 
@@ -92,28 +88,29 @@ def _without_images(message: ChatMessage) -> ChatMessage:
 
 def _message_size(message: Message, counter: TokenCounter) -> int:
     count = counter.count(message.text) if message.token_count is None else message.token_count
-    images = sum(1 for each in message.attachments if _is_image(each))
-    return _TOKENS_AROUND_A_MESSAGE + count + images * counter.count(_IMAGE_TOKENS_TEXT)
+    images = sum(counter.count(_IMAGE_TOKENS_TEXT) for each in message.attachments if _is_image(each))
+    return _TOKENS_AROUND_A_MESSAGE + count + images
 
 
-def _parts(pieces: Pieces) -> Iterator[PromptPart]:
+def _assemble(pieces: Pieces) -> Prompt:
     question = [] if pieces.question is None else [pieces.question]
     is_group = len({each.author for each in [*pieces.window, *question] if each.role is Role.USER}) > 1
+    prompt = Prompt()
     if pieces.system:
-        yield PromptPart({"role": "system", "content": pieces.system}, "system")
+        prompt.add_section("system", [{"role": "system", "content": pieces.system}])
     if pieces.found:
-        yield PromptPart({"role": "system", "content": _remembered(pieces.found)}, "found")
-    for message in pieces.window:
-        yield PromptPart(_said(message, is_group=is_group), "window", source=message)
-    yield from _steps(pieces.earlier, "earlier")
-    for message in question:
-        yield PromptPart(_said(message, is_group=is_group), "question", source=message)
-    yield from _steps(pieces.steps, "steps")
+        prompt.add_section("found", [{"role": "system", "content": _remembered(pieces.found)}])
+    said = [_said(message, is_group=is_group) for message in pieces.window]
+    prompt.add_section("window", said, sources=pieces.window)
+    prompt.add_section("earlier", _messages(pieces.earlier), is_copied=True)
+    asked = [_said(message, is_group=is_group) for message in question]
+    prompt.add_section("question", asked, sources=question)
+    prompt.add_section("steps", _messages(pieces.steps), is_copied=True)
+    return prompt
 
 
-def _steps(steps: Iterable[RenderedStep], section: str) -> Iterator[PromptPart]:
-    # Copies: what an override of build_prompt does to a message does not reach the next prompt.
-    return (PromptPart(dict(message), section, origin=message) for step in steps for message in step.messages)
+def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
+    return itertools.chain.from_iterable(step.messages for step in steps)
 
 
 def _said(message: Message, *, is_group: bool) -> dict[str, Any]:

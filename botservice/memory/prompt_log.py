@@ -58,9 +58,18 @@ class PromptLog:
             origins: What messages are copies of; these objects are the same from one prompt to the next.
         """
         sources, origins = sources or {}, origins or {}
-        sequence = [
-            self._place(message, sources.get(index), origins.get(index)) for index, message in enumerate(prompt)
-        ]
+        known = self._by_origin
+        sequence = []
+        for index, message in enumerate(prompt):
+            origin = origins.get(index)
+            entry = None if origin is None else known.get(id(origin))
+            if entry is None or entry[0] is not origin or message != origin:
+                place = self._place(message, sources.get(index))
+                if origin is not None and message == origin:
+                    known[id(origin)] = (origin, place)
+            else:
+                place = entry[1]
+            sequence.append(place)
         recorded = FrozenList.trust(self._shown[place] for place in sequence)
         self._ranges[id(recorded)] = (recorded, _as_ranges(sequence))
         return recorded
@@ -119,10 +128,7 @@ class PromptLog:
             log._by_content[json.dumps(content, sort_keys=True)] = place
         return log
 
-    def _place(self, message: Mapping[str, Any], source: Message | None, origin: Mapping[str, Any] | None) -> int:
-        known = self._by_origin.get(id(origin)) if origin is not None else None
-        if known is not None and known[0] is origin and message == origin:
-            return known[1]
+    def _place(self, message: Mapping[str, Any], source: Message | None) -> int:
         entry = _encode(message, source)
         key = json.dumps(entry.content, sort_keys=True)
         place = self._by_content.get(key)
@@ -130,8 +136,6 @@ class PromptLog:
             place = self._by_content[key] = len(self._shown)
             self._shown.append(freeze(dict(message), "model_input_messages"))
             self._unsaved[place] = entry
-        if origin is not None and message == origin:
-            self._by_origin[id(origin)] = (origin, place)
         return place
 
 

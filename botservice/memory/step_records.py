@@ -1,7 +1,9 @@
 """The steps of a memory and their rows: what was added, changed or taken out since they were stored."""
 
+import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -15,6 +17,7 @@ from botservice.storage.blobs import store_blob
 from botservice.storage.tables import steps
 
 _LARGEST_NUMBER = 2**31
+_position = attrgetter("position")
 
 
 @dataclass(slots=True)
@@ -74,11 +77,12 @@ class StepRecords:
         self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
         self._floor = floor
         self._stored: dict[int, _Stored] = {}
+        self._order: list[_Stored] = []  # the same, as they stand
 
     @property
     def last_position(self) -> float:
         """The position of the last step that is stored."""
-        return max((stored.position for stored in self._stored.values()), default=self._floor)
+        return self._order[-1].position if self._order else self._floor
 
     def assign_turn(self, turn_id: int) -> None:
         """Count what is added from now on to a turn, 0 for one that is about to begin; what is known stays known."""
@@ -101,12 +105,13 @@ class StepRecords:
         same = self._count_same(present, opened)
         if same == len(present) == len(self._stored):
             return StepChanges(log_entries=unsaved)
-        rest = [checked_item(item) for item in present[same:]]
+        present = list({id(item): checked_item(item) for item in present}.values())  # one row for each, once
+        rest = present[same:]
         known = [self._find(item) for item in rest]
-        floor = self._stored[id(present[same - 1])].position if same else self._floor
+        floor = self._order[same - 1].position if same else self._floor
         positions = place_between([None if stored is None else stored.position for stored in known], floor)
         if positions is None:  # there is no room between two neighbours: everything gets a new place
-            rest, known = present, [self._find(checked_item(item)) for item in present]
+            rest, known = present, [self._find(item) for item in present]
             positions = [self._floor + number for number in range(1, len(present) + 1)]
         added, changed = [], []
         for item, stored, position in zip(rest, known, positions, strict=True):
@@ -114,7 +119,8 @@ class StepRecords:
                 added.append(self._write(item, position, is_open=item is opened))
             elif (stored.revision, stored.position, stored.is_open) != (revision_of(item), position, item is opened):
                 changed.append(self._write(item, position, stored, is_open=item is opened))
-        return StepChanges(added, changed, self._missing(present), unsaved)
+        known_count = len(present) - len(added)
+        return StepChanges(added, changed, self._missing(present, known_count), unsaved)
 
     def apply(self, connection: Connection, changes: StepChanges, turn_id: int | None = None) -> list[int]:
         """Write changes and return the ids of the rows that were added.
@@ -143,13 +149,16 @@ class StepRecords:
         """Take note that changes are committed."""
         for stored in changes.removed:
             del self._stored[id(stored.item)]
+        if changes.removed:
+            self._order = list(self._stored.values())
         for each, row_id in zip(changes.added, row_ids, strict=True):
-            self._stored[id(each.item)] = _Stored(
-                each.item, row_id, self.turn_id, each.position, each.revision, each.is_open
-            )
+            new = _Stored(each.item, row_id, self.turn_id, each.position, each.revision, each.is_open)
+            self._stored[id(each.item)] = new
+            self._order.append(new)
         for each in changes.changed:
             known = self._stored[id(each.item)]
             known.position, known.revision, known.is_open = each.position, each.revision, each.is_open
+        self._order.sort(key=_position)
         self.log.mark_saved(place for place, _ in changes.log_entries)
 
     def row_id(self, item: MemoryItem) -> int | None:
@@ -164,9 +173,9 @@ class StepRecords:
     def note(self, stored: "StoredStep") -> None:
         """Take note of an item that was read from its row."""
         item = stored.item
-        self._stored[id(item)] = _Stored(
-            item, stored.row_id, stored.turn_id, stored.position, revision_of(item), stored.is_open
-        )
+        new = _Stored(item, stored.row_id, stored.turn_id, stored.position, revision_of(item), stored.is_open)
+        self._stored[id(item)] = new
+        bisect.insort(self._order, new, key=_position)
 
     def _find(self, item: MemoryItem) -> _Stored | None:
         known = self._stored.get(id(item))
@@ -174,21 +183,18 @@ class StepRecords:
 
     def _count_same(self, items: Sequence[MemoryItem], opened: MemoryItem | None) -> int:
         """Return how many items at the beginning stand as they are stored: nearly all of them, most of the time."""
-        previous = self._floor
-        for count, item in enumerate(items):
-            stored = self._stored.get(id(item))
-            if (
-                stored is None
-                or stored.item is not item
-                or stored.revision != revision_of(item)
-                or stored.position <= previous
-                or stored.is_open is not (item is opened)
-            ):
-                return count
-            previous = stored.position
-        return len(items)
+        count = 0
+        for item, stored in zip(items, self._order, strict=False):
+            if stored.item is not item or stored.revision != revision_of(item):
+                break
+            if stored.is_open is not (item is opened):
+                break
+            count += 1
+        return count
 
-    def _missing(self, present: Sequence[MemoryItem]) -> list[_Stored]:
+    def _missing(self, present: Sequence[MemoryItem], known_count: int) -> list[_Stored]:
+        if known_count == len(self._stored):
+            return []
         here = {id(item) for item in present}
         return [stored for key, stored in self._stored.items() if key not in here]
 

@@ -1,6 +1,6 @@
 """Steps as the model sees them, each rendered and counted once for as long as it stays as it is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,26 +24,35 @@ class RenderedStep:
     messages: list[dict[str, Any]]
     sizes: dict[str, int] = field(default_factory=dict)
 
-    def size(self, encoding: str, count: Count) -> int:
-        """Return the tokens of the messages; they are counted once for each encoding."""
-        known = self.sizes.get(encoding)
-        if known is None:
-            known = self.sizes[encoding] = count(self.messages)
-        return known
-
 
 class StepView:
     """The rendered steps of one context."""
 
     def __init__(self) -> None:
-        self._rendered: dict[tuple[int, tuple[str, ...]], RenderedStep] = {}
+        self._rendered: dict[tuple[str, ...], dict[int, RenderedStep]] = {}
 
-    def rendered(self, step: MemoryItem, memory_keys: tuple[str, ...] = ()) -> RenderedStep:
-        """Return step rendered; the same object again while the step does not change."""
-        key = (id(step), memory_keys)
-        known = self._rendered.get(key)
-        if known is not None and known.step is step and known.revision == revision_of(step):
-            return known
-        messages = step_messages(step, memory_keys=memory_keys)
-        new = self._rendered[key] = RenderedStep(step, revision_of(step), messages)
-        return new
+    def rendered(self, steps: Iterable[MemoryItem | None], memory_keys: tuple[str, ...] = ()) -> list[RenderedStep]:
+        """Return those of steps that the model sees; the same objects again while a step does not change."""
+        known = self._rendered.setdefault(memory_keys, {})
+        shown = []
+        for step in steps:
+            rendered = known.get(id(step))
+            if rendered is None or rendered.step is not step or rendered.revision != revision_of(step):
+                if step is None:
+                    continue
+                messages = step_messages(step, memory_keys=memory_keys)
+                rendered = known[id(step)] = RenderedStep(step, revision_of(step), messages)
+            if rendered.messages:
+                shown.append(rendered)
+        return shown
+
+
+def step_sizes(steps: Iterable[RenderedStep], encoding: str, count: Count) -> list[int]:
+    """Return the tokens of each step; they are counted once for each encoding."""
+    sizes = []
+    for step in steps:
+        size = step.sizes.get(encoding)
+        if size is None:
+            size = step.sizes[encoding] = count(step.messages)
+        sizes.append(size)
+    return sizes

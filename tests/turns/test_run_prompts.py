@@ -299,9 +299,8 @@ async def test_every_prompt_has_its_parts_in_order_and_no_message_twice(
     assert all(whole.count(text) <= 1 for text in texts)
     assert_calls_have_results(prompt)
     if budget == 100_000:
-        shown = [
-            message["content"] for part, message in zip(prompt.parts, prompt, strict=True) if part.section == "window"
-        ]
+        first, end = prompt.sections().get("window", (0, 0))
+        shown = [message["content"] for message in prompt[first:end]]
         assert shown == texts[len(texts) - min(window, len(texts)) :]
 
 
