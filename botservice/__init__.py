@@ -61,6 +61,8 @@ from botservice.turns import AgentRun, RetryPolicy
 if TYPE_CHECKING:
     from botservice.llm import OpenAIChatLLM
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Action",
     "ActionStep",

@@ -3,17 +3,22 @@
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
-from collections.abc import Coroutine
-from importlib.metadata import version
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from botservice.errors import BotServiceError
+from botservice.errors import BotServiceError, DatabaseInUse
 from botservice.settings import LogLevel, Settings
+
+if TYPE_CHECKING:
+    from botservice.service import AgentService
+    from botservice.storage import Storage
+
+T = TypeVar("T")
 
 cli = typer.Typer(
     name="botservice",
@@ -21,37 +26,43 @@ cli = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 AppOption = Annotated[
     str | None,
     typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; the current folder is importable."),
 ]
-ContextArgument = Annotated[
-    str, typer.Argument(metavar="CONTEXT", help="A context's number, as `botservice contexts` lists it.")
+_CONTEXT_HELP = "A number, as `botservice contexts` lists it, or keys: telegram:42, chat_id=42."
+ContextArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help=_CONTEXT_HELP)]
+MaybeContextArgument = Annotated[str | None, typer.Argument(metavar="[CONTEXT]", help=_CONTEXT_HELP)]
+PersonOption = Annotated[
+    str | None, typer.Option(metavar="PLATFORM:ID", help="Instead of a conversation: a person, such as telegram:42.")
 ]
 
 
 @cli.callback(invoke_without_command=True)
 def root(
-    *, show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False
+    *,
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     """Read the settings from the environment, and from a .env file in the current folder."""
     if show_version:
-        typer.echo(f"botservice {version('botservice')}")
+        from botservice import __version__
+
+        typer.echo(f"botservice {__version__}")
         raise typer.Exit
 
 
 @cli.command()
 def serve(app: AppOption = None) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
-    from botservice import app as composition
+    from botservice import serving
     from transports.registry import build_transports
 
     settings = _settings()
-    composition.prepare(settings)
-    service = composition.load_service(app) if app else composition.build_service(settings)
-    _run(composition.serve(settings, service, build_transports(settings)))
+    service = _build_service(settings, app)
+    asyncio.run(serving.serve(settings, service, build_transports(settings)))
 
 
 @cli.command()
@@ -60,61 +71,72 @@ def chat(
     session: Annotated[str, typer.Option(help="Which conversation; each remembers its own.")] = "default",
 ) -> None:
     """Talk to the same service on the terminal. Piped input is answered line by line."""
-    from botservice import app as composition
-
     settings = _settings()
     if settings.log_level is LogLevel.INFO:
         settings.log_level = LogLevel.ERROR  # the terminal is for the conversation
-    composition.prepare(settings)
-    service = composition.load_service(app) if app else composition.build_service(settings)
-    _run(_chat(settings, service, session))
+    service = _build_service(settings, app)
+    for stream in (sys.stdin, sys.stdout):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no text is shown as such
+    try:
+        was_interrupted = asyncio.run(_chat(settings, service, session))
+    except DatabaseInUse as error:
+        raise DatabaseInUse(
+            f"{error}\nIf that is `botservice serve`, chat in its page in the browser. "
+            "Or give this chat a file of its own: DATABASE_URL=sqlite:///chat.db botservice chat"
+        ) from error
+    if was_interrupted:
+        raise typer.Exit(130)
 
 
-async def _chat(settings: Settings, service: Any, session: str) -> None:
+async def _chat(settings: Settings, service: "AgentService", session: str) -> bool:
+    """Chat until the input ends, and return whether somebody interrupted it before."""
     from botservice.app import running
     from transports.terminal import TerminalTransport
 
     terminal = TerminalTransport(session_id=session)
+    stopping: set[asyncio.Task[None]] = set()
     async with running(settings, service, [terminal]):
-        loop = asyncio.get_running_loop()
-        conversation = asyncio.ensure_future(terminal.converse())
-        stopping: set[asyncio.Task[None]] = set()
+        conversation = asyncio.create_task(terminal.converse())
 
         def on_interrupt() -> None:
-            if terminal.is_waiting:
-                stopping.add(asyncio.ensure_future(terminal.interrupt()))
+            if terminal.can_interrupt:
+                stopping.add(asyncio.create_task(terminal.interrupt()))
             else:
                 conversation.cancel()
 
+        loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, on_interrupt)
         loop.add_signal_handler(signal.SIGTERM, conversation.cancel)
         with contextlib.suppress(asyncio.CancelledError):
             await conversation
+        for task in stopping:
+            await task
+    return conversation.cancelled() and not sys.stdin.isatty()
 
 
 @cli.command()
 def migrate() -> None:
     """Bring the database's tables up to date."""
-    from botservice.storage import DatabaseUrl
-    from botservice.storage.schema import migrate as bring_up_to_date
+    from botservice.storage.schema import SCHEMA_VERSION
 
-    settings = _settings()
-    reached = bring_up_to_date(DatabaseUrl.parse(settings.database_url))
-    typer.echo(f"the database has version {reached}")
+    async def done(storage: "Storage") -> str:
+        return storage.name
+
+    name = _with_storage(done, migrate=True)
+    typer.echo(f"{name} has version {SCHEMA_VERSION}")
 
 
 @cli.command()
-def contexts(
-    *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
-) -> None:
+def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
     """List the conversations, those with the newest messages first."""
     from botservice.overview import list_contexts
 
-    for each in _run(_with_storage(list_contexts)):
+    for each in _with_storage(list_contexts):
         if as_json:
             typer.echo(json.dumps(each.as_dict()))
         else:
-            keys = " ".join(f"{key}={value}" for key, value in each.keys.items())
+            ordered = sorted(each.keys.items(), key=lambda pair: (pair[0] != "transport", pair))
+            keys = " ".join(f"{key}={_printable(value)}" for key, value in ordered)
             last = f"{each.last_message_at:%Y-%m-%d %H:%M}" if each.last_message_at else "-"
             typer.echo(f"{each.id:>6}  {each.message_count:>7} messages  {last:<16}  {keys}")
 
@@ -124,13 +146,19 @@ def replay(
     context: ContextArgument,
     *,
     turn: Annotated[int | None, typer.Option(help="One turn only, by its number.")] = None,
-    detailed: Annotated[bool, typer.Option(help="Everything uncut, with what the model was given.")] = False,
+    detailed: Annotated[
+        bool, typer.Option("--detailed", help="Everything uncut, with what the model was given.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The steps as JSON.")] = False,
 ) -> None:
     """Show what was asked, found, done and answered in a conversation."""
+    from botservice.addresses import find_context_id
     from botservice.overview import read_turns
 
-    found = _run(_with_storage(lambda storage: read_turns(storage, _number(context), turn)))
+    async def read(storage: "Storage") -> Any:
+        return await read_turns(storage, await find_context_id(storage, context), turn)
+
+    found = _with_storage(read)
     if as_json:
         typer.echo(json.dumps([each.as_dict() for each in found], indent=2))
         return
@@ -145,27 +173,50 @@ def replay(
 
 
 @cli.command()
-def export(context: ContextArgument) -> None:
-    """Write everything that is kept of a conversation to standard output, as JSON."""
+def export(context: MaybeContextArgument = None, person: PersonOption = None) -> None:
+    """Write everything that is kept of a conversation, or what a person wrote in all of them, as JSON."""
+    from botservice.addresses import find_context_id, parse_person
     from botservice.overview import export_context
+    from botservice.persons import export_person
 
-    typer.echo(json.dumps(_run(_with_storage(lambda storage: export_context(storage, _number(context)))), indent=2))
+    _check_one_of(context, person)
+
+    async def read(storage: "Storage") -> Any:
+        if context is not None:
+            return await export_context(storage, await find_context_id(storage, context))
+        return await export_person(storage, parse_person(person or ""))
+
+    typer.echo(json.dumps(_with_storage(read), indent=2))
 
 
 @cli.command()
 def forget(
-    context: ContextArgument,
+    context: MaybeContextArgument = None,
+    person: PersonOption = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete a conversation for good: its messages, steps, files and events."""
+    """Delete a conversation for good, or what a person wrote: messages, steps, files and events."""
+    from botservice.addresses import find_context_id, parse_person
     from botservice.overview import forget_context
+    from botservice.persons import forget_person
 
-    number = _number(context)
-    if not yes:
-        typer.confirm(f"Delete everything of context {number}? There is no way back", abort=True)
-    _run(_with_storage(lambda storage: forget_context(storage, number)))
-    typer.echo(f"context {number} is forgotten")
+    _check_one_of(context, person)
+
+    if context is not None:
+        address = context
+        number = _with_storage(lambda storage: find_context_id(storage, address))
+        _confirm(yes, f"Delete everything of context {number}?")
+        _with_storage(lambda storage: forget_context(storage, number))
+        typer.echo(f"context {number} is forgotten")
+        return
+    author = parse_person(person or "")
+    _confirm(yes, f"Delete everything that {person} wrote?")
+    gone = _with_storage(lambda storage: forget_person(storage, author))
+    typer.echo(
+        f"{person} is forgotten: {gone.contexts} conversations of theirs alone, and {gone.messages} messages in "
+        "conversations with others. What the assistant said there stays: forget those conversations to delete it"
+    )
 
 
 @cli.command()
@@ -177,32 +228,51 @@ def doctor() -> None:
     settings = _settings()
     settings.log_level = LogLevel.ERROR
     prepare(settings)
-    findings = _run(check_everything(settings))
+    findings = asyncio.run(check_everything(settings))
     for finding in findings:
         typer.echo(f"{finding.mark} {finding.name:<10} {finding.text}")
     if any(finding.is_wrong for finding in findings):
         raise typer.Exit(1)
 
 
-async def _with_storage(work: Any) -> Any:
+def _settings() -> Settings:
+    from botservice.telemetry import register_secret
+
+    settings = Settings.load()
+    for secret in settings.secrets():
+        register_secret(secret)
+    return settings
+
+
+def _build_service(settings: Settings, app: str | None) -> "AgentService":
+    from botservice.app import build_service, load_service, prepare
+
+    prepare(settings)
+    return load_service(app) if app else build_service(settings)
+
+
+def _with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = False) -> T:
     from botservice.storage import Storage
 
-    async with Storage.open(_settings().database_url, migrate=False) as storage:
-        return await work(storage)
+    async def run() -> T:
+        async with Storage.open(_settings().database_url, migrate=migrate) as storage:
+            return await work(storage)
+
+    return asyncio.run(run())
 
 
-def _settings() -> Settings:
-    return Settings.load(Path(".env"))
+def _check_one_of(context: str | None, person: str | None) -> None:
+    if (context is None) == (person is None):
+        raise BotServiceError("say which: CONTEXT or --person PLATFORM:ID")
 
 
-def _number(context: str) -> int:
-    if not context.isdigit():
-        raise BotServiceError(f"CONTEXT must be a number, as `botservice contexts` lists it, not {context!r}")
-    return int(context)
+def _confirm(is_sure: bool, question: str) -> None:  # noqa: FBT001 - the option of the same name
+    if not is_sure:
+        typer.confirm(f"{question} There is no way back", abort=True)
 
 
-def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(work)
+def _printable(text: str) -> str:
+    return text if text.isprintable() else ascii(text)
 
 
 def main() -> None:
@@ -210,7 +280,21 @@ def main() -> None:
     try:
         cli(standalone_mode=True)
     except BotServiceError as error:
-        typer.echo(f"botservice: {error}", err=True)
+        typer.echo(f"botservice: {_redacted(str(error))}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # as in `botservice contexts | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception:  # noqa: BLE001 - a border: the traceback of what nobody foresaw holds no secret either
+        import traceback
+
+        typer.echo(_redacted(traceback.format_exc()), err=True)
+        sys.exit(1)
+
+
+def _redacted(text: str) -> str:
+    from botservice.telemetry import redact
+
+    return redact(text)

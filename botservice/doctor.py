@@ -5,13 +5,17 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+import httpx
+
 from botservice.app import build_service
 from botservice.errors import BotServiceError
+from botservice.serving import listen, throwaway_disk
 from botservice.settings import Settings, is_loopback, reveal
-from botservice.storage import Storage
+from botservice.storage import DatabaseUrl, Storage
 from botservice.telemetry import redact
 
 _LIMIT_SECONDS = 30.0
+_ANSWER_SECONDS = 10.0
 _SHORTEST_ADMIN_TOKEN = 16
 
 
@@ -35,60 +39,119 @@ class Finding:
         return "✗" if self.is_wrong else "·" if self.is_off else "✓"
 
 
-async def check_everything(settings: Settings) -> list[Finding]:
-    """Return what is right, what is off and what is wrong, one finding for each part."""
-    checks: list[tuple[str, Callable[[Settings], Awaitable[Finding]]]] = [
-        ("database", _check_database),
-        ("model", _check_model),
-        ("telegram", _check_telegram),
-        ("web", _check_web),
-    ]
-    return [await _check(name, check, settings) for name, check in checks]
+async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_SECONDS) -> list[Finding]:
+    """Return what is right, what is off and what is wrong, one finding for each part.
+
+    Args:
+        limit_seconds: How long each check may take.
+    """
+    checks: dict[str, Callable[[Settings], Awaitable[Finding]]] = {
+        "database": _check_database,
+        "model": _check_model,
+        "telegram": _check_telegram,
+        "slack": _check_slack,
+        "browser": _check_browser,
+        "port": _check_port,
+        "public": _check_public_url,
+    }
+    findings = [_check(name, check, settings, limit_seconds) for name, check in checks.items()]
+    return await asyncio.gather(*findings)
 
 
-async def _check(name: str, check: Callable[[Settings], Awaitable[Finding]], settings: Settings) -> Finding:
+async def _check(
+    name: str, check: Callable[[Settings], Awaitable[Finding]], settings: Settings, limit_seconds: float
+) -> Finding:
     try:
-        async with asyncio.timeout(_LIMIT_SECONDS):
+        async with asyncio.timeout(limit_seconds):
             return await check(settings)
     except BotServiceError as error:
         return Finding(name, redact(str(error)), is_wrong=True)
     except TimeoutError:
-        return Finding(name, f"no answer within {_LIMIT_SECONDS:g} seconds", is_wrong=True)
+        return Finding(name, f"no answer within {limit_seconds:g} seconds", is_wrong=True)
+    except Exception as error:  # noqa: BLE001 - a border: whatever a setting leads to, it is said in a line
+        return Finding(name, redact(f"{type(error).__name__}: {error}"), is_wrong=True)
 
 
 async def _check_database(settings: Settings) -> Finding:
+    where = DatabaseUrl.parse(settings.database_url)
+    if where.path is not None and not where.path.exists() and where.path.parent.is_dir():
+        return Finding("database", f"{where.path} is made at the first start", is_off=True)
     async with Storage.open(settings.database_url, migrate=False) as storage:
         started = time.monotonic()
         await storage.ping()
-        return Finding("database", f"{storage.name} answers in {(time.monotonic() - started) * 1000:.0f} ms")
+        taken = (time.monotonic() - started) * 1000
+        paas = throwaway_disk(storage.is_sqlite)
+        if paas is not None:
+            text = f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"
+            return Finding("database", text, is_wrong=True)
+        return Finding("database", f"{storage.name} answers in {taken:.0f} ms")
 
 
 async def _check_model(settings: Settings) -> Finding:
     if not settings.has_model:
-        return Finding("model", "none: the demo answers; set OPENAI_API_KEY or OPENAI_BASE_URL", is_off=True)
+        text = "off: a demo script answers; OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
+        return Finding("model", text, is_off=True)
+    from botservice.llm import OpenAIChatLLM
+
     llm = getattr(build_service(settings).agent, "llm", None)
-    if llm is None:
-        return Finding("model", "your own agent: not checked", is_off=True)
-    response = await llm.chat([{"role": "user", "content": "Say: ready"}])
-    await llm.close()
+    assert isinstance(llm, OpenAIChatLLM)  # noqa: S101 - that is what settings with a model build
+    try:
+        response = await llm.chat([{"role": "user", "content": "Say: ready"}])
+    finally:
+        await llm.close()
     return Finding("model", f"{llm.model} answers: {response.text.strip()[:40]!r}")
 
 
 async def _check_telegram(settings: Settings) -> Finding:
-    if settings.telegram_bot_token is None:
-        return Finding("telegram", "off; set TELEGRAM_BOT_TOKEN, which @BotFather gives you", is_off=True)
-    from transports.registry import build_telegram
+    token = reveal(settings.telegram_bot_token)
+    if token is None:
+        return Finding("telegram", "off: TELEGRAM_BOT_TOKEN turns it on; @BotFather gives you one", is_off=True)
+    from transports.telegram.check import check_bot
 
-    return Finding("telegram", await build_telegram(settings).check())
+    return Finding("telegram", await check_bot(token, settings.telegram_api_url, settings.public_url))
 
 
-async def _check_web(settings: Settings) -> Finding:
+async def _check_slack(settings: Settings) -> Finding:
+    is_set = settings.slack_bot_token or settings.slack_app_token or settings.slack_signing_secret
+    return Finding("slack", "off: this version cannot talk to Slack yet", is_off=True, is_wrong=bool(is_set))
+
+
+async def _check_browser(settings: Settings) -> Finding:
     token = reveal(settings.admin_token)
-    is_open = not is_loopback(settings.host) or settings.public_url is not None
-    if is_open and token is None:
-        return Finding("web", "the pages are off: this listener is public; set ADMIN_TOKEN to open them", is_off=True)
     if token is not None and len(token) < _SHORTEST_ADMIN_TOKEN:
-        return Finding(
-            "web", f"ADMIN_TOKEN can be guessed: make it {_SHORTEST_ADMIN_TOKEN} characters or longer", is_wrong=True
-        )
-    return Finding("web", f"listens on {settings.host}:{settings.port}")
+        text = f"ADMIN_TOKEN can be guessed: make it {_SHORTEST_ADMIN_TOKEN} characters or longer"
+        return Finding("browser", text, is_wrong=True)
+    if token is None and (settings.public_url is not None or not is_loopback(settings.host)):
+        return Finding("browser", "off: others can reach this address; ADMIN_TOKEN opens the pages", is_off=True)
+    return Finding("browser", "the pages ask for ADMIN_TOKEN" if token else "the pages are open to this machine alone")
+
+
+async def _check_port(settings: Settings) -> Finding:
+    address = f"{settings.host}:{settings.port}"
+    try:
+        listen(settings).close()
+    except BotServiceError:
+        host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 - asked, not bound
+        if await _is_botservice(f"http://{host}:{settings.port}"):
+            return Finding("port", f"botservice listens on {address} already")
+        raise
+    return Finding("port", f"{address} is free")
+
+
+async def _check_public_url(settings: Settings) -> Finding:
+    url = settings.public_url
+    if url is None:
+        return Finding("public", "off: PUBLIC_URL has Telegram deliver instead of being polled", is_off=True)
+    if await _is_botservice(url):
+        return Finding("public", f"{url} reaches this service")
+    text = f"{url} does not reach botservice from here: is `serve` running, and does the address lead to its port?"
+    return Finding("public", text, is_wrong=True)
+
+
+async def _is_botservice(url: str) -> bool:
+    try:
+        async with httpx.AsyncClient(timeout=_ANSWER_SECONDS) as client:
+            answer = await client.get(f"{url}/healthz")
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False
+    return answer.status_code == 200 and answer.text == "ok\n"

@@ -1,21 +1,25 @@
 """The service on the terminal: a transport like any other, with one person in front of it."""
 
 import asyncio
+import contextlib
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
+from sqlalchemy import select
 from starlette.routing import BaseRoute
 
 from botservice.messages import Author, InboundMessage, Message
 from botservice.storage import Storage
+from botservice.storage.tables import deliveries, events, turns
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
 
+_LOOK_SECONDS = 0.2
 _HELP = "Type a message and press Enter. Ctrl+C stops an answer, Ctrl+D ends the chat."
 
 
@@ -31,14 +35,17 @@ class TerminalTransport:
         self._source = source or sys.stdin
         self._target = target or sys.stdout
         self._is_interactive = self._source.isatty()
-        self._inbox: Inbox | None = None
+        self._inbox: Inbox
+        self._storage: Storage
+        self._asked: str | None = None  # the key of the question that is being answered
         self._answered = asyncio.Event()
         self._shown = ""
-        self._is_waiting = False
+        self._is_stopped = False
+        self._is_gone = False
 
-    async def start(self, inbox: Inbox, storage: Storage) -> None:  # noqa: ARG002 - it reads nothing back
+    async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take note of where events go."""
-        self._inbox = inbox
+        self._inbox, self._storage = inbox, storage
 
     async def stop(self) -> None:
         """Do nothing: the end of the input ends it."""
@@ -47,65 +54,73 @@ class TerminalTransport:
         """Do nothing: the terminal is not ours."""
 
     def describe(self) -> str:
-        """Return what `chat` says at its start."""
+        """Return which conversation it is."""
         return f"session {self._session_id}"
 
     async def converse(self) -> None:
-        """Take line after line until the input ends; each is answered before the next is read."""
-        if self._is_interactive:
-            self._write(f"{_HELP}\n")
+        """Take line after line until the input ends, or nobody reads; each is answered before the next is read."""
+        self._prompt(f"{_HELP}\n")
         lines = _Lines(self._source)
-        while True:
-            if self._is_interactive:
-                self._write("\nyou> ")
+        while not self._is_gone:
+            self._prompt("\nyou> ")
             line = await lines.next()
             if line is None:
-                break
+                return
             if line.strip():
                 await self._ask(line.strip())
 
     async def interrupt(self) -> None:
-        """Stop the answer that is being made."""
+        """Stop the answer that is being made; what was said of it stays."""
+        self._is_stopped = True
         await self._accept("/stop", EventKind.STOP)
-        self._write("\n(stopped)\n")
-        self._answered.set()
+        self._write(f"{self._break()}(stopped)\n")
 
     async def read(self, event: StoredEvent) -> InboundMessage:
         """Return the line as it was typed."""
         return InboundMessage(event.raw.decode(), Author(self.name, self._session_id, "you"))
 
-    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:  # noqa: ARG002 - one place
+    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return one message, also for an empty answer: somebody waits for it."""
         files = [f"[file: {each.name or 'unnamed'}, {each.mime_type}]" for each in answer.attachments]
-        return [{"text": "\n".join([part for part in [answer.text, *files] if part])}]
+        text = "\n".join([part for part in [answer.text, *files] if part])
+        return [{"text": text, "answers": " ".join(event.key for event in events)}]
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Print an answer, or the rest of one that was printed while it grew."""
         if context_keys.get("session_id") != self._session_id:
             return None  # of an earlier chat that was killed: it is in the history
         text = visible(str(delivery.payload["text"]))
-        rest = text.removeprefix(self._shown) if self._shown and text.startswith(self._shown) else f"{self._break()}{text}"
-        self._write(f"{rest}\n")
+        if self._asked is None or f" {self._asked} " not in f" {delivery.payload.get('answers')} ":
+            self._write(f"(to what you asked before)\n{text}\n")
+            return None
+        if not self._is_stopped:
+            is_rest = bool(self._shown) and text.startswith(self._shown)
+            self._write(f"{text.removeprefix(self._shown) if is_rest else self._break() + text}\n")
         self._shown = ""
         self._answered.set()
         return None
 
     def live(
-        self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord  # noqa: ARG002
+        self,
+        context_keys: Mapping[str, str],  # noqa: ARG002 - there is one chat here
+        events: Sequence[StoredEvent],
+        record: StreamRecord,  # noqa: ARG002 - what is printed stays
     ) -> Live | None:
         """Return what prints the answer while it grows, where somebody watches."""
-        return _Typing(self) if self._is_interactive else None
+        is_watched = self._is_interactive and any(event.key == self._asked for event in events)
+        return _Typing(self) if is_watched else None
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether somebody waits for an answer."""
-        return self._is_waiting
+    def can_interrupt(self) -> bool:
+        """Whether somebody watches an answer being made, and has not stopped it yet."""
+        return self._is_interactive and self._asked is not None and not self._is_stopped
 
     def show(self, piece: str) -> None:
         """Print the next piece of an answer."""
-        text = visible(piece)
-        self._shown += text
-        self._write(text)
+        if not self._is_stopped:
+            text = visible(piece)
+            self._shown += text
+            self._write(text)
 
     def show_activity(self, activity: str) -> None:
         """Print what is being done."""
@@ -118,22 +133,46 @@ class TerminalTransport:
     async def _ask(self, line: str) -> None:
         self._answered.clear()
         self._shown = ""
-        self._is_waiting = True
-        await self._accept(line, EventKind.MESSAGE)
-        await self._answered.wait()
-        self._is_waiting = False
+        self._is_stopped = False
+        self._asked = await self._accept(line, EventKind.MESSAGE)
+        while not self._answered.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._answered.wait(), _LOOK_SECONDS)
+            if not self._answered.is_set() and await self._is_over(self._asked):
+                self._write("" if self._is_stopped else "(no answer)\n")
+                break
+        self._asked = None
 
-    async def _accept(self, text: str, kind: EventKind) -> None:
-        if self._inbox is None:
-            raise RuntimeError("the terminal has not been started")
-        key = f"{self.name}:{self._session_id}:{uuid.uuid4().hex}"
-        await self._inbox.accept(
-            self.name, [InboundEvent(key, self._keys, time.time_ns() // 1000, text.encode("utf-8", "replace"), kind)]
+    async def _is_over(self, key: str) -> bool:
+        """Return whether a turn has ended and nothing of it is left to be printed."""
+        open_deliveries = select(deliveries.c.id).where(
+            deliveries.c.turn_id == turns.c.id, deliveries.c.status.in_(["pending", "attempting"])
         )
+        query = (
+            select(turns.c.id)
+            .join(events, events.c.turn_id == turns.c.id)
+            .where(events.c.key == key, turns.c.finished_at.is_not(None), ~open_deliveries.exists())
+        )
+        return await self._storage.read(lambda connection: connection.execute(query).first()) is not None
+
+    async def _accept(self, text: str, kind: EventKind) -> str:
+        key = f"{self.name}:{self._session_id}:{uuid.uuid4().hex}"
+        event = InboundEvent(key, self._keys, time.time_ns() // 1000, text.encode("utf-8", "replace"), kind)
+        if kind is EventKind.MESSAGE:
+            self._asked = key  # its answer may be there before accept returns
+        await self._inbox.accept(self.name, [event])
+        return key
+
+    def _prompt(self, text: str) -> None:
+        if self._is_interactive:
+            self._write(text)
 
     def _write(self, text: str) -> None:
-        self._target.write(text)
-        self._target.flush()
+        try:
+            self._target.write(text)
+            self._target.flush()
+        except (OSError, ValueError):  # nobody reads any more, as in `botservice chat | head -1`
+            self._is_gone = True
 
 
 class _Typing:
@@ -162,18 +201,20 @@ class _Lines:
         threading.Thread(target=self._read, args=(source,), daemon=True).start()
 
     async def next(self) -> str | None:
-        """Return the next line; None at the end."""
+        """Return the next line; None at the end, and where nothing can be read."""
         self._wanted.release()
         return await self._queue.get()
 
-    def _read(self, source: Iterable[str]) -> None:
-        lines = iter(source)
-        while True:
+    def _read(self, source: TextIO) -> None:
+        line: str | None = ""
+        while line is not None:
             self._wanted.acquire()
-            line = next(lines, None)
-            self._loop.call_soon_threadsafe(self._queue.put_nowait, line)
-            if line is None:
-                return
+            try:
+                line = source.readline() or None
+            except (OSError, ValueError):
+                line = None
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._queue.put_nowait, line)
 
 
 def visible(text: str) -> str:

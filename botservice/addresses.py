@@ -1,0 +1,50 @@
+"""Which conversation, and which person, somebody means on the command line."""
+
+from collections.abc import Mapping
+
+from botservice.errors import BotServiceError
+from botservice.messages import Author
+from botservice.overview import list_contexts
+from botservice.storage import Storage
+
+_HOW = "name it by its number, as `botservice contexts` lists it, or by its keys, such as telegram:42 or chat_id=42"
+
+
+async def find_context_id(storage: Storage, address: str) -> int:
+    """Return the id of the one conversation that address means.
+
+    Args:
+        address: A number; `transport:value`, where one of the keys has that value; or `key=value`, also several.
+
+    Raises:
+        BotServiceError: it means none, or more than one.
+    """
+    if address.isdecimal():
+        return int(address)
+    found = [each.id for each in await list_contexts(storage) if _matches(address, each.keys)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise BotServiceError(f"no context is meant by {address!r}: {_HOW}")
+    numbers = ", ".join(map(str, sorted(found)))
+    raise BotServiceError(f"{address!r} means more than one context: {numbers}. Take one of these numbers")
+
+
+def parse_person(text: str) -> Author:
+    """Return the identity that `platform:id` means.
+
+    Raises:
+        BotServiceError: it is no such thing.
+    """
+    platform, _, person_id = text.partition(":")
+    if not platform or not person_id:
+        raise BotServiceError(f"--person must be platform:id, such as telegram:42, not {text!r}")
+    return Author(platform, person_id)
+
+
+def _matches(address: str, keys: Mapping[str, str]) -> bool:
+    if "=" in address:
+        pairs = [part.partition("=") for part in address.replace(",", " ").split()]
+        return all(keys.get(name) == value for name, _, value in pairs)
+    transport, _, value = address.partition(":")
+    return keys.get("transport") == transport and value in [each for name, each in keys.items() if name != "transport"]

@@ -1,0 +1,206 @@
+"""The web server: its routes, its socket, its end, and what it says at its start."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from botservice.app import GRACE_SECONDS, Application, running
+from botservice.errors import SettingsError
+from botservice.service import AgentService
+from botservice.settings import Settings
+from transports.served import ServedTransport
+
+MAX_BODY_BYTES = 20 * 1024 * 1024
+_LAST_REQUESTS_SECONDS = 1
+_OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
+# Where each PaaS says that it is one, and that its disk does not outlive a deployment.
+_THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME")
+
+
+async def serve(settings: Settings, service: AgentService, transports: Sequence[ServedTransport]) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        SettingsError: the port is taken.
+    """
+    listener = listen(settings)
+    with listener:
+        async with running(settings, service, transports) as application:
+            for line in describe(application, listener.getsockname()[1]):
+                print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
+            await _serve_web(build_web_app(application), listener)
+
+
+def build_web_app(application: Application) -> Starlette:
+    """Return the web server's application."""
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_: Request) -> Response:
+        reason = await application.is_ready()
+        return JSONResponse({"ready": reason is None, "reason": reason}, status_code=200 if reason is None else 503)
+
+    routes: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz)]
+    handlers: dict[Any, Any] = {}
+    for transport in application.transports:
+        routes.extend(transport.routes)
+        handlers.update(getattr(transport, "exception_handlers", {}))
+    limit = Middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    return Starlette(routes=routes, exception_handlers=handlers, middleware=[limit])
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimit:
+    """Answers 413 to a request whose body is too large, before or while it arrives."""
+
+    app: ASGIApp
+    max_bytes: int
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] == "http" and self._announced(scope) > self.max_bytes:
+            await PlainTextResponse("too large\n", 413, headers={"connection": "close"})(scope, receive, send)
+        else:
+            await self.app(scope, self._counting(receive), send)
+
+    def _announced(self, scope: Scope) -> int:
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        return int(length) if length.isdigit() else 0
+
+    def _counting(self, receive: Receive) -> Receive:
+        size = 0
+
+        async def count() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self.max_bytes:
+                raise HTTPException(413, "too large")
+            return message
+
+        return count
+
+
+async def _serve_web(app: Starlette, listener: socket.socket) -> None:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=_LAST_REQUESTS_SECONDS,
+            server_header=False,
+        )
+    )
+
+    def stop() -> None:
+        server.should_exit = True
+        print(f"stopping: answers that are being made have {GRACE_SECONDS:g} seconds", flush=True)  # noqa: T201
+        # Everything is stored; whatever does not let go by then is of no use any more.
+        watchdog = threading.Timer(_OUT_SECONDS, os._exit, [0])
+        watchdog.daemon = True
+        watchdog.start()
+
+    with _on_signals(stop):
+        await server.serve(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call stop at SIGTERM or SIGINT; a second signal ends the process as if nobody listened."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def release() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    def on_signal() -> None:
+        release()
+        stop()
+
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        release()
+
+
+class _Server(uvicorn.Server):
+    """A web server that leaves signals to the process: turns have their grace after the last request."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Return a socket that listens where HOST and PORT say.
+
+    Raises:
+        SettingsError: the port is taken, or the address is not this machine's.
+    """
+    host = settings.host.strip("[]")
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, settings.port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise SettingsError(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
+            "set PORT, or HOST, to one that is free here"
+        ) from error
+    return listener
+
+
+def describe(application: Application, port: int) -> list[str]:
+    """Return what is on, what is off, and which setting turns it on."""
+    settings = application.settings
+    on = {transport.name: transport.describe() for transport in application.transports}
+    lines = {
+        "browser": on.get("web", "off"),
+        "telegram": on.get("telegram", "off: TELEGRAM_BOT_TOKEN turns it on"),
+        "slack": on.get("slack", "off: this version cannot talk to Slack yet"),
+        "model": _describe_model(application),
+        "database": application.storage.name,
+    }
+    paas = throwaway_disk(application.storage.is_sqlite)
+    if paas is not None:
+        lines["warning"] = f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"
+    lines["listening"] = f"{settings.host}:{port}"
+    return ["botservice is running. Ctrl+C stops it.", *(f"  {name:<10} {value}" for name, value in lines.items())]
+
+
+def throwaway_disk(is_sqlite: bool) -> str | None:  # noqa: FBT001 - it is what the answer is about
+    """Return the variable that says that an SQLite file will be thrown away; None where it is safe."""
+    return next((name for name in _THROWAWAY_DISKS if os.environ.get(name)), None) if is_sqlite else None
+
+
+def _describe_model(application: Application) -> str:
+    llm = getattr(application.service.agent, "llm", None)
+    model = getattr(llm, "model", type(application.service.agent).__name__)
+    if model == "demo":
+        return "a demo script: OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, turns on a real one"
+    address = application.settings.openai_base_url
+    return f"{model} at {address}" if address and type(llm).__name__ == "OpenAIChatLLM" else str(model)

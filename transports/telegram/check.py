@@ -1,0 +1,68 @@
+"""Trying a bot's settings against the real Bot API, and saying what to do."""
+
+from telegram.error import InvalidToken, TelegramError
+
+from botservice.errors import BotServiceError
+from transports.telegram.client import BotClient
+from transports.telegram.webhook import PATH
+
+_ANSWER_SECONDS = 10.0
+
+
+async def check_bot(token: str, api_url: str, public_url: str | None) -> str:
+    """Return who the bot is and how it is reached. Nothing is changed at Telegram.
+
+    Raises:
+        BotServiceError: something is wrong; the message says what to do.
+    """
+    client = BotClient(token, api_url)
+    try:
+        me = await client.call("getMe", timeout_seconds=_ANSWER_SECONDS)
+        webhook = await client.call("getWebhookInfo", timeout_seconds=_ANSWER_SECONDS)
+    except InvalidToken as error:
+        raise BotServiceError(
+            "TELEGRAM_BOT_TOKEN is refused: copy it anew from @BotFather (/mybots, API Token)"
+        ) from error
+    except TelegramError as error:
+        raise BotServiceError(
+            f"{api_url} does not answer as a Bot API server does ({type(error).__name__}): "
+            "is there a way to it from here, and is TELEGRAM_API_URL right?"
+        ) from error
+    finally:
+        await client.close_connections()
+    name = f"@{me.get('username')}"
+    listens = "hears every message of its groups" if me.get("can_read_all_group_messages") else _PRIVACY
+    if public_url is None:
+        return f"{name} answers and is polled; it {listens}{_note_of_webhook(webhook)}"
+    return f"{name} answers; it {listens}. {_judge_webhook(webhook, public_url)}"
+
+
+_PRIVACY = (
+    "hears only what is meant for it in groups (@BotFather, /setprivacy, Disable lets it hear what it may need to know)"
+)
+
+
+def _note_of_webhook(webhook: dict[str, object]) -> str:
+    address = webhook.get("url")
+    return (
+        f". It has a webhook now ({address}), which `serve` takes away, because PUBLIC_URL is unset" if address else ""
+    )
+
+
+def _judge_webhook(webhook: dict[str, object], public_url: str) -> str:
+    """Return what the webhook is.
+
+    Raises:
+        BotServiceError: Telegram cannot deliver there.
+    """
+    wanted, address = public_url.rstrip("/") + PATH, webhook.get("url")
+    if not address:
+        return f"Its webhook is not set yet: `serve` sets it to {wanted}"
+    if address != wanted:
+        return f"Its webhook is {address}: `serve` sets it to {wanted}. Is the token used by another service?"
+    if webhook.get("last_error_message"):
+        raise BotServiceError(
+            f"Telegram could not deliver to {wanted}: {webhook['last_error_message']}. "
+            "Is `serve` running there, with a certificate that Telegram accepts?"
+        )
+    return f"Its webhook is {wanted}"
