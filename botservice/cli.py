@@ -58,11 +58,9 @@ def root(
 def serve(app: AppOption = None) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
     from botservice import serving
-    from transports.registry import build_transports
 
     settings = _settings()
-    service = _build_service(settings, app)
-    asyncio.run(serving.serve(settings, service, build_transports(settings)))
+    asyncio.run(serving.serve(settings, _build_service(settings, app)))
 
 
 @cli.command()

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from botservice.app import GRACE_SECONDS, Application, running
 from botservice.errors import SettingsError
 from botservice.service import AgentService
 from botservice.settings import Settings
-from transports.served import ServedTransport
+from transports.registry import build_transports
 
 MAX_BODY_BYTES = 20 * 1024 * 1024
 _LAST_REQUESTS_SECONDS = 1
@@ -32,16 +32,18 @@ _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
 _THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME")
 
 
-async def serve(settings: Settings, service: AgentService, transports: Sequence[ServedTransport]) -> None:
+async def serve(settings: Settings, service: AgentService) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
         SettingsError: the port is taken.
+        DatabaseInUse: another process works on the same SQLite file.
     """
     listener = listen(settings)
     with listener:
-        async with running(settings, service, transports) as application:
-            for line in describe(application, listener.getsockname()[1]):
+        settings.port = listener.getsockname()[1]  # PORT=0 takes any
+        async with running(settings, service, build_transports(settings)) as application:
+            for line in describe(application):
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
             await _serve_web(build_web_app(application), listener)
 
@@ -174,7 +176,7 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
-def describe(application: Application, port: int) -> list[str]:
+def describe(application: Application) -> list[str]:
     """Return what is on, what is off, and which setting turns it on."""
     settings = application.settings
     on = {transport.name: transport.describe() for transport in application.transports}
@@ -188,7 +190,7 @@ def describe(application: Application, port: int) -> list[str]:
     paas = throwaway_disk(application.storage.is_sqlite)
     if paas is not None:
         lines["warning"] = f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"
-    lines["listening"] = f"{settings.host}:{port}"
+    lines["listening"] = f"{settings.host}:{settings.port}"
     return ["botservice is running. Ctrl+C stops it.", *(f"  {name:<10} {value}" for name, value in lines.items())]
 
 
