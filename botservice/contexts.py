@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from botservice.errors import InvalidContextKeys, StorageError
@@ -24,6 +24,18 @@ from botservice.messages import Message, storable
 from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs
 from botservice.storage.tables import contexts, turns
+
+# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+_CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
+_CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
+_METADATA = select(contexts.c.metadata).where(contexts.c.id == bindparam("context"))
+_STEPS_TAKEN = select(turns.c.steps_taken).where(turns.c.id == bindparam("turn"))
+_LAST_STEP_NUMBER = (
+    select(turns.c.last_step_number)
+    .where(turns.c.context_id == bindparam("context"), turns.c.last_step_number.is_not(None))
+    .order_by(turns.c.id.desc())
+    .limit(1)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +154,7 @@ class AgentContext:
         with_steps: bool = True,
     ) -> "AgentContext":
         """Return a context through a connection; without steps, its memory is empty."""
-        keys = connection.execute(select(contexts.c.context_keys).where(contexts.c.id == context_id)).scalar_one_or_none()
-        if keys is None:
-            raise StorageError(f"there is no context {context_id}")
+        keys = read_context_keys(connection, context_id)
         context = cls(storage, context_id, ContextKeys.of(keys))
         context._show(read_snapshot(connection, context_id, turn_id, with_steps=with_steps))
         return context
@@ -237,7 +247,8 @@ class AgentContext:
 
 def find_context(connection: Connection, keys: ContextKeys) -> int | None:
     """Return the id of the context with these keys."""
-    return connection.execute(select(contexts.c.id).where(contexts.c.key_hash == keys.digest)).scalar_one_or_none()
+    found: int | None = connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one_or_none()
+    return found
 
 
 def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datetime) -> int:
@@ -253,6 +264,18 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
         return int(connection.execute(select(contexts.c.id).where(contexts.c.key_hash == keys.digest)).scalar_one())
 
 
+def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, str]:
+    """Return the keys of a context.
+
+    Raises:
+        StorageError: there is no such context.
+    """
+    keys: Mapping[str, str] | None = connection.execute(_CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
+    if keys is None:
+        raise StorageError(f"there is no context {context_id}")
+    return keys
+
+
 def write_metadata(connection: Connection, context_id: int, text: str) -> None:
     """Store a context's metadata, given as JSON."""
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(metadata=json.loads(text)))
@@ -262,7 +285,7 @@ def read_snapshot(
     connection: Connection, context_id: int, turn_id: int | None = None, *, with_steps: bool = True
 ) -> Snapshot:
     """Return what a context holds, with the steps in view of a turn, of the newest by default."""
-    metadata = connection.execute(select(contexts.c.metadata).where(contexts.c.id == context_id)).scalar_one_or_none()
+    metadata = connection.execute(_METADATA, {"context": context_id}).scalar_one_or_none()
     if metadata is None:
         raise StorageError(f"context {context_id} was deleted: get it anew with AgentContext.get_or_create")
     in_view = _turns_in_view(connection, context_id, turn_id) if with_steps else []
@@ -279,7 +302,7 @@ def read_snapshot(
         stored,
         logs,
         find_last_position(connection, context_id, without_turns=in_view),
-        _read_steps_taken(connection, current),
+        _read_steps_taken(connection, current) if current is not None else 0,
         _find_last_step_number(connection, context_id),
     )
 
@@ -291,19 +314,12 @@ def _find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None
     return first.item if first is not None and isinstance(first.item, TaskStep) else None
 
 
-def _read_steps_taken(connection: Connection, turn_id: int | None) -> int:
-    query = select(turns.c.steps_taken).where(turns.c.id == turn_id)
-    return connection.execute(query).scalar_one_or_none() or 0
+def _read_steps_taken(connection: Connection, turn_id: int) -> int:
+    return connection.execute(_STEPS_TAKEN, {"turn": turn_id}).scalar_one_or_none() or 0
 
 
 def _find_last_step_number(connection: Connection, context_id: int) -> int:
-    query = (
-        select(turns.c.last_step_number)
-        .where(turns.c.context_id == context_id, turns.c.last_step_number.is_not(None))
-        .order_by(turns.c.id.desc())
-        .limit(1)
-    )
-    return connection.execute(query).scalar_one_or_none() or 0
+    return connection.execute(_LAST_STEP_NUMBER, {"context": context_id}).scalar_one_or_none() or 0
 
 
 def _turns_in_view(connection: Connection, context_id: int, turn_id: int | None) -> list[int]:

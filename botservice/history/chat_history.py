@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from botservice.history.ranking import is_worth_searching
-from botservice.history.rows import NewMessage, delete_rows, find_position, insert_message, read_messages, select_messages
+from botservice.history.rows import (
+    LAST_OF_A_PERSON,
+    NewMessage,
+    delete_rows,
+    find_position,
+    insert_message,
+    read_messages,
+    select_messages,
+)
 from botservice.history.search import SearchHit, SearchIndexes
 from botservice.history.selectors import MessageSelector
 from botservice.history.sequence import StoredMessages
@@ -226,11 +234,5 @@ async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter,
 
 def find_last_user_message(connection: Connection, context_id: int) -> Message | None:
     """Return the newest message of a person in a context."""
-    query = (
-        select_messages(context_id)
-        .where(messages.c.role == Role.USER.value)
-        .order_by(messages.c.position.desc())
-        .limit(1)
-    )
-    found = read_messages(connection, context_id, connection.execute(query).all())
+    found = read_messages(connection, context_id, connection.execute(LAST_OF_A_PERSON, {"context": context_id}).all())
     return found[0] if found else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, select, update
 
 from botservice.errors import StorageError
 from botservice.llm.tokens import TokenCounter
@@ -50,6 +50,24 @@ _COLUMNS = (
     messages.c.external_id,
 )
 
+# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+_INSERT = insert(messages).returning(messages.c.id)
+_OF_EVENT = select(*_COLUMNS, messages.c.context_id).where(messages.c.event_id == bindparam("event"))
+_OF_TURN = select(*_COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
+_OF_CONTEXT = select(*_COLUMNS).where(messages.c.context_id == bindparam("context"))
+NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
+NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before"))
+LAST_OF_A_PERSON = _OF_CONTEXT.where(messages.c.role == Role.USER.value).order_by(messages.c.position.desc()).limit(1)
+_POSITION = select(messages.c.position).where(
+    messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message")
+)
+_NEXT_POSITION = (
+    update(contexts)
+    .where(contexts.c.id == bindparam("context"))
+    .values(last_position=contexts.c.last_position + 1)
+    .returning(contexts.c.last_position)
+)
+
 
 def insert_message(connection: Connection, context_id: int, new: NewMessage) -> Message:
     """Store a message at the end of its context and return it; one that is stored already is returned as it is."""
@@ -58,26 +76,23 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         return known
     text = storable(new.text)
     author = _storable_author(new.author)
-    message_id = connection.execute(
-        insert(messages)
-        .values(
-            context_id=context_id,
-            position=_next_position(connection, context_id),
-            role=new.role.value,
-            text=text,
-            attachments=[_store_attachment(connection, context_id, each) for each in new.attachments] or None,
-            author_platform=author and author.platform,
-            author_id=author and author.id,
-            author_name=author and author.name,
-            created_at=new.created_at,
-            token_count=new.token_count,
-            token_encoding=new.token_encoding,
-            external_id=new.external_id,
-            event_id=new.event_id,
-            answers_turn_id=new.answers_turn_id,
-        )
-        .returning(messages.c.id)
-    ).scalar_one()
+    values = {
+        "context_id": context_id,
+        "position": _next_position(connection, context_id),
+        "role": new.role.value,
+        "text": text,
+        "attachments": [_store_attachment(connection, context_id, each) for each in new.attachments] or None,
+        "author_platform": author and author.platform,
+        "author_id": author and author.id,
+        "author_name": author and author.name,
+        "created_at": new.created_at,
+        "token_count": new.token_count,
+        "token_encoding": new.token_encoding,
+        "external_id": new.external_id,
+        "event_id": new.event_id,
+        "answers_turn_id": new.answers_turn_id,
+    }
+    message_id = connection.execute(_INSERT, values).scalar_one()
     return Message(
         message_id, new.role, text, new.attachments, author, new.created_at, new.token_count, new.external_id
     )
@@ -85,22 +100,17 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
 
 def _find_stored(connection: Connection, new: NewMessage) -> Message | None:
     if new.event_id is not None:
-        condition = messages.c.event_id == new.event_id
+        found = connection.execute(_OF_EVENT, {"event": new.event_id})
     elif new.answers_turn_id is not None:
-        condition = messages.c.answers_turn_id == new.answers_turn_id
+        found = connection.execute(_OF_TURN, {"turn": new.answers_turn_id})
     else:
         return None
-    row = connection.execute(select(*_COLUMNS, messages.c.context_id).where(condition)).one_or_none()
-    return row and read_messages(connection, row.context_id, [row])[0]
+    row = found.one_or_none()
+    return None if row is None else read_messages(connection, row.context_id, [row])[0]
 
 
 def _next_position(connection: Connection, context_id: int) -> int:
-    position = connection.execute(
-        update(contexts)
-        .where(contexts.c.id == context_id)
-        .values(last_position=contexts.c.last_position + 1)
-        .returning(contexts.c.last_position)
-    ).scalar_one_or_none()
+    position = connection.execute(_NEXT_POSITION, {"context": context_id}).scalar_one_or_none()
     if position is None:
         raise StorageError(f"context {context_id} was deleted: get it anew with AgentContext.get_or_create")
     return int(position)
@@ -122,8 +132,9 @@ def read_messages(
 
 def find_position(connection: Connection, context_id: int, message_id: int | None) -> int | None:
     """Return where a message stands in its context; None where it is not there."""
-    query = select(messages.c.position).where(messages.c.context_id == context_id, messages.c.id == message_id)
-    return connection.execute(query).scalar_one_or_none()
+    sought = {"context": context_id, "message": message_id}
+    position: int | None = connection.execute(_POSITION, sought).scalar_one_or_none()
+    return position
 
 
 def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> int:
@@ -133,9 +144,7 @@ def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[i
         condition &= messages.c.id.in_(list(message_ids))
     count = connection.execute(delete(messages).where(condition)).rowcount
     connection.execute(
-        update(contexts)
-        .where(contexts.c.id == context_id)
-        .values(deletion_version=contexts.c.deletion_version + 1)
+        update(contexts).where(contexts.c.id == context_id).values(deletion_version=contexts.c.deletion_version + 1)
     )
     return count
 

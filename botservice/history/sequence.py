@@ -5,7 +5,7 @@ from typing import overload
 
 from sqlalchemy import Connection, func, select
 
-from botservice.history.rows import read_messages, select_messages
+from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_messages
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Message
 from botservice.storage.tables import messages
@@ -86,10 +86,11 @@ class StoredMessages(Sequence[Message]):
 
     def _read_page(self) -> None:
         size = min(max(_FIRST_PAGE, len(self._newest_first)), _LARGEST_PAGE)
-        query = select_messages(self._context_id).order_by(messages.c.position.desc()).limit(size)
-        if self._oldest_position is not None:
-            query = query.where(messages.c.position < self._oldest_position)
-        rows = self._connection.execute(query).all()
+        sought: dict[str, int] = {"context": self._context_id, "size": size}
+        if self._oldest_position is None:
+            rows = self._connection.execute(NEWEST_FIRST, sought).all()
+        else:
+            rows = self._connection.execute(NEWEST_FIRST_BEFORE, {**sought, "before": self._oldest_position}).all()
         self._is_complete = len(rows) < size
         if rows:
             self._oldest_position = rows[-1].position

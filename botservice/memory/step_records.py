@@ -16,6 +16,15 @@ from botservice.memory.step_data import StepData, attach_files, detach_files
 from botservice.storage.blobs import store_blob
 from botservice.storage.tables import steps
 
+# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+_INSERT = insert(steps).returning(steps.c.id)
+_LAST_POSITION = (
+    select(steps.c.position)
+    .where(steps.c.context_id == bindparam("context"))
+    .order_by(steps.c.position.desc())
+    .limit(1)
+)
+
 _LARGEST_NUMBER = 2**31
 _position = attrgetter("position")
 
@@ -215,7 +224,7 @@ class StepRecords:
             "step_number": number if isinstance(number, int) and abs(number) < _LARGEST_NUMBER else None,
             **self._values(connection, new),
         }
-        return int(connection.execute(insert(steps).values(values).returning(steps.c.id)).scalar_one())
+        return int(connection.execute(_INSERT, values).scalar_one())
 
     def _values(self, connection: Connection, write: _Write) -> dict[str, object]:
         for data in write.data.files:
@@ -270,10 +279,5 @@ def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: 
 
 def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int] = ()) -> float:
     """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
-    query = (
-        select(steps.c.position)
-        .where(steps.c.context_id == context_id, steps.c.turn_id.not_in(without_turns))
-        .order_by(steps.c.position.desc())
-        .limit(1)
-    )
-    return connection.execute(query).scalar_one_or_none() or 0.0
+    query = _LAST_POSITION.where(steps.c.turn_id.not_in(without_turns)) if without_turns else _LAST_POSITION
+    return connection.execute(query, {"context": context_id}).scalar_one_or_none() or 0.0

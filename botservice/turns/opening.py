@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext
 from botservice.history.chat_history import count_text
@@ -12,8 +12,7 @@ from botservice.memory import TaskStep
 from botservice.messages import InboundMessage, Message, Role
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
-from botservice.storage.tables import turns
-from botservice.turns.records import begin_turn, finish_turn, insert_turn
+from botservice.turns.records import begin_turn, finish_turn, insert_turn, note_system_prompt
 from botservice.turns.run import RunOptions
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus
 
@@ -88,7 +87,7 @@ def _write_system_prompt(connection: Connection, context_id: int, turn_id: int, 
     """Keep what the agent was told to be, once per context, and which turn went by it."""
     if prompt:
         digest = store_blob(connection, context_id, prompt.encode("utf-8", "replace"))
-        connection.execute(update(turns).where(turns.c.id == turn_id).values(system_prompt=digest))
+        note_system_prompt(connection, turn_id, digest)
 
 
 async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, text, update
+from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from botservice.errors import DeliveryError
 from botservice.storage import Claim, Storage
@@ -20,6 +20,47 @@ Clock = Callable[[], datetime]
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_OPEN = text("deliveries.status IN ('pending', 'attempting')")
+
+_UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
+_INSERT = insert(deliveries)
+_NEXT = (
+    select(
+        deliveries.c.id,
+        deliveries.c.turn_id,
+        deliveries.c.transport,
+        deliveries.c.kind,
+        deliveries.c.payload,
+        deliveries.c.attempts,
+        deliveries.c.due_at,
+        deliveries.c.external_id,
+    )
+    .where(
+        _IS_OPEN,
+        deliveries.c.context_id == bindparam("context"),
+        deliveries.c.transport.in_(bindparam("transports", expanding=True)),
+        deliveries.c.kind == DeliveryKind.MESSAGE.value,
+    )
+    .order_by(deliveries.c.id)
+    .limit(1)
+)
+# Not in order: asked to sort by id, SQLite would read the whole table in that order instead of the partial index.
+_OWING_CONTEXTS = select(deliveries.c.id, deliveries.c.context_id).where(
+    _IS_OPEN,
+    deliveries.c.kind == DeliveryKind.MESSAGE.value,
+    deliveries.c.due_at <= bindparam("now"),
+    deliveries.c.transport.in_(bindparam("transports", expanding=True)),
+)
+_OPEN_STREAM = (
+    select(deliveries.c.id, deliveries.c.external_id)
+    .where(
+        _IS_OPEN,
+        deliveries.c.turn_id == bindparam("turn"),
+        deliveries.c.kind == DeliveryKind.STREAM.value,
+        deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
+    )
+    .order_by(deliveries.c.id.desc())
+    .limit(1)
+)
 
 
 class Outbox:
@@ -37,19 +78,8 @@ class Outbox:
         self._clock = clock
         self._retries = retries
 
-    async def deliver(self, context_keys: Mapping[str, str], claim: Claim) -> datetime | None:
-        """Send what a context owes, in order; return when to go on where a message has to wait, else None."""
-        while True:
-            delivery = await self._storage.read(
-                lambda connection: find_next_delivery(connection, claim.context_id, self._transports)
-            )
-            if delivery is None:
-                return None
-            if delivery.due_at > self._clock():
-                return delivery.due_at
-            await self._attempt(context_keys, delivery, claim)
-
-    async def _attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
+    async def attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
+        """Send the first delivery that a context owes. Where it is not taken, it is still owed later, or given up."""
         await self._set(delivery, claim, status=DeliveryStatus.ATTEMPTING, attempts=delivery.attempts + 1)
         now = self._clock
         try:
@@ -81,9 +111,7 @@ class Outbox:
 
     async def _set(self, delivery: Delivery, claim: Claim, *, status: DeliveryStatus, **values: Any) -> None:
         await self._storage.write(
-            lambda connection: connection.execute(
-                update(deliveries).where(deliveries.c.id == delivery.id).values(status=status.value, **values)
-            ),
+            lambda connection: connection.execute(_UPDATE, {"row": delivery.id, "status": status.value, **values}),
             fence=claim,
             sort_key=(claim.context_id,),
         )
@@ -102,7 +130,7 @@ class StoredStream:
     async def opening(self) -> str | None:
         """Commit the intent; return the id of the message that an earlier process opened for this turn, if it did."""
         now = self._clock()
-        new = insert(deliveries).values(
+        new = _INSERT.values(
             context_id=self._turn.context_id,
             turn_id=self._turn.id,
             transport=self._turn.transport,
@@ -125,8 +153,8 @@ class StoredStream:
 
     async def opened(self, external_id: str) -> None:
         """Commit the platform's id of the message."""
-        change = update(deliveries).where(deliveries.c.id == self._row_id).values(external_id=external_id)
-        await self._storage.write(lambda connection: connection.execute(change), fence=self._claim)
+        change = {"row": self._row_id, "external_id": external_id}
+        await self._storage.write(lambda connection: connection.execute(_UPDATE, change), fence=self._claim)
 
 
 def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:
@@ -144,10 +172,10 @@ def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payl
                 "attempts": 0,
                 "due_at": now,
             }
-        connection.execute(update(deliveries).where(deliveries.c.id == stream.id).values(values))
+        connection.execute(_UPDATE, {"row": stream.id, **values})
     if rest:
         connection.execute(
-            insert(deliveries),
+            _INSERT,
             [
                 {
                     "context_id": turn.context_id,
@@ -166,18 +194,7 @@ def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payl
 
 def find_next_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
     """Return the first delivery of a context that is still owed; a stream that is open is its turn's."""
-    query = (
-        select(deliveries)
-        .where(
-            deliveries.c.context_id == context_id,
-            _IS_OPEN,
-            deliveries.c.transport.in_(list(transports)),
-            deliveries.c.kind == DeliveryKind.MESSAGE.value,
-        )
-        .order_by(deliveries.c.id)
-        .limit(1)
-    )
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_NEXT, {"context": context_id, "transports": list(transports)}).one_or_none()
     if row is None:
         return None
     return Delivery(
@@ -194,25 +211,9 @@ def find_next_delivery(connection: Connection, context_id: int, transports: Coll
 
 def find_owing_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
     """Return the contexts that owe somebody a message now, those that have owed it longest first."""
-    # Sorted here: asked to sort by id, SQLite would read the whole table in that order instead of the partial index.
-    query = select(deliveries.c.id, deliveries.c.context_id).where(
-        _IS_OPEN,
-        deliveries.c.kind == DeliveryKind.MESSAGE.value,
-        deliveries.c.due_at <= now,
-        deliveries.c.transport.in_(list(transports)),
-    )
-    return list(dict.fromkeys(row.context_id for row in sorted(connection.execute(query).all())))
+    found = connection.execute(_OWING_CONTEXTS, {"now": now, "transports": list(transports)}).all()
+    return list(dict.fromkeys(row.context_id for row in sorted(found)))
 
 
 def _find_stream(connection: Connection, turn_id: int) -> Any:
-    query = (
-        select(deliveries.c.id, deliveries.c.external_id)
-        .where(
-            deliveries.c.turn_id == turn_id,
-            deliveries.c.kind == DeliveryKind.STREAM.value,
-            deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
-        )
-        .order_by(deliveries.c.id.desc())
-        .limit(1)
-    )
-    return connection.execute(query).one_or_none()
+    return connection.execute(_OPEN_STREAM, {"turn": turn_id}).one_or_none()

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from botservice.contexts import AgentContext
+from botservice.contexts import AgentContext, read_context_keys
 from botservice.errors import BotServiceError, ClaimLost, LLMError, RunInterrupted, StorageUnavailable
 from botservice.messages import Message, Role
 from botservice.storage import Claim, Storage
@@ -27,7 +27,7 @@ from botservice.turns.records import (
 from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, TURN_RETRIES
 from botservice.turns.run import AgentRun, RunOptions
 from botservice.turns.transport import NoTransport, Transport
-from botservice.turns.turn import EventKind, Outcome, Turn, TurnStatus
+from botservice.turns.turn import Delivery, EventKind, Outcome, Turn, TurnStatus
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +41,23 @@ _APOLOGY = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """What a context has to do."""
+class _Owed:
+    """A message that a context owes to somebody."""
 
-    turn: Turn | None
+    delivery: Delivery
+    context_keys: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A turn to begin, or to begin again.
+
+    Attributes:
+        stop: The order key of a stop control that has not taken effect.
+    """
+
+    turn: Turn
     context: AgentContext
-    owes: bool
     stop: int | None
 
 
@@ -167,33 +178,30 @@ class Worker:
         while True:
             self._again.discard(claim.context_id)
             work = await self._storage.read(lambda connection: self._find_work(connection, claim.context_id))
-            if work.owes and await self._outbox.deliver(work.context.context_keys, claim) is not None:
-                return  # a platform asked to wait: the sweep comes back when it is due
-            if work.turn is None:
-                if work.owes:
-                    continue
-                return
-            if not self._may_begin(work.turn):
-                return
-            with turn_logging(work.turn.id):
-                await self._work_on(work.turn, work, claim)
+            match work:
+                case _Owed(delivery, context_keys) if delivery.due_at <= self._clock():
+                    await self._outbox.attempt(context_keys, delivery, claim)
+                case _Begun(turn) if self._may_begin(turn):
+                    with turn_logging(turn.id):
+                        await self._work_on(turn, work, claim)
+                case _:
+                    return  # nothing, or nothing yet: the sweep comes back when it is due
 
     def _may_begin(self, turn: Turn) -> bool:
         return not self._is_stopping and turn.due_at <= self._clock() and turn.transport in self._transports
 
-    def _find_work(self, connection: Connection, context_id: int) -> _Work:
+    def _find_work(self, connection: Connection, context_id: int) -> _Owed | _Begun | None:
+        """Return what a context has to do next: what it owes comes before what it is asked."""
+        delivery = find_next_delivery(connection, context_id, self._transports)
+        if delivery is not None:
+            return _Owed(delivery, read_context_keys(connection, context_id))
         turn = find_next_turn(connection, context_id, self._clock(), self._transports)
-        is_open = turn is not None and turn.is_open
-        return _Work(
-            turn,
-            AgentContext.read(
-                self._storage, connection, context_id, None if turn is None else turn.id, with_steps=is_open
-            ),
-            owes=find_next_delivery(connection, context_id, self._transports) is not None,
-            stop=find_stop(connection, context_id),
-        )
+        if turn is None:
+            return None
+        context = AgentContext.read(self._storage, connection, context_id, turn.id, with_steps=turn.is_open)
+        return _Begun(turn, context, find_stop(connection, context_id))
 
-    async def _work_on(self, turn: Turn, work: _Work, claim: Claim) -> None:
+    async def _work_on(self, turn: Turn, work: _Begun, claim: Claim) -> None:
         transport = self._transports[turn.transport]
         try:
             if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
@@ -225,7 +233,7 @@ class Worker:
             return False
         return await open_turn(context, turn, claim, inbound, self._options)
 
-    async def _run(self, turn: Turn, work: _Work, claim: Claim, transport: Transport) -> None:
+    async def _run(self, turn: Turn, work: _Begun, claim: Claim, transport: Transport) -> None:
         record = StoredStream(self._storage, turn, claim, self._clock)
         live = transport.live(work.context.context_keys, turn.events, record)
         run = AgentRun(

@@ -1,0 +1,137 @@
+"""How many turns a process gets through: 200 chats with 10 messages each, and a model that takes 50 ms.
+
+    python benchmarks/turns.py [--url sqlite:///bench.db | postgresql://…] [--chats 200] [--messages 10]
+
+The same load runs first without any storage, side by side in one process, so that the ratio says what durability costs.
+"""
+
+import argparse
+import asyncio
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage
+from botservice.llm import ChatResponse
+from botservice.memory import StepCallbacks
+from botservice.turns.inbox import Inbox
+from botservice.turns.options import RunOptions
+from botservice.turns.turn import InboundEvent
+from botservice.turns.worker import Worker
+
+
+class QuickModel:
+    model = "quick"
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.started = {}
+
+    async def chat(self, messages, tools=(), *, on_text=None):
+        text = messages[-1]["content"]
+        self.started[text] = time.perf_counter()
+        await asyncio.sleep(self.seconds)
+        return ChatResponse(f"re: {text}")
+
+
+class Counter:
+    name = "bench"
+
+    def __init__(self, wanted):
+        self.left = wanted
+        self.done = asyncio.Event()
+
+    async def read(self, event):
+        return InboundMessage(event.raw.decode())
+
+    def plan(self, answer, events):
+        return [{"text": answer.text}]
+
+    async def send(self, context_keys, delivery):
+        self.left -= 1
+        if not self.left:
+            self.done.set()
+
+    def live(self, context_keys, events, record):
+        return None
+
+
+async def with_storage(url, chats, messages, seconds):
+    model = QuickModel(seconds)
+    counter = Counter(chats * messages)
+    agent = FunctionsBasedAgent(llm=model, message_selector=MessageWindowMessageSelector(20), search_k=0)
+    accepted = {}
+    async with Storage.open(url, migrate=True) as storage:
+        worker = Worker(storage, RunOptions(agent, StepCallbacks(None), 10), [counter])
+        inbox = Inbox(storage, worker.wake)
+        await worker.start()
+        run = time.time_ns()
+
+        async def write(chat):
+            for number in range(messages):
+                text = f"{chat}-{number}"
+                event = InboundEvent(f"{run}:{text}", {"chat_id": f"{run}-{chat}"}, number, text.encode())
+                await inbox.accept("bench", [event])
+                accepted[text] = time.perf_counter()
+
+        started, cpu = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(write(chat) for chat in range(chats)))
+        await counter.done.wait()
+        elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu
+        # One message in a chat that has nothing else to do: how long until the model is asked?
+        waits = []
+        for number in range(200):
+            counter.left, text = 1, f"alone-{number}"
+            counter.done.clear()
+            event = InboundEvent(f"{run}:{text}", {"chat_id": f"{run}-alone"}, number, text.encode())
+            asked = time.perf_counter()
+            await inbox.accept("bench", [event])
+            await counter.done.wait()
+            waits.append(model.started[text] - asked)
+        await worker.stop()
+    return elapsed, cpu, sorted(waits)
+
+
+async def without_storage(chats, messages, seconds):
+    model = QuickModel(seconds)
+
+    async def chat(number):
+        history = []
+        for message in range(messages):
+            history.append({"role": "user", "content": f"{number}-{message}"})
+            answer = await model.chat(history[-20:])
+            history.append({"role": "assistant", "content": answer.text})
+
+    started, cpu = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(chat(number) for number in range(chats)))
+    return time.perf_counter() - started, time.process_time() - cpu
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url")
+    parser.add_argument("--chats", type=int, default=200)
+    parser.add_argument("--messages", type=int, default=10)
+    parser.add_argument("--model-seconds", type=float, default=0.05)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        url = options.url or f"sqlite:///{Path(folder) / 'bench.db'}"
+        load = (options.chats, options.messages, options.model_seconds)
+        bare, bare_cpu = asyncio.run(without_storage(*load))
+        stored, cpu, waits = asyncio.run(with_storage(url, *load))
+    turns = options.chats * options.messages
+    print(
+        f"{turns} turns, {options.chats} chats at once, a model of {options.model_seconds * 1000:g} ms, {url.partition(':')[0]}"
+    )
+    print(f"  without storage  {turns / bare:8.0f} turns/s   {bare_cpu / turns * 1000:6.2f} ms of CPU a turn")
+    print(f"  with storage     {turns / stored:8.0f} turns/s   {cpu / turns * 1000:6.2f} ms of CPU a turn")
+    print(f"  ratio            {stored / bare:8.2f} times as long")
+    print(
+        f"  accept to start  {waits[len(waits) // 2] * 1000:8.1f} ms p50  {waits[int(len(waits) * 0.95)] * 1000:.1f} ms p95"
+    )
+    print(f"  memory           {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024:8d} MiB at most")
+
+
+if __name__ == "__main__":
+    main()
