@@ -1,8 +1,9 @@
 """The files that people send: fetched within limits, and what cannot be fetched is said in words."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from telegram import Message
@@ -47,15 +48,14 @@ class Files:
         self._client = client
         self._reading = reading or Reading()
 
-    async def fetch(self, message: Message, *, is_for_bot: bool) -> tuple[tuple[Attachment, ...], list[str]]:
-        """Return a message's files, and in words what is in them or why they are not there.
+    async def fetch(self, files: Sequence[SentFile], *, is_for_bot: bool) -> tuple[tuple[Attachment, ...], list[str]]:
+        """Return files, and in words what is in them or why they are not there.
 
         Args:
             is_for_bot: Otherwise files are only named: nobody asked for them.
         """
         attachments, remarks = [], []
-        asked_about = [message, *([message.reply_to_message] if message.reply_to_message is not None else [])]
-        for file in (file for each in asked_about for file in sent_files(each)):
+        for file in files:
             if not is_for_bot:
                 remarks.append(f"[{file}]")
                 continue
@@ -96,10 +96,16 @@ class Files:
 
 
 def sent_files(message: Message) -> Iterator[SentFile]:
-    """Yield what came with a message: of a picture, the largest of its sizes."""
+    """Yield what came with a message, and with the one that it replies to."""
+    yield from _own_files(message)
+    if message.reply_to_message is not None:
+        yield from _own_files(message.reply_to_message)
+
+
+def _own_files(message: Message) -> Iterator[SentFile]:
     if message.photo:
         size = max(message.photo, key=lambda each: each.width * each.height)
-        yield SentFile("picture", size.file_id, "image/jpeg", None, size.file_size)
+        yield SentFile("picture", size.file_id, "image/jpeg", None, _number(size.file_size))
     for kind, name, mime_type in _KINDS:
         file = getattr(message, kind)
         # An animation comes a second time, as a document.
@@ -107,9 +113,9 @@ def sent_files(message: Message) -> Iterator[SentFile]:
             yield SentFile(
                 name,
                 file.file_id,
-                getattr(file, "mime_type", None) or mime_type,
-                getattr(file, "file_name", None),
-                file.file_size,
+                _string(getattr(file, "mime_type", None)) or mime_type,
+                _string(getattr(file, "file_name", None)),
+                _number(file.file_size),
                 _seconds(getattr(file, "duration", None)),
             )
 
@@ -124,10 +130,16 @@ _KINDS = (
 )
 
 
-def _seconds(duration: Any) -> int | None:
-    if duration is None:
-        return None
-    return int(duration.total_seconds()) if hasattr(duration, "total_seconds") else int(duration)
+def _seconds(duration: object) -> int | None:
+    return int(duration.total_seconds()) if isinstance(duration, timedelta) else _number(duration)
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _too_large(file: SentFile) -> str:

@@ -1,26 +1,39 @@
 """What a stored event says to the agent."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from telegram import Message, Update
 
-from botservice.messages import InboundMessage
+from botservice.messages import Author, InboundMessage
 from botservice.turns.turn import StoredEvent
 from transports.telegram.commands import answer_to
 from transports.telegram.content import author_of, is_addressed, text_of
-from transports.telegram.files import Files
+from transports.telegram.files import Files, SentFile, sent_files
 from transports.telegram.inbound import BotIdentity, command_of, stored_update
 
 logger = logging.getLogger(__name__)
 
-# What a message needs to be answered at all; a newer API may have changed the rest beyond what the library reads.
-_PLAIN_FIELDS = ("message_id", "date", "chat", "from", "text", "caption", "message_thread_id", "is_topic_message")
+_PLAIN_FIELDS = ("message_id", "date", "chat", "from", "text", "caption", "entities", "caption_entities")
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a message says, before its files are fetched."""
+
+    message: Message
+    text: str
+    author: Author | None
+    is_addressed: bool
+    files: tuple[SentFile, ...]
 
 
 class Reader:
-    """Reads events: with the client library, and without it what it cannot parse."""
+    """Reads events, with their files."""
 
     def __init__(self, identify: Callable[[], Awaitable[BotIdentity]], files: Files) -> None:
         self._identify = identify
@@ -29,44 +42,93 @@ class Reader:
     async def read(self, event: StoredEvent) -> InboundMessage | None:
         """Return what an event says; None where it says nothing to anybody."""
         update = stored_update(event)
-        message = parse_message(update)
-        if message is None:
-            return None
         bot = await self._identify()
-        text = text_of(message, bot)
-        if text is None:
+        heard = listen(update, bot)
+        if heard is None:
             return None
-        is_for_bot = is_addressed(message, bot)
-        attachments, remarks = await self._files.fetch(message, is_for_bot=is_for_bot)
+        attachments, remarks = await self._files.fetch(heard.files, is_for_bot=heard.is_addressed)
         return InboundMessage(
-            "\n".join(part for part in (text, *remarks) if part),
-            author_of(message),
+            "\n".join(part for part in (heard.text, *remarks) if part),
+            heard.author,
             attachments,
-            message.date,
-            str(message.message_id),
-            is_for_bot,
-            canned_answer=_canned_answer(update, message, bot) if is_for_bot else None,
+            heard.message.date,
+            str(heard.message.message_id),
+            heard.is_addressed,
+            canned_answer=_canned_answer(update, heard.message, bot) if heard.is_addressed else None,
         )
 
 
-def parse_message(update: Mapping[str, Any]) -> Message | None:
-    """Return the new message of an update; None where it brings none."""
+def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
+    """Return what an update says; None where it brings no message.
+
+    A newer API may send what the client library cannot read: then as much is read as it takes to answer.
+    """
     body = update.get("message")
     if not isinstance(body, Mapping):
         return None
-    plain = {name: body[name] for name in _PLAIN_FIELDS if name in body}
-    bare = {name: plain[name] for name in ("message_id", "date", "chat", "text", "caption") if name in plain}
-    for fields in (body, plain, bare):
+    for reduce in (dict, _plain, _bare):
         try:
-            message = Update.de_json({"update_id": 0, "message": dict(fields)}, None).message
+            return _hear(reduce(body), bot)
         except Exception as error:  # noqa: BLE001 - a border: the library raises whatever unexpected fields lead to
-            logger.warning("telegram.unreadable", extra={"reason": type(error).__name__})
-        else:
-            return message
+            logger.warning("telegram.unreadable", extra={"reason": type(error).__name__, "read_as": reduce.__name__})
     return None
+
+
+def _hear(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
+    message = Update.de_json({"update_id": 0, "message": dict(body)}, None).message
+    if message is None:
+        return None
+    text = text_of(message, bot)
+    if text is None:
+        return None
+    heard = Heard(message, text, author_of(message), is_addressed(message, bot), tuple(sent_files(message)))
+    _check(heard)
+    return heard
+
+
+def _check(heard: Heard) -> None:
+    """Return if everything is what it is said to be: the client library believes whatever comes.
+
+    Raises:
+        TypeError: it is not.
+    """
+    author = heard.author or Author()
+    texts = [heard.text, *(value for value in (author.id, author.name) if value is not None)]
+    texts.extend(file.file_id for file in heard.files)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text is none")
+    if not isinstance(heard.message.message_id, int) or not isinstance(heard.message.date, datetime):
+        raise TypeError("an id or a date is none")
+
+
+def _plain(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message without what most messages do not have."""
+    return {name: body[name] for name in _PLAIN_FIELDS if name in body}
+
+
+def _bare(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message of which everything is as it should be: who, where, and the words."""
+    chat = body["chat"]
+    kind = chat.get("type")
+    bare: dict[str, Any] = {
+        "message_id": _whole(body.get("message_id"), 0),
+        "date": _whole(body.get("date"), int(time.time())),
+        "chat": {"id": chat["id"], "type": kind if isinstance(kind, str) else "private" if chat["id"] > 0 else "group"},
+    }
+    sender = body.get("from")
+    if isinstance(sender, Mapping) and isinstance(sender.get("id"), int):
+        name = sender.get("first_name")
+        bare["from"] = {"id": sender["id"], "is_bot": False, "first_name": name if isinstance(name, str) else ""}
+    words = next((body[name] for name in ("text", "caption") if isinstance(body.get(name), str)), None)
+    return bare if words is None else bare | {"text": words}
+
+
+def _whole(value: object, otherwise: int) -> int:
+    is_fit = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**33
+    return int(value) if is_fit and isinstance(value, int) else otherwise
 
 
 def _canned_answer(update: Mapping[str, Any], message: Message, bot: BotIdentity) -> str | None:
     command = command_of(update.get("message"), bot)
     language = message.from_user.language_code if message.from_user is not None else None
-    return None if command is None else answer_to(command, language)
+    return None if command is None else answer_to(command, language if isinstance(language, str) else None)

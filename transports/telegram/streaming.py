@@ -12,10 +12,9 @@ from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
 from transports.telegram.canvases import Canvas, Draft, GrowingMessage, Tempo
 from transports.telegram.client import BotClient
-from transports.telegram.content import is_addressed
 from transports.telegram.inbound import BotIdentity, reply_target, stored_update
 from transports.telegram.pacing import Pace
-from transports.telegram.reading import parse_message
+from transports.telegram.reading import listen
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +33,8 @@ class Stage:
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows a turn's progress; None where the bot only listens."""
-        messages = [parse_message(stored_update(event)) for event in events]
-        if not any(message is not None and is_addressed(message, self._identity()) for message in messages):
+        heard = [listen(stored_update(event), self._identity()) for event in events]
+        if not any(each is not None and each.is_addressed for each in heard):
             return None
         canvas: Canvas
         if context_keys["chat_id"].startswith("-"):
