@@ -15,7 +15,7 @@ from botservice.turns.transport import Payload
 
 SHOWN_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
-_LONGEST_MARKDOWN: Final = 50_000  # characters; anything longer is shown as it is
+_LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it is
 _SCHEMES: Final = ("http://", "https://", "mailto:", "tel:")
 
 
