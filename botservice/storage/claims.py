@@ -104,13 +104,13 @@ class WorkerLock:
             if self._holders == 0:
                 try:
                     self._file.acquire(blocking=False)
-                except OSError as error:
-                    raise StorageUnavailable(f"cannot lock {self._path}: {error.strerror or error}") from error
                 except Timeout:
                     raise DatabaseInUse(
                         f"another process works on {self._path}: stop it, talk to it instead, or use Postgres, "
                         "which takes many (DATABASE_URL=postgresql://...)"
                     ) from None
+                except OSError as error:
+                    raise StorageUnavailable(f"cannot lock {self._path}: {error.strerror or error}") from error
             self._holders += 1
 
     def release(self) -> None:
