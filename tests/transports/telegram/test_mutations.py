@@ -83,10 +83,10 @@ def mutated(seed: random.Random) -> dict[str, Any]:
     return update
 
 
-@pytest.mark.parametrize(
-    "count",
-    [pytest.param(300, id="300"), pytest.param(2000, id="2000", marks=[pytest.mark.slow, pytest.mark.timeout(600)])],
-)
+MANY = pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])
+
+
+@pytest.mark.parametrize("count", [300, MANY])
 async def test_odd_updates_do_no_harm_to_good_ones(api: BotApi, bot_on, count: int, caplog) -> None:
     caplog.set_level(logging.ERROR)
     seed = random.Random(count)
