@@ -25,7 +25,7 @@ from botservice.memory.steps import (
     TaskStep,
     UnknownStep,
 )
-from botservice.memory.values import Timing, ToolResult
+from botservice.memory.values import StepError, Timing, ToolResult
 from botservice.messages import Attachment, TokenUsage, ToolCall
 
 _SUCCINCT_LENGTH: Final = 2_000
@@ -82,7 +82,9 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _blocks(steps: Iterable[MemoryItem], *, detailed: bool) -> Iterator[RenderableType]:
-    shown: set[str] = set()  # what was found and the window are the same in every prompt of a task: shown once
+    shown: set[tuple[str, str]] = (
+        set()
+    )  # what was found and the window are the same in every prompt of a task: shown once
     for step in steps:
         if isinstance(step, TaskStep):
             shown = set()
@@ -129,7 +131,7 @@ def usage_text(usage: Any) -> str:
     return f"{usage.input_tokens} tokens in, {usage.output_tokens} out" if isinstance(usage, TokenUsage) else ""
 
 
-def _parts(step: MemoryItem, shown: set[str], *, detailed: bool) -> Iterator[_Part]:
+def _parts(step: MemoryItem, shown: set[tuple[str, str]], *, detailed: bool) -> Iterator[_Part]:
     match step:
         case ActionStep():
             yield from _input(step, shown, detailed=detailed)
@@ -165,10 +167,14 @@ def _action(step: ActionStep, *, detailed: bool) -> Iterator[_Part]:
     if step.observations is not None and (not told or step.observations != told):
         yield "Observation", readable(step.observations), "green"
     yield from _files(step.observations_images)
-    if step.error is not None:
+    if step.error is not None and not _is_told(step.error, told):
         yield "Error", error_text(step.error), "red"
     if step.action_output is not None and (detailed or step.is_final_answer):
         yield "Final answer" if step.is_final_answer else "Output", readable(step.action_output), "green"
+
+
+def _is_told(error: Any, told: str) -> bool:
+    return isinstance(error, StepError) and bool(error.message) and error.message in told
 
 
 def _call(call: Any, results: list[ToolResult]) -> Iterator[_Part]:
@@ -193,7 +199,7 @@ def _files(value: Any) -> Iterator[_Part]:
         yield "", describe(file) if isinstance(file, Attachment) else readable(file), ""
 
 
-def _input(step: MemoryItem, shown: set[str], *, detailed: bool) -> Iterator[_Part]:
+def _input(step: MemoryItem, shown: set[tuple[str, str]], *, detailed: bool) -> Iterator[_Part]:
     """Yield what the model was given: whole in detail, else what was found for it and the window, once for a task."""
     messages = [message if isinstance(message, Mapping) else {} for message in listed(step.get_value(_MODEL_INPUT))]
     if not messages:
@@ -213,10 +219,12 @@ def _input(step: MemoryItem, shown: set[str], *, detailed: bool) -> Iterator[_Pa
         by_section.setdefault(section, []).append(message)
     found = "\n".join(found_records(_content(message)) for message in by_section.get("found", ()))
     window = "\n".join(_line(message) for message in by_section.get("window", ()))
-    for label, text, style in (("Found", found, "magenta"), ("Window", window, "magenta")):
-        if text and text not in shown:
-            shown.add(text)
-            yield label, text, style
+    if by_section.keys() & {"question", "found"}:
+        found = found or "nothing"
+    for label, text in (("Found", found), ("Window", window)):
+        if text and (label, text) not in shown:
+            shown.add((label, text))
+            yield label, text, "magenta"
 
 
 def _sections(step: MemoryItem, count: int) -> list[str | None]:

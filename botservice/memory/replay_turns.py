@@ -54,7 +54,7 @@ def render_turns(turns: Iterable[RecordedTurn], *, detailed: bool = False) -> Re
 
 
 def _blocks(turn: RecordedTurn, *, detailed: bool) -> list[RenderableType]:
-    title = Text(f"== {visible(_title(turn))} ==", style="bold cyan", overflow="fold")
+    title = Text(f"== {visible(_title(turn))}", style="bold cyan", overflow="fold")
     failed = [Text(visible(f"Failed: {turn.error}"), style="red", overflow="fold")] if turn.error else []
     return [title, render_steps(turn.steps, detailed=detailed), *failed, Text("")]
 

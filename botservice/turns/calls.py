@@ -114,7 +114,7 @@ def close_step(step: ActionStep, outcomes: Sequence[ToolOutcome], tools: Mapping
     _set_some(step, _FILES, [each for each in attachments if not _is_image(each)])
     failed = next((outcome for outcome in outcomes if outcome.is_error), None)
     if failed is not None:
-        step.error = StepError(failed.error_type or "ToolError", failed.text)
+        step.error = _error(failed)
     final = next((outcomes[index] for index in _final_calls(step, tools)), None)
     if final is not None and len(final.attachments) < len(attachments):
         step.set_value(_ANSWER_FILES, final.attachments)
@@ -141,6 +141,11 @@ def _final_calls(step: ActionStep, tools: Mapping[str, Tool]) -> Iterator[int]:
         tool = tools.get(call.name)
         if tool is not None and tool.is_final and not result.is_error:
             yield index
+
+
+def _error(outcome: ToolOutcome) -> StepError:
+    kind = outcome.error_type or "ToolError"
+    return StepError(kind, outcome.text.removeprefix("Error: ").removeprefix(f"{kind}: "))
 
 
 def _set_some(step: ActionStep, key: str, files: Sequence[Attachment]) -> None:

@@ -57,7 +57,7 @@ async def test_whatever_goes_wrong_with_a_call_becomes_an_observation_and_the_pe
         "ValueError",
         "TimeoutError",
     ]
-    assert context.completed_steps[5].error == StepError("ValueError", "Error: ValueError: it broke")
+    assert context.completed_steps[5].error == StepError("ValueError", "it broke")
     assert llm.prompts[-1][-1] == {"role": "tool", "tool_call_id": "call_6", "content": observed[-1]}
 
 
