@@ -264,6 +264,15 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
         return int(connection.execute(select(contexts.c.id).where(contexts.c.key_hash == keys.digest)).scalar_one())
 
 
+def rename_context(connection: Connection, old: ContextKeys, new: ContextKeys) -> bool:
+    """Give the context with old keys new ones; return whether it was there, and nobody else had them."""
+    if find_context(connection, new) is not None:
+        return False
+    change = update(contexts).where(contexts.c.key_hash == old.digest)
+    renamed = connection.execute(change.values(key_hash=new.digest, context_keys=dict(new.values)))
+    return renamed.rowcount > 0
+
+
 def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, str]:
     """Return the keys of a context.
 

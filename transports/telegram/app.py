@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from starlette.routing import BaseRoute, Route
 from telegram.error import InvalidToken, TelegramError
 
-from botservice.contexts import ContextKeys, find_context
+from botservice.contexts import ContextKeys, find_context, rename_context
 from botservice.errors import DeliveryError, SettingsError, StorageUnavailable
 from botservice.messages import InboundMessage, Message
 from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
-from botservice.turns.turn import Delivery, StoredEvent
+from botservice.turns.turn import Delivery, InboundEvent, StoredEvent
 from transports.telegram.canvases import Tempo
 from transports.telegram.client import BotClient
 from transports.telegram.commands import menus
 from transports.telegram.documents import Reading
 from transports.telegram.files import Files
-from transports.telegram.inbound import BotIdentity, read_event
+from transports.telegram.inbound import BotIdentity, migration_of, read_event
 from transports.telegram.outbound import Sender
 from transports.telegram.pacing import Pace
 from transports.telegram.planning import plan_answer
@@ -177,10 +177,28 @@ class TelegramTransport:
         Raises:
             StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
         """
-        if self._inbox is None:
+        inbox = self._inbox
+        if inbox is None:
             raise StorageUnavailable("this process takes in nothing at the moment")
-        events = [event for update in updates if (event := read_event(update, self._bot)) is not None]
-        await self._inbox.accept(self.name, events)
+        events: list[InboundEvent] = []
+        for update in updates:
+            event = read_event(update, self._bot)
+            if event is not None:
+                events.append(event)
+            elif (migration := migration_of(update)) is not None:
+                await inbox.accept(self.name, events)  # what was said before belongs to the conversation that moves
+                events.clear()
+                await self._move(*migration)
+        await inbox.accept(self.name, events)
+
+    async def _move(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        """Have a group's conversation go on in the supergroup that it has become."""
+        storage = self._storage
+        if storage is None:
+            return
+        before, after = ContextKeys.of(old), ContextKeys.of(new)
+        is_moved = await storage.write(lambda connection: rename_context(connection, before, after))
+        logger.info("telegram.group_moved" if is_moved else "telegram.group_not_moved")
 
     async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
         storage, keys = self._storage, ContextKeys.of(context_keys)

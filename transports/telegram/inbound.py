@@ -40,7 +40,7 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
         return None
     message = body.get("message") if kind == "callback_query" else body
     keys = context_keys(message)
-    if keys is None:
+    if keys is None or migration_of(update) is not None:
         return None
     return InboundEvent(
         key=f"telegram:{bot.id}:{update_id}",
@@ -64,6 +64,20 @@ def context_keys(message: object) -> dict[str, str] | None:
     if thread_id is not None and is_topic:
         keys["thread_id"] = str(thread_id)
     return keys
+
+
+def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None:
+    """Return the old and the new keys of a group that became a supergroup; None for any other update."""
+    message = _field(update, "message")
+    here = context_keys(message)
+    if here is None:
+        return None
+    for name in ("migrate_to_chat_id", "migrate_from_chat_id"):
+        other = _integer(_field(message, name))
+        if other is not None:
+            there = here | {"chat_id": str(other)}
+            return (here, there) if name == "migrate_to_chat_id" else (there, here)
+    return None
 
 
 def command_of(message: object, bot: BotIdentity) -> str | None:

@@ -218,6 +218,20 @@ async def test_listening_shows_nothing(api: BotApi, bot_on) -> None:
     assert {call.method for call in api.calls(chat_id=GROUP)} <= {"sendMessage", "sendChatAction"}
 
 
+@pytest.mark.parametrize("webhook", [False, True])
+async def test_a_group_that_becomes_a_supergroup_keeps_its_memory(
+    api: BotApi, bot_on, sqlite_storage: Storage, webhook: bool
+) -> None:
+    api.add_group(-500, type="group")
+    async with bot_on(api, lambda prompt: f"seen {sum(m['role'] == 'user' for m in prompt)}", webhook=webhook):
+        api.person_says(f"@{api.username} hello", chat_id=-500)
+        await api.message(-500, "seen 1")
+        api.migrate(-500, GROUP)
+        api.person_says(f"@{api.username} still here?", chat_id=GROUP)
+        await api.message(GROUP, "seen 2")
+    assert [m.text for m in await history(sqlite_storage, GROUP)] == ["hello", "seen 1", "still here?", "seen 2"]
+
+
 async def test_a_topic_is_its_own_conversation_and_a_thread_of_replies_is_not(
     api: BotApi, bot_on, sqlite_storage: Storage
 ) -> None:
