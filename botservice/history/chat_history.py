@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
-from botservice.history.ranking import is_worth_searching
+from botservice.history.neighbours import with_neighbours
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
@@ -17,7 +17,8 @@ from botservice.history.rows import (
     read_messages,
     select_messages,
 )
-from botservice.history.search import SearchHit, SearchIndexes
+from botservice.history.search import Question, SearchHit, SearchIndexes
+from botservice.history.searchable import question_of, searchable_text
 from botservice.history.selectors import MessageSelector
 from botservice.history.sequence import StoredMessages
 from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
@@ -131,11 +132,14 @@ class ChatHistory:
         """
         if k < 0:
             raise ValueError(f"k must be 0 or more, not {k}")
-        if k == 0 or not text.strip():
+        wanted = searchable_text(Role.USER, text)
+        if k == 0 or not wanted:
             return []
         indexes = SearchIndexes.of(self._storage)
-        return await self._storage.read(
-            lambda connection: indexes.search(connection, self._context_id, text, k=k, asker=Author.of(asker))
+        vector = await indexes.vector_of(self._storage, self._context_id, wanted)
+        question = Question(wanted, k, datetime.now(UTC), Author.of(asker), vector=vector)
+        return await indexes.read(
+            self._storage, lambda connection: indexes.search(connection, self._context_id, question)
         )
 
     def is_searchable(self) -> bool:
@@ -149,30 +153,37 @@ class ChatHistory:
             search_k: How many messages to look for, besides that message itself.
             model: Whose encoding the token counts are made with.
         """
-        question = self._last_user_message
-        if question is None:
+        message = self._last_user_message
+        if message is None:
             return Recall()
+        indexes = SearchIndexes.of(self._storage)
+        question = await self._question(message, search_k)
 
-        def query(connection: Connection) -> Recall:
+        def query(connection: Connection) -> Recall | None:
             counter = counter_for(model)
-            before = find_position(connection, self._context_id, question.id)
+            found: list[SearchHit] | None = []
+            if question is not None:
+                found = indexes.search(connection, self._context_id, question, counter)
+            if found is None:
+                return None
+            before = find_position(connection, self._context_id, message.id)
             sequence = StoredMessages(connection, self._context_id, before_position=before, counter=counter)
             window = list(selector.get_messages(sequence))
-            if search_k == 0 or not is_worth_searching(question.text):
-                return Recall(window)
-            found = SearchIndexes.of(self._storage).search(
-                connection,
-                self._context_id,
-                question.text,
-                k=search_k,
-                asker=question.author,
-                exclude=[question.id] if question.id is not None else [],
-                counter=counter,
-            )
-            in_window = {message.id for message in window}
-            return Recall(window, [hit for hit in found if hit.message.id not in in_window])
+            in_window = {each.id for each in window}
+            hits = [hit for hit in found if hit.message.id not in in_window]
+            shown = {*in_window, message.id}
+            return Recall(window, with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter))
 
-        return await self._storage.read(query)
+        return await indexes.read(self._storage, query)
+
+    async def _question(self, message: Message, search_k: int) -> Question | None:
+        """Return what to look for, for a person's message; None where nothing is to be looked for."""
+        text = question_of(message) if search_k else ""
+        if not text:
+            return None
+        vector = await SearchIndexes.of(self._storage).vector_of(self._storage, self._context_id, text)
+        exclude = [] if message.id is None else [message.id]
+        return Question(text, search_k, message.created_at, message.author, exclude, vector)
 
     async def delete_messages(self, message_ids: Collection[int | None]) -> int:
         """Delete messages by their ids and return how many were there; ids of other contexts are not found."""

@@ -1,22 +1,52 @@
 """Finding what was said: one index per chat, in memory, brought up to date from storage at every search."""
 
+import contextlib
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, TypeVar
 
-from sqlalchemy import Connection, Row, select
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Row, bindparam, select
 
+from botservice.history.question_vectors import QuestionVectors
 from botservice.history.ranking import Document, SearchIndex
+from botservice.history.ranking.people import author_key
 from botservice.history.rows import read_messages, select_messages
-from botservice.history.selectors import CONVERSATION
+from botservice.history.searchable import searchable_text
+from botservice.history.vectors import read_vectors
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Author, Message, Role
 from botservice.storage import Storage
 from botservice.storage.tables import contexts, messages
 
+T = TypeVar("T")
+
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
+PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
+_ENTRY_BYTES = 1_000
+
+_STATE = select(contexts.c.deletion_version, contexts.c.last_position).where(contexts.c.id == bindparam("context"))
+_MESSAGES = select(
+    messages.c.id,
+    messages.c.position,
+    messages.c.role,
+    messages.c.text,
+    messages.c.attachments,
+    messages.c.author_platform,
+    messages.c.author_id,
+    messages.c.author_name,
+    messages.c.created_at,
+).where(
+    messages.c.context_id == bindparam("context"),
+    messages.c.position > bindparam("after"),
+    messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
+)
+_PAGE_OF_MESSAGES = _MESSAGES.order_by(messages.c.position).limit(PAGE)
+_SEEN_MESSAGES = _MESSAGES.where(messages.c.position <= bindparam("last"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,101 +55,204 @@ class SearchHit:
 
     Attributes:
         score: Larger is better; comparable within one search only.
+        neighbour: The question that it answers, or its answer, where it says little by itself.
     """
 
     message: Message
     score: float
+    neighbour: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for.
+
+    Attributes:
+        asker: Whose "I" and "my" stand in text.
+        asked_at: What "yesterday" counts from.
+        exclude: Ids of messages that are not to be found.
+        vector: Its meaning, where an embedder gave one.
+    """
+
+    text: str
+    k: int
+    asked_at: datetime
+    asker: Author | None = None
+    exclude: Collection[int] = ()
+    vector: NDArray[Any] | None = None
 
 
 @dataclass(slots=True)
 class _ContextIndex:
-    """The index of one context and what it has seen."""
+    """The index of one context and what it has seen of it; to be touched under its lock."""
 
-    deletion_version: int
     index: SearchIndex = field(default_factory=SearchIndex)
+    deletion_version: int = 0
     last_position: int = 0
+    vector_model: str | None = None
+    last_vector: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def catch_up(
+        self, connection: Connection, context_id: int, state: Row[*tuple[Any, ...]], model_key: str | None
+    ) -> bool:
+        """Take in at most a page of what is new since state was read; return whether that was all."""
+        if self.deletion_version < state.deletion_version:
+            self._compare(connection, context_id)
+            self.deletion_version = state.deletion_version
+        if self.last_position < state.last_position:
+            rows = connection.execute(_PAGE_OF_MESSAGES, {"context": context_id, "after": self.last_position}).all()
+            self.index.add(list(_documents(rows)))
+            if len(rows) == PAGE:
+                self.last_position = rows[-1].position
+                return False
+            self.last_position = state.last_position
+        return model_key is None or self._take_vectors(connection, context_id, model_key)
+
+    def _compare(self, connection: Connection, context_id: int) -> None:
+        """Forget what was deleted, and read anew what was changed."""
+        kept = set()
+        # A reader with a newer view may have been here first: what this view does not show yet is not gone.
+        with connection.execute(
+            _SEEN_MESSAGES.execution_options(yield_per=PAGE),
+            {"context": context_id, "after": 0, "last": self.last_position},
+        ) as rows:
+            for document in _documents(rows):
+                kept.add(document.id)
+                if not self.index.holds(document):
+                    self.index.update(document)
+        self.index.remove([number for number in self.index.ids if number not in kept])
+
+    def _take_vectors(self, connection: Connection, context_id: int, model_key: str) -> bool:
+        if self.vector_model != model_key:
+            self.vector_model, self.last_vector = model_key, 0
+        page = read_vectors(connection, context_id, model_key, after=self.last_vector, limit=PAGE)
+        if page is None:
+            return True
+        self.index.set_vectors(page.message_ids, page.matrix)
+        self.last_vector = page.last_id
+        return len(page.message_ids) < PAGE
 
 
 class SearchIndexes:
-    """The indexes of one storage's contexts; the least recently used go when they take too many bytes."""
+    """The indexes of one storage's contexts; the least recently used go when they take too many bytes.
 
-    _of_storage: "weakref.WeakKeyDictionary[Storage, SearchIndexes]" = weakref.WeakKeyDictionary()
+    Attributes:
+        question_vectors: Gives questions their meaning; None where words have to do.
+    """
+
+    _of_storage: ClassVar["weakref.WeakKeyDictionary[Storage, SearchIndexes]"] = weakref.WeakKeyDictionary()
 
     def __init__(self, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self.question_vectors: QuestionVectors | None = None
         self._limit_bytes = limit_bytes
         self._indexes: OrderedDict[int, _ContextIndex] = OrderedDict()
         self._sizes: dict[int, int] = {}
+        self._size = 0
         self._guard = threading.Lock()
 
     @classmethod
     def of(cls, storage: Storage) -> "SearchIndexes":
         """Return the indexes that belong to storage."""
-        return cls._of_storage.setdefault(storage, cls())
+        known = cls._of_storage.get(storage)
+        return cls._of_storage.setdefault(storage, cls()) if known is None else known
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimated bytes of all indexes."""
+        return self._size
+
+    async def vector_of(self, storage: Storage, context_id: int, text: str) -> NDArray[Any] | None:
+        """Return the meaning of a question to a context; None where there is nothing to compare it with, or no time."""
+        question_vectors = self.question_vectors
+        if question_vectors is None:
+            return None
+        asked = await self.read(storage, lambda connection: self._without_names(connection, context_id, text))
+        return await question_vectors.vector_of(asked) if asked else None
+
+    async def read(self, storage: Storage, query: Callable[[Connection], T | None]) -> T:
+        """Return what query returns once it is not None: that asks for one more go, after other readers."""
+        while (result := await storage.read(query)) is None:
+            pass
+        return result
 
     def search(
         self,
         connection: Connection,
         context_id: int,
-        text: str,
-        *,
-        k: int,
-        asker: Author | None = None,
-        exclude: Collection[int] = (),
+        question: Question,
         counter: TokenCounter | None = None,
-    ) -> list[SearchHit]:
-        """Return the k messages of a context that answer text best, best first. Runs in a reader's thread."""
-        version = connection.execute(
-            select(contexts.c.deletion_version).where(contexts.c.id == context_id)
-        ).scalar_one_or_none()
-        if version is None:
-            return []
-        entry = self._entry(context_id, version)
-        with entry.lock:
-            self._bring_up_to_date(connection, context_id, entry)
-            found = entry.index.search(text, k=k, asker=asker, exclude=exclude)
-            size = entry.index.size_bytes
-        self._make_room(context_id, size)
+    ) -> list[SearchHit] | None:
+        """Return the k messages of a context that answer a question best, best first; None: ask once more.
+
+        Runs in a reader's thread, and holds it no longer than one page takes.
+        """
+        with self._caught_up(connection, context_id) as (entry, is_current):
+            if entry is None:
+                return []
+            if not is_current:
+                return None
+            found = entry.index.search(
+                question.text,
+                k=question.k,
+                asker=question.asker,
+                exclude=question.exclude,
+                now=question.asked_at,
+                query_vector=question.vector,
+            )
         return _read_hits(connection, context_id, found, counter)
 
-    def _entry(self, context_id: int, deletion_version: int) -> _ContextIndex:
+    def _without_names(self, connection: Connection, context_id: int, text: str) -> str | None:
+        """Return what to embed for a question; nothing where no message has a vector; None: ask once more."""
+        with self._caught_up(connection, context_id) as (entry, is_current):
+            if entry is None or (is_current and not entry.index.has_vectors):
+                return ""
+            return entry.index.without_names(text) if is_current else None
+
+    @contextlib.contextmanager
+    def _caught_up(self, connection: Connection, context_id: int) -> Iterator[tuple[_ContextIndex | None, bool]]:
+        """Hold a context's index, and say whether it has seen everything; None where the context is gone."""
+        state = connection.execute(_STATE, {"context": context_id}).one_or_none()
+        if state is None:
+            self._drop(context_id)
+            yield None, True
+            return
+        model_key = self.question_vectors.model_key if self.question_vectors is not None else None
         with self._guard:
-            entry = self._indexes.get(context_id)
-            if entry is None or entry.deletion_version < deletion_version:
-                entry = self._indexes[context_id] = _ContextIndex(deletion_version)
+            entry = self._indexes.setdefault(context_id, _ContextIndex())
             self._indexes.move_to_end(context_id)
-            return entry
+        with entry.lock:
+            try:
+                yield entry, entry.catch_up(connection, context_id, state, model_key)
+                size = entry.index.size_bytes + _ENTRY_BYTES
+            except BaseException:
+                self._drop(context_id)  # it may be half of what it was to be
+                raise
+        self._make_room(context_id, entry, size)
 
-    def _bring_up_to_date(self, connection: Connection, context_id: int, entry: _ContextIndex) -> None:
-        query = (
-            select_messages(context_id)
-            .where(messages.c.position > entry.last_position)
-            .order_by(messages.c.position)
-        )
-        rows = connection.execute(query).all()
-        if rows:
-            entry.index.add([_document(row) for row in rows if Role(row.role) in CONVERSATION])
-            entry.last_position = rows[-1].position
-
-    def _make_room(self, context_id: int, size: int) -> None:
+    def _drop(self, context_id: int) -> None:
         with self._guard:
+            self._indexes.pop(context_id, None)
+            self._size -= self._sizes.pop(context_id, 0)
+
+    def _make_room(self, context_id: int, entry: _ContextIndex, size: int) -> None:
+        with self._guard:
+            if self._indexes.get(context_id) is not entry:
+                return
+            self._size += size - self._sizes.get(context_id, 0)
             self._sizes[context_id] = size
-            while len(self._indexes) > 1 and sum(self._sizes.values()) > self._limit_bytes:
+            while len(self._indexes) > 1 and self._size > self._limit_bytes:
                 oldest, _ = self._indexes.popitem(last=False)
-                self._sizes.pop(oldest, None)
+                self._size -= self._sizes.pop(oldest, 0)
 
 
-def _document(row: "Row[tuple[object, ...]]") -> Document:
-    names = [each["name"] for each in row.attachments or () if each["name"]]
-    author_key = f"{row.author_platform}:{row.author_id}" if row.author_id else None
-    return Document(
-        id=row.id,
-        role=Role(row.role),
-        text="\n".join([row.text, *names]),
-        author_name=row.author_name,
-        author_key=author_key,
-        created_at=row.created_at,
-    )
+def _documents(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[Document]:
+    for row in rows:
+        role = Role(row.role)
+        text = searchable_text(role, row.text, (each.get("name") for each in row.attachments or ()))
+        if text:
+            author = Author(row.author_platform, row.author_id, row.author_name)
+            yield Document(row.id, role, text, row.author_name, author_key(author), row.created_at)
 
 
 def _read_hits(

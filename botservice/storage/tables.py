@@ -71,6 +71,19 @@ messages = Table(
     sqlite_autoincrement=True,
 )
 
+# What a message means, as one embedding model sees it: little-endian half floats of length 1. Ids grow with every change.
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("message_id", Id, ForeignKey("messages.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("model_key", Text, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Index("ix_vectors_context_id_id", "context_id", "id"),
+    sqlite_autoincrement=True,
+)
+
 # The bytes of attachments, once per context.
 blobs = Table(
     "blobs",

@@ -16,6 +16,7 @@ _KINDS: Final = {
     "has_time": np.bool_,
     "has_number": np.bool_,
     "text": np.int64,
+    "source": np.int64,
 }
 _FIRST_ROOM: Final = 16
 
@@ -29,6 +30,7 @@ class Row(NamedTuple):
         author: A number of People; 0 for nobody.
         has_time, has_number: Whether it could answer "when" or "how many".
         text: A hash of its normalised text, equal for messages that say the same.
+        source: A hash of its text as it is, to see whether it was changed.
     """
 
     id: int
@@ -40,6 +42,7 @@ class Row(NamedTuple):
     has_time: bool
     has_number: bool
     text: int
+    source: int
 
 
 class Columns:

@@ -56,6 +56,21 @@ class SearchIndex:
         parts = (self._columns, self._vocabulary, self._postings, self._vectors)
         return _BASE_BYTES + 110 * len(self._positions) + sum(part.size_bytes for part in parts)
 
+    @property
+    def ids(self) -> Collection[int]:
+        """The ids of all messages in it."""
+        return self._positions.keys()
+
+    def holds(self, document: Document) -> bool:
+        """Return whether a message is in it with the same text."""
+        position = self._positions.get(document.id)
+        return position is not None and int(self._columns.column("source")[position]) == hash(document.text)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether any message has a vector."""
+        return len(self._vectors) > 0
+
     def add(self, documents: Sequence[Document]) -> None:
         """Append documents, in conversation order; one that is known already is updated in its place."""
         latest = {document.id: document for document in documents}
@@ -90,6 +105,7 @@ class SearchIndex:
             has_time=has_digits or not TIMES.isdisjoint(tokens),
             has_number=has_digits or not NUMBERS.isdisjoint(tokens),
             text=_fingerprint(tokens, document.text),
+            source=hash(document.text),
         )
         return row, self._vocabulary.encode(tokens)
 

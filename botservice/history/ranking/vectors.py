@@ -15,6 +15,9 @@ class Vectors:
         self._matrix = np.zeros((0, 0), np.float16)
         self._size = 0
 
+    def __len__(self) -> int:
+        return self._size
+
     @property
     def size_bytes(self) -> int:
         """Estimated bytes."""

@@ -65,6 +65,24 @@ def upgrade() -> None:
     )
     op.create_index("ix_messages_context_id_external_id", "messages", ["context_id", "external_id"], unique=False)
     op.create_table(
+        "vectors",
+        sa.Column("id", _ID, autoincrement=True, nullable=False),
+        sa.Column("context_id", _ID, nullable=False),
+        sa.Column("message_id", _ID, nullable=False),
+        sa.Column("model_key", sa.Text(), nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["context_id"], ["contexts.id"], name=op.f("fk_vectors_context_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["message_id"], ["messages.id"], name=op.f("fk_vectors_message_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_vectors")),
+        sa.UniqueConstraint("message_id", name=op.f("uq_vectors_message_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_vectors_context_id_id", "vectors", ["context_id", "id"], unique=False)
+    op.create_table(
         "turns",
         sa.Column("id", _ID, autoincrement=True, nullable=False),
         sa.Column("context_id", _ID, nullable=False),

@@ -1,0 +1,187 @@
+"""Meaning as vectors: what an embedder is, and the one for OpenAI's API and whatever speaks it."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from botservice.errors import LLMError, SettingsError
+from botservice.settings import DEFAULT_EMBEDDING_MODEL, OPENAI_API_URL, ModelSettings, reveal
+from botservice.telemetry import register_secret
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+_CONNECT_SECONDS = 5.0
+_TEXTS_PER_CALL = 64
+_MAX_CHARACTERS = 6_000  # in every language below the 8,191 tokens of OpenAI's models
+_SHORTENED_MODELS = "text-embedding-3-"
+_SHORTENED_DIM = 512  # a third of the memory for 0.7 points less on MTEB (OpenAI, "New embedding models", 2024)
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose cosine says how much they have to do with each other.
+
+    Attributes:
+        model_key: Names the model and everything else that changes the vectors: those of different keys are never
+            compared, and a new key embeds everything anew.
+        dim: Numbers per vector; None where that is not known yet.
+    """
+
+    @property
+    def model_key(self) -> str: ...  # noqa: D102
+    @property
+    def dim(self) -> int | None: ...  # noqa: D102
+
+    async def embed_documents(self, texts: Sequence[str]) -> ArrayLike:
+        """Return one vector for each text, in order.
+
+        Raises:
+            LLMError: the model did not answer.
+        """
+
+    async def embed_query(self, text: str) -> ArrayLike:
+        """Return the vector of a question.
+
+        Raises:
+            LLMError: the model did not answer.
+        """
+
+
+class OpenAIEmbedder:
+    """A model behind OpenAI's API, or any server that has its `/embeddings`.
+
+    Attributes:
+        model: The model's name, as the server knows it.
+        dim: Numbers per vector, once the server has answered.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        timeout_seconds: float = 60.0,
+    ) -> None:
+        """Make a client; what is not given is a setting: OPENAI_EMBEDDING_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY.
+
+        Args:
+            dimensions: How many numbers to ask for, where the model can give fewer than all (512 for OpenAI's
+                text-embedding-3 models, which take a third of the memory then).
+            timeout_seconds: How long one call may take.
+
+        Raises:
+            SettingsError: there is neither a key nor a base URL, or a setting is wrong.
+        """
+        settings = ModelSettings.load()
+        self.model = model or settings.embedding_model or DEFAULT_EMBEDDING_MODEL
+        base_url = base_url or settings.openai_base_url
+        api_key = api_key or reveal(settings.openai_api_key)
+        if api_key is None and base_url is None:
+            raise SettingsError("OPENAI_API_KEY must be set, or OPENAI_BASE_URL for a server that needs no key")
+        register_secret(api_key)
+        if dimensions is None and self.model.startswith(_SHORTENED_MODELS):
+            dimensions = _SHORTENED_DIM
+        self.dim: int | None = dimensions
+        self._dimensions = dimensions
+        self._timeout_seconds = timeout_seconds
+        self._options: dict[str, Any] = {"api_key": api_key or "none", "base_url": base_url or OPENAI_API_URL}
+        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._is_binary = True
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedder({self.model!r}, base_url={self._options['base_url']!r})"
+
+    @property
+    def model_key(self) -> str:
+        """The model's name, with the dimensions that were asked for."""
+        return self.model if self._dimensions is None else f"{self.model}/{self._dimensions}"
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""
+        cut = [text[:_MAX_CHARACTERS] for text in texts]
+        parts = [
+            await self._embed(cut[first : first + _TEXTS_PER_CALL]) for first in range(0, len(cut), _TEXTS_PER_CALL)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, self.dim or 0), np.float32)
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a question (see `Embedder`)."""
+        vector: NDArray[np.float32] = (await self._embed([text[:_MAX_CHARACTERS]]))[0]
+        return vector
+
+    async def close(self) -> None:
+        """Close the connections of the running loop; those of other loops have ended with them."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    async def _embed(self, texts: list[str]) -> NDArray[np.float32]:
+        import openai
+
+        from botservice.llm.openai_errors import translate
+
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                try:
+                    body = await self._call(texts)
+                except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                    if not self._is_binary or "encoding_format" not in str(error):
+                        raise
+                    self._is_binary = False  # a server that writes numbers only
+                    body = await self._call(texts)
+            # In a thread: a call's worth of vectors would hold up the event loop for longer than it may.
+            matrix = await asyncio.to_thread(_read_answer, body, len(texts))
+        except TimeoutError as error:
+            raise LLMError(f"the embedding model did not answer within {self._timeout_seconds:g} seconds") from error
+        except openai.OpenAIError as error:
+            told = translate(error, self.model)
+            raise LLMError(
+                str(told).replace("(OPENAI_MODEL)", "(OPENAI_EMBEDDING_MODEL)"),
+                is_transient=told.is_transient,
+                retry_after_seconds=told.retry_after_seconds,
+            ) from error
+        except (KeyError, TypeError, ValueError) as error:  # a border: what a server sends can be anything
+            raise LLMError(f"the embedding model's answer could not be read ({type(error).__name__})") from error
+        self.dim = matrix.shape[1]
+        return matrix
+
+    async def _call(self, texts: list[str]) -> bytes:
+        options: dict[str, Any] = {} if self._dimensions is None else {"dimensions": self._dimensions}
+        raw = await self._client().embeddings.with_raw_response.create(
+            model=self.model, input=texts, encoding_format="base64" if self._is_binary else "float", **options
+        )
+        return raw.http_response.content
+
+    def _client(self) -> "AsyncOpenAI":
+        """Return the client of the running loop: connections do not travel between loops."""
+        import openai
+
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            self._clients = {known: one for known, one in self._clients.items() if not known.is_closed()}
+            timeout = openai.Timeout(self._timeout_seconds, connect=_CONNECT_SECONDS)
+            client = openai.AsyncOpenAI(**self._options, max_retries=0, timeout=timeout)
+            self._clients[loop] = client
+        return client
+
+
+def _read_answer(body: bytes, count: int) -> NDArray[np.float32]:
+    data = sorted(json.loads(body)["data"], key=lambda each: int(each["index"]))
+    rows = [_read_vector(each["embedding"]) for each in data]
+    if len(rows) != count or len({len(row) for row in rows}) != 1:
+        raise ValueError("not one vector for each text")
+    return np.stack(rows)
+
+
+def _read_vector(value: Any) -> NDArray[np.float32]:
+    if isinstance(value, str):
+        return np.frombuffer(base64.b64decode(value), "<f4")
+    return np.asarray(value, np.float32)

@@ -1,0 +1,190 @@
+"""Embedding messages in the background: off the reply path, newest first, and again where the model has changed."""
+
+import asyncio
+import logging
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self
+
+from sqlalchemy import Row
+
+from botservice.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
+from botservice.history.embeddings import Embedder
+from botservice.history.question_vectors import QuestionVectors
+from botservice.history.search import SearchIndexes
+from botservice.history.searchable import searchable_text
+from botservice.history.vectors import as_unit_rows, find_missing, find_newest, write_vectors
+from botservice.messages import Role
+from botservice.storage import Claim, Storage
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS: Final = 2.0
+_BATCH: Final = 64  # one call, one commit
+_STRETCH: Final = 4_096  # ids that one query looks through: the readers of a storage are few
+_OVERLAP: Final = 256  # ids that are looked at again: on Postgres, a smaller one may become visible later
+_BACKOFF_SECONDS: Final = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
+# Contexts count from 1: this claim says which of the replicas embeds, and passes on when that one dies.
+_INDEXER: Final = 0
+_MOST_REFUSED: Final = 5  # by then it is not the texts
+
+
+class EmbeddingIndexer:
+    """Adds meaning to search over one storage: `async with EmbeddingIndexer(storage, OpenAIEmbedder()):`.
+
+    While the block runs, new messages get their vectors in the background, old ones are caught up with, newest first,
+    and questions are compared by meaning and words; what has no vector yet is found by its words. Several processes may
+    run one on the same database: one of them works. An embedder that fails costs nothing but the meaning.
+    """
+
+    def __init__(self, storage: Storage, embedder: Embedder, *, poll_seconds: float = POLL_SECONDS) -> None:
+        """Make an indexer for an open storage.
+
+        Args:
+            poll_seconds: How often to look for new messages.
+        """
+        self._storage = storage
+        self._embedder = embedder
+        self._poll_seconds = poll_seconds
+        self._task: asyncio.Task[None] | None = None
+        self._model_key = ""
+        self._seen = 0
+        self._todo: list[tuple[int, int]] = []  # stretches of ids, (after, last]; the newest at the end
+        self._refused: set[int] = set()
+
+    async def __aenter__(self) -> Self:
+        SearchIndexes.of(self._storage).question_vectors = QuestionVectors(self._embedder)
+        self._task = asyncio.create_task(self._run(), name="botservice-embeddings")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        SearchIndexes.of(self._storage).question_vectors = None
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def catch_up(self) -> int:
+        """Embed what has no vector yet and return how many messages that were.
+
+        Where another process does the same, it is left to that one, and this returns 0.
+
+        Raises:
+            LLMError: the model did not answer; what was embedded so far is kept.
+        """
+        if not await self._find_batch():
+            return 0
+        claim = await self._storage.claims.try_claim(_INDEXER)
+        if claim is None:
+            return 0
+        count = 0
+        try:
+            while batch := await self._find_batch():
+                count += await self._embed(batch, claim)
+        finally:
+            await asyncio.shield(self._storage.claims.release(claim))
+        return count
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            pause_seconds = self._poll_seconds
+            try:
+                count = await self.catch_up()
+                failures = 0
+                if count:
+                    logger.info("embeddings.stored", extra={"count": count})
+            except (ClaimLost, DatabaseInUse):
+                logger.debug("embeddings.left_to_another_process")
+            except Exception as error:  # a border: an embedder is foreign code; the words go on without it
+                pause_seconds = max(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)], _asked_to_wait(error))
+                failures += 1
+                is_expected = isinstance(error, BotServiceError)
+                reason = str(error) if is_expected else type(error).__name__
+                logger.warning(
+                    "embeddings.failed",
+                    extra={"reason": reason, "again_in_seconds": pause_seconds},
+                    exc_info=not is_expected,
+                )
+            await asyncio.sleep(pause_seconds)
+
+    async def _find_batch(self) -> list[Row[*tuple[Any, ...]]]:
+        """Return the newest messages without a vector; none where all have one."""
+        await self._look_for_newer()
+        key = self._model_key
+        while self._todo:
+            after, last = self._todo[-1]
+            stretch = max(after, last - _STRETCH)
+            rows = await self._storage.read(
+                partial(find_missing, model_key=key, after=stretch, last=last, limit=_BATCH)
+            )
+            # Committed or not: a batch that fails is found again, because the stretch only shrinks behind it.
+            wanted = [row for row in rows if row.id not in self._refused and _text_of(row)]
+            if wanted:
+                return wanted
+            self._shrink(after, rows[-1].id - 1 if len(rows) == _BATCH else stretch)
+            await self._look_for_newer()
+        return []
+
+    async def _look_for_newer(self) -> None:
+        newest = await self._storage.read(find_newest)
+        if self._model_key != self._embedder.model_key:
+            self._model_key = self._embedder.model_key
+            self._seen, self._todo = 0, []
+            self._refused.clear()
+        if newest > self._seen:
+            self._todo.append((max(0, self._seen - _OVERLAP), newest))
+            self._seen = newest
+
+    def _shrink(self, after: int, last: int) -> None:
+        self._todo[-1] = (after, last)
+        if last <= after:
+            self._todo.pop()
+
+    async def _embed(self, batch: list[Row[*tuple[Any, ...]]], claim: Claim) -> int:
+        try:
+            await self._embed_together(batch, claim)
+        except LLMError as error:
+            if error.is_transient or len(batch) == 1:
+                raise
+            return await self._embed_one_by_one(batch, claim, error)
+        return len(batch)
+
+    async def _embed_one_by_one(self, batch: list[Row[*tuple[Any, ...]]], claim: Claim, error: LLMError) -> int:
+        """Leave out the messages that the model refuses; where it refuses all, something else is wrong."""
+        refused = set()
+        for row in batch:
+            try:
+                await self._embed_together([row], claim)
+            except LLMError as reason:
+                if reason.is_transient:
+                    raise
+                refused.add(row.id)
+                if len(refused) == _MOST_REFUSED and refused == {each.id for each in batch[:_MOST_REFUSED]}:
+                    raise error from reason
+        if len(refused) == len(batch):
+            raise error
+        self._refused |= refused
+        logger.warning("embeddings.refused", extra={"messages": sorted(refused)})
+        return len(batch) - len(refused)
+
+    async def _embed_together(self, batch: list[Row[*tuple[Any, ...]]], claim: Claim) -> None:
+        model_key = self._embedder.model_key
+        found = await self._embedder.embed_documents([_text_of(row) for row in batch])
+        try:
+            matrix = await asyncio.to_thread(as_unit_rows, found, len(batch))
+        except (TypeError, ValueError) as error:
+            raise LLMError(f"the embedder's answer is no matrix: {error}") from error
+        context_ids = {row.id: row.context_id for row in batch}
+        await self._storage.write(
+            lambda connection: write_vectors(connection, context_ids, model_key, matrix), fence=claim
+        )
+
+
+def _text_of(row: Row[*tuple[Any, ...]]) -> str:
+    return searchable_text(Role(row.role), row.text, (each.get("name") for each in row.attachments or ()))
+
+
+def _asked_to_wait(error: Exception) -> float:
+    return (error.retry_after_seconds or 0.0) if isinstance(error, LLMError) else 0.0

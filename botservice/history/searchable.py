@@ -1,0 +1,44 @@
+"""What of a message is searched, and what of it is looked for."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from botservice.history.ranking import is_worth_searching
+from botservice.llm.demo import INTRODUCTION
+from botservice.messages import Message, Role
+
+# A bot's command, such as "/remind@my_bot"; a path such as "/etc/hosts" is none (Bot API, BotCommand: 1 to 32 letters).
+_COMMAND: Final = re.compile(r"\s*/[a-zA-Z0-9_]{1,32}(@\w+)?(?=\s|$)")
+# What stands for a message without words, such as "[sticker]"; a place, a contact or a poll says more.
+_NO_WORDS: Final = re.compile(r"\s*\[[a-zA-Z ]{1,20}\]\s*")
+# Names that programs give to files say nothing.
+_UNNAMED: Final = re.compile(
+    r"(?:(?:photo|image|img|voice|audio|video|file|document|sticker|screenshot|unnamed|clipboard)[\W_]*)?[\d\W_]*"
+    r"(?:\.\w{1,5})?",
+    re.IGNORECASE,
+)
+# What the demo says (llm/demo.py; a test holds both together): it repeats what people said, and is no memory.
+_DEMO: Final = re.compile(
+    rf".*{re.escape(INTRODUCTION)}|.*\n\(I am a demo script\. .*\)"
+    r"|(?:You told me on [\d-]+: “[^”]*”\n?)+|My tool says: .*",
+    re.DOTALL,
+)
+
+
+def searchable_text(role: Role, text: str, file_names: Iterable[str | None] = ()) -> str:
+    """Return what search sees of a message; nothing of a bare command, a sticker, what the demo says, or a note."""
+    if role not in (Role.USER, Role.ASSISTANT) or _NO_WORDS.fullmatch(text):
+        text = ""
+    elif role is Role.USER:
+        text = _COMMAND.sub("", text, count=1)
+    elif _DEMO.fullmatch(text):
+        text = ""
+    names = [name for name in file_names if name and not _UNNAMED.fullmatch(name)]
+    return "\n".join(part for part in (text.strip(), *names) if part)
+
+
+def question_of(message: Message) -> str:
+    """Return what to look for, for a message of a person; nothing for "ok", a sticker, or a command alone."""
+    text = searchable_text(message.role, message.text)
+    return text if is_worth_searching(text) else ""
