@@ -146,7 +146,7 @@ class Storage:
         """Commit what is waiting, give every claim back and disconnect; all of it, even where this is cancelled."""
         if self._readers is not None:
             self._readers = None
-            await asyncio.to_thread(self._undo.close)
+            await asyncio.shield(asyncio.to_thread(self._undo.close))
 
     def _open(self) -> None:
         if self.is_open:
