@@ -11,11 +11,13 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from sqlalchemy import func, select
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
-from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.llm import ChatResponse
+from botservice.storage.tables import contexts, events
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.web import Access, WebTransport
@@ -75,6 +77,20 @@ class Events:
         self._lines = self.response.aiter_lines()
 
     _lines: AsyncIterator[str] = field(init=False)
+
+    @property
+    def messages(self) -> list[Any]:
+        """The messages so far."""
+        return self.of("message")
+
+    @property
+    def texts(self) -> list[str]:
+        """What the messages so far say."""
+        return [message["text"] for message in self.messages]
+
+    def of(self, name: str) -> list[Any]:
+        """Return the data of the events of a name so far."""
+        return [event.data for event in self.seen if event.name == name]
 
     async def next(self) -> Event | None:
         """Return the next event; None where the server ended the stream."""
@@ -155,6 +171,17 @@ class Site:
     inbox: Inbox
     llm: Any
     stack: contextlib.AsyncExitStack
+
+    async def context(self) -> AgentContext:
+        """Return the only context."""
+        query = select(contexts.c.context_keys)
+        keys = await self.storage.read(lambda connection: connection.execute(query).scalar_one())
+        return await AgentContext.get_or_create(self.storage, keys)
+
+    async def count_events(self) -> int:
+        """Return how many events are stored."""
+        query = select(func.count()).select_from(events)
+        return await self.storage.read(lambda connection: connection.execute(query).scalar_one())
 
     async def visitor(self, *, is_open: bool = True, **options: Any) -> Visitor:
         """Return somebody new, who has opened the page."""

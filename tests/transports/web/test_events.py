@@ -2,32 +2,13 @@
 
 import asyncio
 import contextlib
-from typing import Any
 
 import httpx
-import pytest
-from sqlalchemy import select
 
-from botservice import AgentContext, LLMError, Storage, ToolCall, tool
-from botservice.storage.tables import contexts
+from botservice import LLMError, Storage, ToolCall, tool
 from transports.web.events import Pace, PageStream
-from transports.web.inbound import context_keys
 from transports.web.streaming import Hub
 from transports.web.timeline import Cursor
-
-
-def shown(events: Any, name: str = "message") -> list[Any]:
-    return [event.data for event in events if event.name == name]
-
-
-def texts(events: Any) -> list[str]:
-    return [message["text"] for message in shown(events)]
-
-
-async def context_of(storage: Storage) -> AgentContext:
-    """Return the only context."""
-    keys = await storage.read(lambda connection: connection.execute(select(contexts.c.context_keys)).scalar_one())
-    return await AgentContext.get_or_create(storage, keys)
 
 
 async def test_a_message_and_its_answer_come_once_each_and_in_order(site):
@@ -36,8 +17,8 @@ async def test_a_message_and_its_answer_come_once_each_and_in_order(site):
         await events.until_idle()
         assert (await visitor.say("hello")).status_code == 202
         await events.until_answered()
-        assert texts(events.seen) == ["hello", "You said: hello"]
-        question, answer = shown(events.seen)
+        assert events.texts == ["hello", "You said: hello"]
+        question, answer = events.messages
         assert (question["role"], question["client_id"]) == ("user", "message-1")
         assert (answer["role"], answer["html"]) == ("assistant", "<p>You said: hello</p>\n")
 
@@ -54,7 +35,7 @@ async def test_the_answer_is_shown_while_it_is_written(run_site, typist):
             assert (await events.until("delta")).data == {"text": "upon a time"}
             typist.write(None)
             await events.until_answered()
-            assert texts(events.seen) == ["tell me", "Once upon a time"]
+            assert events.texts == ["tell me", "Once upon a time"]
             names = [event.name for event in events.seen if event.name != "delta"]
             assert names[-4:] == ["message", "draft", "message", "state"]
 
@@ -68,7 +49,7 @@ async def test_who_comes_in_the_middle_sees_the_whole_draft(run_site, typist):
             await first.until_written("Once upon ")
         async with visitor.events() as second:
             assert (await second.until("draft")).data["text"] == "Once upon "
-            assert texts(second.seen) == ["tell me"]
+            assert second.texts == ["tell me"]
             typist.write("a time", None)
             await second.until_answered()
 
@@ -90,50 +71,7 @@ async def test_a_tool_that_runs_is_named(run_site):
             await events.until("draft", lambda data: data == {"text": "", "activity": "look_up"})
             is_free.set()
             await events.until_answered()
-            assert texts(events.seen)[-1] == "It is a word."
-
-
-async def test_a_reconnect_loses_nothing_and_repeats_nothing(site):
-    visitor = await site.visitor()
-    async with visitor.events() as events:
-        await visitor.say("one")
-        await events.until_answered()
-        ids = [event.id for event in events.seen if event.id]
-    await visitor.say("two")
-    async with visitor.events(after=ids[0]) as events:
-        await events.until("message", lambda data: data["text"] == "You said: two")
-        assert texts(events.seen) == ["You said: one", "two", "You said: two"]
-        last = events.seen[-1].id
-    async with visitor.events(after=last) as events:
-        await events.until_idle()
-        assert texts(events.seen) == []
-
-
-async def test_the_id_of_a_message_alone_is_a_place_to_go_on_from(site):
-    visitor = await site.visitor()
-    async with visitor.events() as events:
-        await visitor.say("one")
-        await events.until_answered()
-        first = shown(events.seen)[0]["id"]
-    async with visitor.events(after=str(first)) as events:
-        await events.until_idle()
-        assert texts(events.seen) == ["You said: one"]
-    response = visitor.client.stream("GET", f"/web/events?after={first}")
-    async with response as stream:
-        assert stream.headers["content-type"] == "text/event-stream; charset=utf-8"
-        assert stream.headers["cache-control"] == "no-store"
-
-
-@pytest.mark.parametrize("after", ["nonsense", "-1", "1.2.3.4", "9" * 40, "\u0661", "1.x"])
-async def test_a_place_that_does_not_exist_is_the_beginning(site, after):
-    visitor = await site.visitor()
-    async with visitor.events() as events:
-        await visitor.say("one")
-        await events.until_answered()
-    async with visitor.client.stream("GET", "/web/events", params={"after": after}) as response:
-        again = type(events)(response)
-        await again.until_idle()
-        assert texts(again.seen) == ["one", "You said: one"]
+            assert events.texts[-1] == "It is a word."
 
 
 async def test_an_answer_that_another_process_wrote_is_shown(run_site, sqlite_url):
@@ -142,7 +80,7 @@ async def test_an_answer_that_another_process_wrote_is_shown(run_site, sqlite_ur
         async with visitor.events() as events:
             await visitor.say("who answers?")
             await events.until_answered()
-            assert texts(events.seen) == ["who answers?", "You said: who answers?"]
+            assert events.texts == ["who answers?", "You said: who answers?"]
         assert worker.llm.prompts
 
 
@@ -154,11 +92,11 @@ async def test_what_waits_is_shown_also_to_who_comes_later(run_site, typist):
         await visitor.say("second")
         async with visitor.events() as events:
             await events.until("state")
-            assert texts(events.seen) == ["first"]
-            assert [each["text"] for each in shown(events.seen, "waiting")] == ["second"]
+            assert events.texts == ["first"]
+            assert [each["text"] for each in events.of("waiting")] == ["second"]
             typist.write("1", None, "2", None)
             await events.until_idle()
-            assert texts(events.seen) == ["first", "1", "second", "2"]
+            assert events.texts == ["first", "1", "second", "2"]
 
 
 async def test_an_apology_is_shown_and_does_not_become_part_of_the_conversation(run_site):
@@ -171,38 +109,12 @@ async def test_an_apology_is_shown_and_does_not_become_part_of_the_conversation(
             assert "it is broken" not in notice.data["text"]
         async with visitor.events() as again:
             await again.until_idle()
-            assert [each["text"] for each in shown(again.seen, "notice")] == [notice.data["text"]]
+            assert [each["text"] for each in again.of("notice")] == [notice.data["text"]]
         async with visitor.events(after=notice.id) as events:
             await visitor.say("again")
             await events.until_answered()
-            assert shown(events.seen, "notice") == []
-            assert texts(events.seen) == ["again", "better"]
-
-
-async def test_a_page_that_shows_what_was_deleted_begins_anew(site):
-    visitor = await site.visitor()
-    async with visitor.events() as events:
-        for text in ("one", "two"):
-            await visitor.say(text)
-            await events.until_answered()
-        context = await context_of(site.storage)
-        await context.chat_history.delete_messages([shown(events.seen)[0]["id"]])
-        await visitor.say("three")
-        await events.until("reset")
-        count = len(events.seen)
-        await events.until("message", lambda data: data["text"] == "You said: three")
-        assert texts(events.seen[count:]) == ["You said: one", "two", "You said: two", "three", "You said: three"]
-
-
-async def test_a_conversation_that_was_forgotten_is_gone_from_the_page(sqlite_storage):
-    context = await AgentContext.get_or_create(sqlite_storage, context_keys("somebody"))
-    await context.chat_history.append_user_message("one")
-    stream = PageStream(sqlite_storage, Hub(), "somebody", Cursor(), Pace(working=0.01, idle=0.01))
-    async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(5):
-        assert '"text":"one"' in [await anext(events) for _ in range(2)][1]
-        forget = contexts.delete().where(contexts.c.id == context.id)
-        await sqlite_storage.write(lambda connection: connection.execute(forget))
-        assert "event: reset" in await anext(events)
+            assert events.of("notice") == []
+            assert events.texts == ["again", "better"]
 
 
 async def test_a_stop_ends_the_answer_and_keeps_what_was_said(run_site, typist):
@@ -214,7 +126,7 @@ async def test_a_stop_ends_the_answer_and_keeps_what_was_said(run_site, typist):
             await events.until_written("one, two")
             assert (await visitor.post("/web/stop", {"id": "stop-0001"})).status_code == 202
             await events.until_answered()
-            assert texts(events.seen) == ["count", "one, two"]
+            assert events.texts == ["count", "one, two"]
 
 
 async def test_a_draft_of_which_nothing_was_kept_goes_away(run_site):
@@ -230,7 +142,7 @@ async def test_a_draft_of_which_nothing_was_kept_goes_away(run_site):
             await events.until("draft", lambda data: data["activity"] == "wait_for_ever")
             await visitor.post("/web/stop", {"id": "stop-0001"})
             await events.until("draft_end")
-            assert texts(events.seen) == ["wait"]
+            assert events.texts == ["wait"]
 
 
 async def test_stopping_the_service_ends_the_streams_at_once(site):
@@ -256,8 +168,8 @@ async def test_two_browsers_do_not_see_each_other(site):
         await hers.until_answered()
         await bob.say("hello")
         await his.until_answered()
-        assert texts(his.seen) == ["hello", "You said: hello"]
-        assert texts(hers.seen) == ["my secret", "You said: my secret"]
+        assert his.texts == ["hello", "You said: hello"]
+        assert hers.texts == ["my secret", "You said: my secret"]
 
 
 async def test_two_tabs_see_the_same(site):
@@ -266,7 +178,7 @@ async def test_two_tabs_see_the_same(site):
         await visitor.say("hello")
         await one.until_answered()
         await other.until_answered()
-        assert texts(one.seen) == texts(other.seen)
+        assert one.texts == other.texts
 
 
 async def test_a_question_without_a_session_is_refused(site):
@@ -317,54 +229,6 @@ async def test_readers_that_left_are_not_kept(site):
         assert hub.count_watchers() == 1
 
 
-async def test_a_long_conversation_is_read_from_its_end_page_by_page(run_site, storage_url):
-    async with run_site(storage_url=storage_url) as site:
-        visitor = await site.visitor()
-        async with visitor.events() as events:
-            await visitor.say("0")
-            await events.until_answered()
-        history = (await context_of(site.storage)).chat_history
-        for number in range(1, 230):
-            await history.append_user_message(str(number))
-        async with visitor.events() as events:
-            await events.until_idle()
-            assert events.seen[0].name == "earlier"
-            assert texts(events.seen) == [str(number) for number in range(130, 230)]
-            first = shown(events.seen)[0]["id"]
-        page = (await visitor.client.get(f"/web/earlier?before={first}")).json()
-        assert [each["text"] for each in page["messages"]] == [str(number) for number in range(30, 130)]
-        assert page["has_earlier"]
-        page = (await visitor.client.get(f"/web/earlier?before={page['messages'][0]['id']}")).json()
-        assert [each["text"] for each in page["messages"]][:3] == ["0", "You said: 0", "1"]
-        assert not page["has_earlier"]
-
-
-async def test_a_page_that_fell_far_behind_begins_anew_instead_of_having_a_gap(site):
-    visitor = await site.visitor()
-    async with visitor.events() as events:
-        await visitor.say("0")
-        await events.until_answered()
-        last = [event.id for event in events.seen if event.id][-1]
-    history = (await context_of(site.storage)).chat_history
-    for number in range(150):
-        await history.append_user_message(str(number))
-    async with visitor.events(after=last) as events:
-        await events.until_idle()
-        assert [event.name for event in events.seen[:2]] == ["reset", "earlier"]
-        assert texts(events.seen) == [str(number) for number in range(50, 150)]
-
-
-async def test_earlier_messages_of_somebody_else_are_not_given(site):
-    alice, bob = await site.visitor(), await site.visitor()
-    async with alice.events() as events:
-        await alice.say("my secret")
-        await events.until_answered()
-    await bob.say("hello")
-    assert "my secret" not in (await bob.client.get("/web/earlier?before=999")).text
-    for before in ("", "x", "-1", "9" * 30):
-        assert (await bob.client.get(f"/web/earlier?before={before}")).status_code == 400
-
-
 async def test_a_client_that_goes_away_while_the_answer_is_written_harms_nothing(run_site, typist):
     async with run_site(llm=typist) as site:
         visitor = await site.visitor()
@@ -376,4 +240,4 @@ async def test_a_client_that_goes_away_while_the_answer_is_written_harms_nothing
         typist.write(*("word " for _ in range(1000)), None)
         async with visitor.events() as events:
             await events.until_answered()
-            assert len(texts(events.seen)[-1]) == 5005
+            assert len(events.texts[-1]) == 5005

@@ -1,13 +1,11 @@
 """The gate, on real wires: who is let in, what is said to the others, and what stands in every answer."""
 
 import pytest
-from sqlalchemy import func, select
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from botservice.storage.tables import events
 from botservice.telemetry import register_secret
 
 TOKEN = "a-long-admin-token"
@@ -15,11 +13,6 @@ PAGE = {"Accept": "text/html,*/*"}
 JSON = {"Content-Type": "application/json"}
 OWN_PATHS = ["/", "/inspect", "/inspect/1", "/inspect/1/1", "/web/events", "/web/earlier?before=1", "/web/files/1/0"]
 POSTS = ["/web/messages", "/web/stop", "/web/new"]
-
-
-async def count_events(site) -> int:
-    query = select(func.count()).select_from(events)
-    return await site.storage.read(lambda connection: connection.execute(query).scalar_one())
 
 
 async def test_without_a_token_the_pages_are_off_where_others_can_reach_them(run_site):
@@ -32,7 +25,7 @@ async def test_without_a_token_the_pages_are_off_where_others_can_reach_them(run
         assert (await visitor.client.get("/")).text == "This page is off. Set ADMIN_TOKEN to turn it on.\n"
         for path in [*POSTS, "/web/login"]:
             assert (await visitor.client.post(path, content=b"{}", headers=JSON)).status_code == 404
-        assert await count_events(site) == 0
+        assert await site.count_events() == 0
 
 
 @pytest.mark.parametrize(
@@ -55,7 +48,7 @@ async def test_without_a_token_only_this_machine_itself_is_answered(site, header
     assert refused.status_code == 202
     for path in POSTS:
         assert (await visitor.post(path, {"id": "message-9", "text": "hello"}, **headers)).status_code == 403
-    assert await count_events(site) == 1
+    assert await site.count_events() == 1
 
 
 @pytest.mark.parametrize(
@@ -75,7 +68,7 @@ async def test_what_another_sites_page_posts_is_refused_and_not_stored(site, hea
         assert response.status_code == 403, path
         assert "set-cookie" not in response.headers
         assert response.json() == {"error": "This request came from another site, so nothing was done."}
-    assert await count_events(site) == 0
+    assert await site.count_events() == 0
 
 
 async def test_what_the_own_page_and_programs_post_is_taken(site):
@@ -83,7 +76,7 @@ async def test_what_the_own_page_and_programs_post_is_taken(site):
     for number, headers in enumerate([{"Origin": site.url, "Sec-Fetch-Site": "same-origin"}, {"Origin": site.url}, {}]):
         response = await visitor.post("/web/messages", {"id": f"message-{number}", "text": "hello"}, **headers)
         assert response.status_code == 202
-    assert await count_events(site) == 3
+    assert await site.count_events() == 3
 
 
 async def test_a_form_of_another_site_cannot_post_a_message(site):
@@ -93,7 +86,7 @@ async def test_a_form_of_another_site_cannot_post_a_message(site):
             "/web/messages", content=b'{"id":"message-1","text":"hello"}', headers={"Content-Type": media_type}
         )
         assert response.status_code == 415
-    assert await count_events(site) == 0
+    assert await site.count_events() == 0
 
 
 async def test_with_a_token_everything_asks_for_it(run_site):
@@ -107,7 +100,7 @@ async def test_with_a_token_everything_asks_for_it(run_site):
         assert 'type="password"' in (await visitor.client.get("/inspect", headers=PAGE)).text
         for path in POSTS:
             assert (await visitor.post(path, {"id": "message-1", "text": "hello"})).status_code == 401
-        assert await count_events(site) == 0
+        assert await site.count_events() == 0
 
 
 async def test_who_logs_in_gets_a_cookie_that_opens_everything(run_site):

@@ -103,6 +103,7 @@ def test_no_body_breaks_the_reader(written):
             st.lists(inner)
             | st.dictionaries(st.sampled_from(["id", "text", "name", "images", "data", "mime_type"]), inner)
         ),
+        max_leaves=8,
     )
 )
 def test_no_json_breaks_the_reader(value):

@@ -5,7 +5,7 @@ import base64
 import json
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from botservice.storage.tables import events
 
@@ -16,11 +16,6 @@ PNG = base64.b64decode(
 
 def image(data: bytes = PNG, name: str = "dot.png") -> dict[str, str]:
     return {"name": name, "mime_type": "image/png", "data": base64.b64encode(data).decode()}
-
-
-async def count_events(site) -> int:
-    query = select(func.count()).select_from(events)
-    return await site.storage.read(lambda connection: connection.execute(query).scalar_one())
 
 
 async def test_the_session_is_a_cookie_that_scripts_do_not_get_and_that_names_nothing(site):
@@ -56,7 +51,7 @@ async def test_it_is_stored_when_the_answer_comes(run_site):
         visitor = await site.visitor()
         response = await visitor.say("hello")
         assert (response.status_code, response.json()) == (202, {"accepted": True, "is_new": True})
-        assert await count_events(site) == 1
+        assert await site.count_events() == 1
 
 
 async def test_a_message_that_is_posted_again_is_answered_once(site):
@@ -93,7 +88,7 @@ async def test_a_message_that_is_too_long_is_refused_with_a_reason(site):
     assert response.status_code == 413
     assert response.json()["error"] == "This message has 100,001 characters; at most 100,000 can be sent at once."
     assert (await visitor.say("x" * 100_000)).status_code == 202
-    assert await count_events(site) == 1
+    assert await site.count_events() == 1
 
 
 async def test_a_body_of_a_megabyte_or_of_twenty_does_no_harm(site):
@@ -112,7 +107,7 @@ async def test_a_body_of_a_megabyte_or_of_twenty_does_no_harm(site):
     response = await visitor.client.post("/web/messages", content=for_ever(), headers=headers)
     assert response.status_code == 413
     assert (await visitor.say("still there?")).status_code == 202
-    assert await count_events(site) == 1
+    assert await site.count_events() == 1
 
 
 async def test_an_image_reaches_the_model_and_is_shown_again(site):
@@ -155,7 +150,7 @@ async def test_a_tab_of_the_old_chat_does_not_write_into_the_new_one(site):
     assert refused.status_code == 409
     assert "new chat was begun in another tab" in refused.json()["error"]
     assert (await visitor.post("/web/stop", {"id": "stop-0001", "chat": session})).status_code == 409
-    assert await count_events(site) == 1
+    assert await site.count_events() == 1
 
 
 async def test_nothing_is_accepted_that_is_not_stored(run_site):

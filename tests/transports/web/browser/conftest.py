@@ -1,0 +1,101 @@
+"""Pages in a real Chromium. Without one the tests are skipped, unless REQUIRE_BROWSER=1."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+_ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+_DESKTOP = {"viewport": {"width": 1280, "height": 800}}
+_TIMEOUT_MILLISECONDS = 10_000
+
+
+def find_chromium() -> str | None:
+    """Return the Chromium of this machine."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def browser() -> AsyncIterator[Any]:
+    """A browser that the tests of a module share."""
+    executable = find_chromium()
+    if executable is None and os.environ.get("REQUIRE_BROWSER") != "1":
+        pytest.skip("Chromium is not installed; REQUIRE_BROWSER=1 makes this a failure")
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=executable, args=_ARGUMENTS)
+        yield opened
+        await opened.close()
+
+
+class Screen:
+    """A page, with what a person does on it; everything else is the page's own."""
+
+    def __init__(self, page: Any, complaints: list[str]) -> None:
+        self._page = page
+        self._complaints = complaints
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._page, name)
+
+    @property
+    def answers(self) -> Any:
+        return self._page.locator("#log .assistant")
+
+    @property
+    def questions(self) -> Any:
+        return self._page.locator("#log .user")
+
+    async def say(self, text: str) -> None:
+        """Write a message and send it."""
+        await self._page.get_by_role("textbox", name="Message").fill(text)
+        await self._page.get_by_role("button", name="Send").click()
+
+    async def open_tab(self, url: str) -> "Screen":
+        """Return another page of the same browser."""
+        page = await self._page.context.new_page()
+        await page.goto(url)
+        return Screen(page, self._complaints)
+
+
+OpenPage = Callable[..., Awaitable[Screen]]
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the pages of a test complain of: errors, refusals by the page's policy, dialogs."""
+    return []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def open_page(browser: Any, complaints: list[str]) -> AsyncIterator[OpenPage]:
+    """Opens a page in a browser of its own. Whatever pages complain of fails the test."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def open_one(url: str, **options: Any) -> Screen:
+            context = await browser.new_context(**{**_DESKTOP, "locale": "en-GB", **options})
+            stack.push_async_callback(context.close)
+            context.set_default_timeout(_TIMEOUT_MILLISECONDS)
+            screen = Screen(await context.new_page(), complaints)
+            await screen.goto(url)
+            return screen
+
+        yield open_one
+    assert complaints == []

@@ -1,0 +1,149 @@
+"""Coming back, being cut off, other tabs and other people, in a real Chromium."""
+
+import pytest
+
+from botservice import AgentContext
+from transports.web.inbound import context_keys
+
+expect = pytest.importorskip("playwright.async_api").expect
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+TOKEN = "a-long-admin-token"
+
+
+async def test_a_reload_in_the_middle_shows_what_is_written(run_site, typist, open_page):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("Tell me a story")
+        typist.write("Once upon ")
+        await expect(page.locator("#draft")).to_contain_text("Once upon")
+        await page.reload()
+        await expect(page.locator("#draft")).to_contain_text("Once upon")
+        await expect(page.questions).to_have_count(1)
+        typist.write("a time", None)
+        await expect(page.answers).to_have_count(1)
+
+
+async def test_two_browsers_do_not_see_each_other(run_site, open_page):
+    async with run_site() as site:
+        alice, bob = await open_page(site.url), await open_page(site.url)
+        await alice.say("my secret")
+        await expect(alice.answers).to_contain_text("You said: my secret")
+        await bob.say("hello")
+        await expect(bob.answers).to_contain_text("You said: hello")
+        await bob.reload()
+        await expect(bob.answers).to_have_count(1)
+        assert "my secret" not in await bob.content()
+
+
+async def test_messages_that_are_written_meanwhile_wait_their_turn(run_site, typist, open_page):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("first")
+        await expect(page.questions).to_have_count(1)
+        await typist.is_asked.wait()
+        await page.say("second")
+        await page.say("third")
+        await expect(page.locator("#waiting li")).to_have_count(2)
+        await page.reload()
+        await expect(page.locator("#waiting li")).to_have_count(2)
+        typist.write("1", None, "2", None, "3", None)
+        await expect(page.answers).to_have_count(3)
+        await expect(page.locator("#waiting li")).to_have_count(0)
+        texts = await page.locator("#log .body").all_inner_texts()
+        assert [text.strip() for text in texts] == ["first", "1", "second", "2", "third", "3"]
+
+
+async def test_a_lost_connection_is_said_and_nothing_is_lost_or_doubled(run_site, open_page, complaints):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("one")
+        await expect(page.answers).to_have_count(1)
+        await site.transport.stop()
+        await expect(page.get_by_role("status")).to_have_text("No connection. Trying again…")
+        await page.say("two")
+        await expect(page.locator("#waiting li")).to_contain_text("Not sent yet. Trying again…")
+        await page.say("three")
+        await site.transport.start(site.inbox, site.storage)
+        await page.get_by_role("button", name="Try now").click()
+        await expect(page.answers).to_have_count(3)
+        texts = await page.locator("#log .body").all_inner_texts()
+        said = [text.strip() for text in texts]
+        assert said == ["one", "You said: one", "two", "You said: two", "three", "You said: three"]
+        await expect(page.get_by_role("status")).to_have_text("")
+        expected = [text for text in complaints if "503" in text or "ERR_" in text]
+        assert expected
+        complaints[:] = [text for text in complaints if text not in expected]
+
+
+async def test_a_new_chat_is_empty_and_the_other_tab_says_so(run_site, open_page, complaints):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("one")
+        await expect(page.answers).to_have_count(1)
+        tab = await page.open_tab(site.url)
+        await expect(tab.answers).to_have_count(1)
+        await page.get_by_role("button", name="New chat").click()
+        await expect(page.get_by_role("heading", name="Hello.")).to_be_visible()
+        await expect(page.answers).to_have_count(0)
+        await tab.say("two")
+        await expect(tab.get_by_role("alert")).to_contain_text("A new chat was begun in another tab.")
+        await expect(tab.get_by_role("textbox", name="Message")).to_have_value("two")
+        await expect(tab.locator("#waiting li")).to_have_count(0)
+        complaints[:] = [text for text in complaints if "409" not in text]
+
+
+async def test_a_long_chat_begins_at_its_end_and_shows_more_on_demand(run_site, open_page):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        session = await page.evaluate("document.body.dataset.session")
+        context = await AgentContext.get_or_create(site.storage, context_keys(session))
+        for number in range(120):
+            await context.chat_history.append_user_message(f"number {number}")
+        await page.reload()
+        await expect(page.questions).to_have_count(100)
+        await expect(page.get_by_text("number 119")).to_be_in_viewport()
+        await page.locator("#log > li").first.scroll_into_view_if_needed()
+        await page.get_by_role("button", name="Show earlier messages").click()
+        await expect(page.questions).to_have_count(120)
+        await expect(page.get_by_role("button", name="Show earlier messages")).to_be_hidden()
+        await expect(page.get_by_text("number 20", exact=True)).to_be_in_viewport()
+        await page.say("the end")
+        await expect(page.get_by_text("You said: the end")).to_be_in_viewport()
+
+
+async def test_who_reads_further_up_is_not_pulled_down(run_site, typist, open_page):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("tell me")
+        typist.write("line\n\n" * 60, None)
+        await expect(page.answers).to_have_count(1)
+        await page.say("more")
+        await expect(page.questions).to_have_count(2)
+        await page.evaluate("document.getElementById('scroll').scrollTop = 0")
+        await expect(page.questions.first).to_be_in_viewport()
+        typist.write("more lines\n\n" * 20, None)
+        await expect(page.answers).to_have_count(2)
+        await expect(page.questions.first).to_be_in_viewport()
+        await page.get_by_role("button", name="Newest messages").click()
+        await expect(page.get_by_text("more lines").last).to_be_in_viewport()
+
+
+async def test_the_token_opens_the_page_and_logging_out_closes_it(run_site, open_page, complaints):
+    async with run_site(host="0.0.0.0", admin_token=TOKEN) as site:
+        page = await open_page(f"{site.url}/inspect")
+        await expect(page.get_by_label("Access token")).to_be_focused()
+        await page.get_by_label("Access token").fill("wrong")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_have_text("That is not the token.")
+        await page.get_by_label("Access token").fill(TOKEN)
+        await page.get_by_role("button", name="Log in").click()
+        await expect(page.get_by_role("heading", name="Conversations")).to_be_visible()
+        await page.goto(site.url)
+        await page.say("hello")
+        await expect(page.answers).to_have_count(1)
+        assert TOKEN not in str(await page.context.cookies())
+        assert await page.evaluate("document.cookie") == ""
+        await page.get_by_role("button", name="Log out").click()
+        await expect(page.get_by_label("Access token")).to_be_visible()
+        expected = [text for text in complaints if "401" in text]
+        complaints[:] = [text for text in complaints if text not in expected]
