@@ -1,11 +1,13 @@
 """Every example runs, without a key and with one."""
 
+import gc
 import re
 import runpy
 import sys
 from pathlib import Path
 
 import pytest
+from standins.openai_api import OpenAIApi, ToolUse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(
@@ -78,3 +80,45 @@ def test_the_monitoring_agent_runs_in_each_mode(mode, monkeypatch, capfd):
     assert "ALERT: 3 of the last 10 steps failed their health check" in re.sub(r"\s+", " ", shown) or mode == "inject"
     assert "it is well now" in re.sub(r"\s+", " ", shown)
     assert "restarted 1 time" in shown
+
+
+# An example leaves the closing of its connections to the end of its process.
+leaves_connections = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@leaves_connections
+def test_with_a_key_an_example_talks_to_that_server(monkeypatch, capfd):
+    def reply(body):
+        results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+        if any("restarts" in result for result in results):
+            return "It is well now, says the server."
+        if any("ALERT" in result for result in results):
+            return ToolUse("restart", "{}")
+        return ToolUse("check_health", "{}")
+
+    with OpenAIApi.running(reply, api_key="sk-test") as api:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
+        run(monkeypatch, EXAMPLES / "monitoring_agent", "--mode", "inject")
+        gc.collect()
+    shown = capfd.readouterr().out
+    assert "It is well now, says the server." in shown
+    assert len(api.bodies()) == 7
+    assert api.bodies()[0]["messages"][1]["content"] == "Observation: System was down for 2 hours yesterday"
+
+
+@leaves_connections
+def test_screenshots_reach_a_strict_server(monkeypatch, capfd):
+    def reply(body):
+        count = sum(1 for message in body["messages"] if message["role"] == "tool")
+        return ToolUse("take_screenshot", f'{{"number": {count + 1}}}') if count < 4 else "Brighter."
+
+    with OpenAIApi.running(reply) as api:
+        monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
+        run(monkeypatch, EXAMPLES / "forget_images.py")
+        gc.collect()
+    assert EXPECTED["forget_images"] in capfd.readouterr().out
+    images = [str(body["messages"]).count("data:image/png;base64,") for body in api.bodies()]
+    assert images == [0, 1, 2, 2, 2]
