@@ -27,9 +27,12 @@ from botservice.errors import (
 )
 from botservice.history import (
     ChatHistory,
+    Embedder,
+    EmbeddingIndexer,
     MessageSelector,
     MessageWindowMessageSelector,
     NoMessages,
+    OpenAIEmbedder,
     SearchHit,
     TokenWindowMessageSelector,
 )
@@ -83,6 +86,8 @@ __all__ = [
     "DeliveryError",
     "DeliveryRefused",
     "DeliveryUnknown",
+    "Embedder",
+    "EmbeddingIndexer",
     "FinalAnswerStep",
     "FinishAction",
     "ForgetOldImages",
@@ -101,6 +106,7 @@ __all__ = [
     "MessageWindowMessageSelector",
     "NoMessages",
     "OpenAIChatLLM",
+    "OpenAIEmbedder",
     "Plan",
     "PlanningStep",
     "Prompt",

@@ -1,6 +1,8 @@
 """The conversation: what was said, what of it stands in a prompt, and how it is found again."""
 
 from botservice.history.chat_history import ChatHistory
+from botservice.history.embeddings import Embedder, OpenAIEmbedder
+from botservice.history.indexing import EmbeddingIndexer
 from botservice.history.search import SearchHit
 from botservice.history.selectors import (
     MessageSelector,
@@ -11,9 +13,12 @@ from botservice.history.selectors import (
 
 __all__ = [
     "ChatHistory",
+    "Embedder",
+    "EmbeddingIndexer",
     "MessageSelector",
     "MessageWindowMessageSelector",
     "NoMessages",
+    "OpenAIEmbedder",
     "SearchHit",
     "TokenWindowMessageSelector",
 ]

@@ -101,9 +101,7 @@ async def test_a_changed_text_is_found_by_its_new_words_alone(storage, context):
     def change(connection):
         connection.execute(update(messages).where(messages.c.id == first.id).values(text="My dog is called Bello"))
         connection.execute(
-            update(contexts)
-            .where(contexts.c.id == context.id)
-            .values(deletion_version=contexts.c.deletion_version + 1)
+            update(contexts).where(contexts.c.id == context.id).values(deletion_version=contexts.c.deletion_version + 1)
         )
 
     await storage.write(change)
@@ -205,9 +203,7 @@ async def test_one_chat_above_the_limit_is_searched_all_the_same(sqlite_storage)
     context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
     await say(context.chat_history, "My dog is called Rex")
     for _ in range(2):
-        found = await indexes.read(
-            sqlite_storage, lambda c: indexes.search(c, context.id, Question("dog", 3, START))
-        )
+        found = await indexes.read(sqlite_storage, lambda c: indexes.search(c, context.id, Question("dog", 3, START)))
         assert [hit.message.text for hit in found] == ["My dog is called Rex"]
 
 
@@ -280,7 +276,9 @@ async def test_both_databases_find_the_same_with_the_same_scores(sqlite_url, pos
         async with Storage.open(url) as storage:
             context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
             history: ChatHistory = context.chat_history
-            await fill(storage, context, [f"note {n} on topic{n % 17} and {'tea' if n % 3 else 'milk'}" for n in range(700)])
+            await fill(
+                storage, context, [f"note {n} on topic{n % 17} and {'tea' if n % 3 else 'milk'}" for n in range(700)]
+            )
             await say(history, "이름은 두부야", "Straße in Köln", "naïve café 🦄")
             questions = ("topic3 with milk", "두부", "strasse koln", "🦄", "what did I note on topic9")
             found.append(
