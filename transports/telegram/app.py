@@ -23,6 +23,7 @@ from transports.telegram.files import Files
 from transports.telegram.inbound import BotIdentity, migration_of, read_event
 from transports.telegram.outbound import Sender
 from transports.telegram.pacing import Pace
+from transports.telegram.pages import read_pdf
 from transports.telegram.planning import plan_answer
 from transports.telegram.polling import Poller
 from transports.telegram.reading import Reader
@@ -61,7 +62,7 @@ class TelegramTransport:
         Args:
             public_url: Where Telegram reaches this service; None has the bot poll.
             webhook_secret: By default one is derived from the token.
-            reading: What can be read besides text, such as speech.
+            reading: What can be read besides text; by default PDFs.
         """
         secret = webhook_secret or derive_secret(token)
         self._client = BotClient(token, api_url)
@@ -71,7 +72,7 @@ class TelegramTransport:
         self._public_url = public_url
         pace = pace or Pace()
         self._sender = Sender(self._client, pace, self._read_file)
-        self._reader = Reader(self._identify, Files(self._client, reading))
+        self._reader = Reader(self._identify, Files(self._client, reading or Reading(read_pdf=read_pdf)))
         self._stage = Stage(self._client, pace, tempo or Tempo(), lambda: self._bot)
         self._keeper = WebhookKeeper(self._client, public_url, secret) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._accept)

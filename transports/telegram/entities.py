@@ -94,7 +94,8 @@ def normalised(rich: Rich) -> Rich:
     quotes = _Apart(each for each in trimmed if each.kind in _QUOTES)
     styles = [each for each in trimmed if each.kind not in _CODE | _QUOTES and each.kind != "text_link"]
     outside = [part for each in styles for part in code.leave_out(each)]
-    return Rich(rich.text, tuple(_uncrossed(rich.text, [*quotes.entities, *code.entities, *links.entities, *outside])))
+    inner = [part for each in (*code.entities, *links.entities, *outside) for part in quotes.cut(each)]
+    return Rich(rich.text, tuple(_uncrossed(rich.text, [*quotes.entities, *inner])))
 
 
 def _trimmed(text: str, entity: Entity) -> Entity | None:
@@ -133,6 +134,12 @@ class _Apart:
         parts.append(replace(entity, begin=begin))
         return [part for part in parts if part.end > part.begin]
 
+    def cut(self, entity: Entity) -> list[Entity]:
+        """Return an entity in parts of which each is wholly inside of one of these or outside of them all."""
+        borders = {border for each in self.touching(entity) for border in (each.begin, each.end)}
+        places = [entity.begin, *sorted(each for each in borders if entity.begin < each < entity.end), entity.end]
+        return [replace(entity, begin=begin, end=end) for begin, end in itertools.pairwise(places)]
+
 
 def _uncrossed(text: str, entities: Iterable[Entity]) -> list[Entity]:
     counter = itertools.count()
@@ -155,5 +162,5 @@ def _uncrossed(text: str, entities: Iterable[Entity]) -> list[Entity]:
     return done
 
 
-def _in_order(entity: Entity) -> tuple[int, int]:
-    return entity.begin, -entity.end
+def _in_order(entity: Entity) -> tuple[int, int, bool]:
+    return entity.begin, -entity.end, entity.kind not in _QUOTES

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pyromark
 
 from botservice.messages import storable
+from transports.telegram.tables import unroll_tables
 
 # The converter's own set. Source: telegramify_markdown.converter.STANDARD_OPTIONS.
 _OPTIONS = (
@@ -41,7 +42,8 @@ def prepare(markdown: str) -> str:
         if escaped == text:
             break
         text = escaped
-    return _escape_definitions(_outside(text, _is_verbatim, _escape_marks))
+    text = unroll_tables(_outside(text, _is_verbatim, _escape_marks), _OPTIONS)
+    return _escape_definitions(text)
 
 
 def _escape_tags(text: str) -> str:

@@ -94,6 +94,32 @@ def test_entities_stand_where_the_words_are() -> None:
     assert next(e for e in entities if e["type"] == "text_link")["url"] == "https://example.com/a_(b)"
 
 
+def test_a_narrow_table_is_shown_in_letters_of_one_width() -> None:
+    (piece,) = format_markdown("| Name | Age |\n|---|---|\n| Ann | 30 |")
+    assert piece.text == "Name | Age\n-----+----\nAnn  | 30"
+    assert [entity.kind for entity in piece.entities] == ["pre"]
+
+
+def test_a_table_that_is_too_wide_or_has_links_becomes_a_list_for_each_row() -> None:
+    head = "| Model | Price | What it is good for |\n|---|---|---|\n"
+    rows = "| **Small** | $1 | quick answers to short questions |\n| Large | | long `code` |\n"
+    (piece,) = format_markdown(f"See:\n\n{head}{rows}\nThat is all.")
+    assert piece.text.splitlines() == [
+        "See:",
+        "",
+        "Small",
+        "• Price: $1",
+        "• What it is good for: quick answers to short questions",
+        "",
+        "Large",
+        "• What it is good for: long code",
+        "",
+        "That is all.",
+    ]
+    (linked,) = format_markdown("| a | b |\n|---|---|\n| x | [docs](https://example.com) |")
+    assert [entity.kind for entity in linked.entities] == ["bold", "text_link"]
+
+
 def test_code_that_fits_is_never_torn() -> None:
     code = "\n".join(f"line {n}" for n in range(100))
     for before in range(3000, 4200, 37):

@@ -1,0 +1,46 @@
+"""Speech into text, by any server with OpenAI's audio endpoint."""
+
+import httpx
+
+from botservice.errors import LLMError
+from botservice.messages import Attachment
+
+_ANSWER_SECONDS = 60.0
+
+
+class OpenAITranscriber:
+    """Asks `/audio/transcriptions` of a server."""
+
+    def __init__(self, base_url: str, *, model: str, api_key: str | None = None) -> None:
+        """Make a transcriber.
+
+        Args:
+            base_url: Such as https://api.openai.com/v1.
+            model: Such as gpt-4o-mini-transcribe, or whisper-1 for most other servers.
+        """
+        self._url = f"{base_url.rstrip('/')}/audio/transcriptions"
+        self._model = model
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+
+    async def transcribe(self, attachment: Attachment) -> str:
+        """Return what is said in a recording.
+
+        Raises:
+            LLMError: the server did not say.
+        """
+        name = attachment.name or f"recording.{_ending(attachment.mime_type)}"
+        file = (name, attachment.data or b"", attachment.mime_type)
+        try:
+            async with httpx.AsyncClient(timeout=_ANSWER_SECONDS) as client:
+                answer = await client.post(
+                    self._url, headers=self._headers, data={"model": self._model}, files={"file": file}
+                )
+                answer.raise_for_status()
+                return str(answer.json()["text"])
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            raise LLMError(f"speech was not transcribed: {type(error).__name__}") from error
+
+
+def _ending(mime_type: str) -> str:
+    """Return an ending by which servers know the format; they go by the name."""
+    return {"audio/mpeg": "mp3", "audio/mp4": "m4a", "video/mp4": "mp4"}.get(mime_type, mime_type.partition("/")[2])

@@ -1,0 +1,89 @@
+"""Tables that a phone cannot show: as a list for each row, with links and all.
+
+Telegram has no tables. A narrow one is shown in letters of one width; in a wide one the lines would break, and links
+cannot stand in it at all.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyromark
+
+# What fits on a line of a phone, in letters of one width.
+MAX_WIDTH = 42
+
+_CONTAINERS = ("BlockQuote", "List", "Item")
+
+
+@dataclass(slots=True)
+class Table:
+    """A table as it stands in the source, in bytes."""
+
+    begin: int
+    end: int
+    rows: list[list[str]] = field(default_factory=list)
+    has_links: bool = False
+
+    @property
+    def width(self) -> int:
+        """How wide it is in letters of one width."""
+        columns = max(map(len, self.rows))
+        return sum(
+            3 + max(_width(row[place]) if place < len(row) else 0 for row in self.rows) for place in range(columns)
+        )
+
+
+def unroll_tables(markdown: str, options: pyromark.Options) -> str:
+    """Return markdown with lists in the place of tables that cannot be read as such."""
+    if "|" not in markdown:
+        return markdown
+    data = markdown.encode()
+    parts, done = [], 0
+    for table in _tables(data, markdown, options):
+        if len(table.rows) > 1 and (table.has_links or table.width > MAX_WIDTH):
+            parts += [data[done : table.begin], f"\n{_as_lists(table.rows)}\n".encode()]
+            done = table.end
+    return b"".join([*parts, data[done:]]).decode()
+
+
+def _tables(data: bytes, markdown: str, options: pyromark.Options) -> Iterator[Table]:
+    table: Table | None = None
+    depth = 0
+    for event, place in pyromark.events_with_range(markdown, options=options):
+        kind, name = next(iter(event.items())) if isinstance(event, dict) else ("", event)
+        tag = next(iter(name)) if isinstance(name, dict) else name
+        if tag in _CONTAINERS:
+            depth += {"Start": 1, "End": -1}.get(kind, 0)
+        elif tag == "Table":
+            if kind == "Start" and not depth:
+                table = Table(place["start"], place["end"])
+            elif table is not None:
+                yield table
+                table = None
+        elif table is not None and kind == "Start":
+            if tag in ("TableHead", "TableRow"):
+                table.rows.append([])
+            elif tag == "TableCell":
+                table.rows[-1].append(data[place["start"] : place["end"]].decode().strip())
+            elif tag in ("Link", "Image"):
+                table.has_links = True
+
+
+def _as_lists(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = rows
+    return "\n\n".join("\n".join(_as_list(head, row)) for row in body)
+
+
+def _as_list(head: Sequence[str], row: Sequence[str]) -> Iterator[str]:
+    """Yield a row as a line and the points below it; its first cell says what it is about."""
+    first, *others = row
+    plain = first.replace("**", "")
+    yield f"**{plain}**" if plain else "—"
+    for title, cell in zip(head[1:], others, strict=False):
+        if cell:
+            yield f"- {title}: {cell}" if title else f"- {cell}"
+
+
+def _width(text: str) -> int:
+    return sum(1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
