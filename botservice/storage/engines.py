@@ -14,6 +14,7 @@ _CONNECT_SECONDS = 5
 
 # libpq: a host that is gone is noticed within ten seconds.
 _POSTGRES = {
+    "fallback_application_name": "botservice",
     "connect_timeout": _CONNECT_SECONDS,
     "keepalives_idle": 5,
     "keepalives_interval": 2,

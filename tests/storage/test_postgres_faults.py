@@ -1,0 +1,177 @@
+"""Postgres: connections that are cut, sessions that hang, servers that restart, and locks of others."""
+
+import asyncio
+import contextlib
+import threading
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.pool import NullPool
+from storage.writing import Held, add, issue, names
+
+from botservice import Storage
+from botservice.errors import ClaimLost, StorageUnavailable
+from botservice.storage import StorageLimits
+
+OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'botservice'"
+
+
+@pytest.fixture
+def operator(postgres_url):
+    """Somebody else's connection to the same database."""
+    engine = create_engine(
+        make_url(postgres_url).set(drivername="postgresql+psycopg"), poolclass=NullPool, isolation_level="AUTOCOMMIT"
+    )
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def cut(operator):
+    """End every session of every storage."""
+    operator.execute(text(f"SELECT pg_terminate_backend(pid, 10000) {OURS}")).all()
+
+
+async def until(attempt):
+    """Return what attempt returns as soon as it is not None."""
+    async with asyncio.timeout(30):
+        while (result := await attempt()) is None:  # noqa: ASYNC110 - a server tells nobody
+            await asyncio.sleep(0.01)
+    return result
+
+
+async def test_a_connection_that_is_cut_costs_the_claims_and_nothing_else(postgres_url, operator):
+    async with Storage.open(postgres_url) as storage:
+        claim = await storage.claims.try_claim(1)
+        generation = storage._writer.generation
+        await storage.write(add("before"), fence=claim)
+        cut(operator)
+        with pytest.raises(StorageUnavailable):
+            await storage.write(add("cut"), fence=claim)
+        assert not claim.is_held
+        with pytest.raises(ClaimLost):
+            await storage.write(add("old claim"), fence=claim)
+        again = await storage.claims.try_claim(1)
+        await storage.write(add("after"), fence=again)
+        assert storage._writer.generation == generation + 1
+        assert await names(storage) == ["before", "after"]
+
+
+async def test_what_waits_behind_a_cut_connection_is_refused_where_it_needs_a_claim(postgres_url, operator):
+    async with Storage.open(postgres_url) as storage:
+        claim = await storage.claims.try_claim(1)
+        async with Held(storage):
+            batch = await issue(storage, [add("fenced")], fence=claim)
+            batch += await issue(storage, [add("free")])
+            cut(operator)
+        results = await asyncio.gather(*batch, return_exceptions=True)
+    assert isinstance(results[0], ClaimLost | StorageUnavailable)
+    async with Storage.open(postgres_url) as storage:
+        assert "fenced" not in await names(storage)
+
+
+async def test_a_lock_asked_for_while_the_connection_is_cut_is_left_with_nobody(postgres_url, operator):
+    async with Storage.open(postgres_url) as one, Storage.open(postgres_url) as two:
+        hold = threading.Event()
+        entered = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wait(connection):
+            loop.call_soon_threadsafe(entered.set)
+            assert hold.wait(30)
+            connection.execute(text("SELECT 1"))
+
+        holding = asyncio.ensure_future(one.write(wait))
+        await entered.wait()
+        claiming = asyncio.ensure_future(one.claims.try_claim(1))
+        await asyncio.sleep(0)
+        cut(operator)
+        hold.set()
+        claim, _ = await asyncio.gather(claiming, holding, return_exceptions=True)
+        assert claim is None or isinstance(claim, StorageUnavailable)
+        await one.ping()
+        with contextlib.suppress(StorageUnavailable):
+            await two.ping()
+        assert await two.claims.try_claim(1) is not None
+
+
+async def test_reading_goes_on_after_every_connection_was_cut(postgres_url, operator):
+    async with Storage.open(postgres_url) as storage:
+        await storage.write(add("a"))
+        await asyncio.gather(*(names(storage) for _ in range(4)))
+        cut(operator)
+        assert await asyncio.gather(*(names(storage) for _ in range(4))) == [["a"]] * 4
+
+
+async def test_an_idle_writer_says_something_before_postgres_ends_its_session(postgres_url, operator):
+    limits = StorageLimits(silence=0.5, heartbeat=0.05)
+    async with Storage.open(postgres_url, limits=limits) as storage:
+        claim = await storage.claims.try_claim(1)
+        operator.execute(text("SELECT pg_sleep(1.2)"))
+        assert claim.is_held
+        await storage.write(add("a"), fence=claim)
+
+
+async def test_postgres_ends_the_claims_of_a_writer_that_hangs(postgres_url):
+    limits = StorageLimits(silence=0.3, heartbeat=60.0)
+    async with Storage.open(postgres_url, limits=limits) as hung, Storage.open(postgres_url) as other:
+        claim = await hung.claims.try_claim(1)
+        taken = await until(lambda: other.claims.try_claim(1))
+        await other.write(add("taken over"), fence=taken)
+        with pytest.raises((StorageUnavailable, ClaimLost)):
+            await hung.write(add("hung"), fence=claim)
+        assert await names(other) == ["taken over"]
+
+
+async def test_a_heartbeat_that_fails_gives_up_the_claims(postgres_url, operator):
+    async with Storage.open(postgres_url, limits=StorageLimits(heartbeat=0.05)) as storage:
+        claim = await storage.claims.try_claim(1)
+        cut(operator)
+        again = await until(lambda: storage.claims.try_claim(1))
+        assert not claim.is_held
+        await storage.write(add("again"), fence=again)
+
+
+async def test_a_row_that_somebody_holds_fails_alone(postgres_url, operator):
+    async with Storage.open(postgres_url, limits=StorageLimits(lock=0.1)) as storage:
+        await storage.write(add("held"))
+        with operator.engine.connect().execution_options(isolation_level="READ COMMITTED") as holder:
+            holder.execute(text("UPDATE contexts SET metadata = '1' WHERE key_hash = 'held'"))
+            change = text("UPDATE contexts SET metadata = '2' WHERE key_hash = 'held'")
+            async with Held(storage):
+                tasks = await issue(storage, [add("a"), lambda connection: connection.execute(change), add("b")])
+            first, blocked, last = await asyncio.gather(*tasks, return_exceptions=True)
+            holder.rollback()
+        assert isinstance(blocked, StorageUnavailable)
+        assert not isinstance(first, Exception)
+        assert not isinstance(last, Exception)
+        assert await names(storage) == ["held", "a", "b"]
+
+
+async def test_groups_that_lock_rows_in_opposite_orders_are_both_written(postgres_url, operator):
+    operator.execute(text("SELECT 1"))
+    change = text("UPDATE contexts SET last_position = last_position + 1 WHERE key_hash = :name")
+
+    def touch(name):
+        return lambda connection: connection.execute(change, {"name": name})
+
+    def touch_both(names, meet):
+        def operation(connection):
+            connection.execute(text("SET LOCAL deadlock_timeout = '50ms'"))
+            connection.execute(change, {"name": names[0]})
+            if not meet.broken:
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    meet.wait(10)
+                meet.abort()  # only the first try meets the other
+            connection.execute(change, {"name": names[1]})
+
+        return operation
+
+    async with Storage.open(postgres_url) as one, Storage.open(postgres_url) as two:
+        await one.write(add("x"))
+        await one.write(add("y"))
+        meet = threading.Barrier(2)
+        await asyncio.gather(one.write(touch_both("xy", meet)), two.write(touch_both("yx", meet)))
+        await asyncio.gather(*(storage.write(touch(name), sort_key=(name,)) for storage in (one, two) for name in "xy"))
+        positions = operator.execute(text("SELECT last_position FROM contexts ORDER BY key_hash")).scalars().all()
+    assert positions == [4, 4]

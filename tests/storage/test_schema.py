@@ -1,0 +1,177 @@
+"""The tables that the migrations make are the ones that the program knows, and they are made once."""
+
+import asyncio
+import re
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, make_url, text
+
+from botservice import Storage
+from botservice.errors import DatabaseInUse, SchemaMismatch
+from botservice.storage import StorageLimits
+from botservice.storage.schema import SCHEMA_VERSION
+from botservice.storage.tables import metadata
+
+CATALOGUE = """
+    SELECT 'column', table_name || '.' || column_name, concat_ws(' ', udt_name, is_nullable, column_default)
+    FROM information_schema.columns WHERE table_schema = 'public'
+    UNION ALL SELECT 'index', indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL SELECT 'constraint', conrelid::regclass || '.' || conname, pg_get_constraintdef(oid)
+    FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+"""
+
+
+def engine_of(url):
+    url = make_url(url)
+    return create_engine(url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url)
+
+
+def catalogue(engine):
+    """Return every definition in a database, by its kind and name."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            return {
+                (kind, name): definition
+                for kind, name, definition in connection.execute(text(CATALOGUE))
+                if "alembic_version" not in name
+            }
+        rows = connection.execute(text("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"))
+        return {(kind, name): _parts(sql) for kind, name, sql in rows if name != "alembic_version" and sql}
+
+
+def _parts(sql):
+    """Return the columns and constraints of a statement, in whatever order it names them."""
+    flat = re.sub(r"\s+", " ", sql)
+    return sorted(part.strip(" )") for part in re.split(r"[(,] (?=\"?\w+\"? [A-Z]|CONSTRAINT)|,", flat))
+
+
+def test_the_migrations_make_the_tables_that_the_program_knows(storage_url):
+    engine = engine_of(storage_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+    engine.dispose()
+
+
+def test_sqlite_has_the_same_defaults_keys_and_partial_indexes(sqlite_url, tmp_path):
+    migrated, created = engine_of(sqlite_url), create_engine(f"sqlite:///{tmp_path / 'created.db'}")
+    metadata.create_all(created)
+    assert catalogue(migrated) == catalogue(created)
+    migrated.dispose()
+    created.dispose()
+
+
+def test_postgres_has_the_same_defaults_keys_and_partial_indexes(postgres_url, own_postgres_url):
+    migrated, created = engine_of(postgres_url), engine_of(own_postgres_url)
+    metadata.create_all(created)
+    found = catalogue(migrated)
+    assert found == catalogue(created)
+    assert sum("WHERE" in definition for definition in found.values()) >= 4
+    migrated.dispose()
+    created.dispose()
+
+
+def test_the_version_that_the_program_names_is_the_newest_migration():
+    from pathlib import Path
+
+    from botservice.storage.migrations import versions
+
+    files = sorted(Path(versions.__file__).parent.glob("[0-9]*.py"))
+    assert files[-1].name.startswith(f"{SCHEMA_VERSION}_")
+
+
+OPEN = """
+import asyncio, sys
+from botservice import AgentContext, Storage
+
+async def main():
+    sys.stdin.readline()
+    async with Storage.open(sys.argv[1], migrate=True) as storage:
+        context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
+        print(context.id)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_processes_that_open_an_empty_database_at_once_migrate_it_once(kind, tmp_path, request):
+    url = f"sqlite:///{tmp_path / 'new.db'}" if kind == "sqlite" else request.getfixturevalue("own_postgres_url")
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPEN, url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    told = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 2, told
+    assert {out for out, _ in told} == {"1\n"}
+    with_tables = engine_of(url)
+    with with_tables.connect() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [SCHEMA_VERSION]
+        assert connection.execute(text("SELECT count(*) FROM contexts")).scalar_one() == 1
+    with_tables.dispose()
+
+
+def set_version(url, version):
+    engine = engine_of(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :version"), {"version": version})
+    engine.dispose()
+
+
+@pytest.mark.parametrize("migrate", [True, False])
+async def test_a_newer_database_is_refused_and_left_alone(storage_url, migrate):
+    set_version(storage_url, "0999")
+    try:
+        with pytest.raises(SchemaMismatch, match=r"0999, newer than .*install the newer botservice"):
+            await Storage.open(storage_url, migrate=migrate)
+    finally:
+        set_version(storage_url, SCHEMA_VERSION)
+
+
+async def test_a_reader_of_an_older_database_is_told_to_migrate_it(storage_url):
+    set_version(storage_url, "0000")
+    try:
+        with pytest.raises(SchemaMismatch, match=r"0000, older than .*botservice migrate"):
+            await Storage.open(storage_url, migrate=False)
+    finally:
+        set_version(storage_url, SCHEMA_VERSION)
+
+
+async def test_an_empty_postgres_is_not_migrated_unasked(own_postgres_url):
+    with pytest.raises(SchemaMismatch, match="no tables yet: run `botservice migrate`"):
+        await Storage.open(own_postgres_url)
+
+
+async def test_an_older_file_is_not_migrated_under_a_worker(sqlite_url):
+    limits = StorageLimits(migration=0.0)
+    async with Storage.open(sqlite_url) as storage:
+        with storage.claims.working():
+            set_version(sqlite_url, "0000")
+            code = (
+                "import asyncio, sys; from botservice import Storage; from botservice.storage import StorageLimits\n"
+                "async def main(): await Storage.open(sys.argv[1], limits=StorageLimits(migration=0.0))\n"
+                "asyncio.run(main())"
+            )
+            other = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", code, sqlite_url, stderr=asyncio.subprocess.PIPE
+            )
+            _, told = await other.communicate()
+    assert limits.migration == 0
+    assert DatabaseInUse.__name__.encode() in told
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0000",)]
+    connection.close()

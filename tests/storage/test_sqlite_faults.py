@@ -1,0 +1,104 @@
+"""SQLite under other programs that write, and on a disk that is full."""
+
+import asyncio
+import sqlite3
+
+import pytest
+from sqlalchemy import event
+from storage.writing import Held, add, issue, names
+
+from botservice import Storage
+from botservice.errors import StorageUnavailable
+from botservice.storage import StorageLimits
+
+IMPATIENT = StorageLimits(lock=0.05)
+
+
+@pytest.fixture
+def foreign(sqlite_url):
+    """Another program's connection to the same file."""
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
+    yield connection
+    connection.close()
+
+
+async def test_a_file_that_another_program_writes_to_is_waited_for_once_per_batch(sqlite_url, foreign):
+    async with Storage.open(sqlite_url, limits=IMPATIENT) as storage:
+        tries = []
+        event.listen(storage._writer._engine, "begin", lambda connection: tries.append(1), insert=True)
+        async with Held(storage):
+            tasks = await issue(storage, [add(f"c{number}") for number in range(50)])
+        await asyncio.gather(*tasks)
+        foreign.execute("BEGIN IMMEDIATE")
+        tries.clear()
+        blocked = await issue(storage, [add(f"d{number}") for number in range(50)])
+        results = await asyncio.gather(*blocked, return_exceptions=True)
+        assert {type(result) for result in results} == {StorageUnavailable}
+        assert "database is locked" in str(results[0])
+        assert len(tries) <= 2, "each write of the batch has waited for itself"
+        foreign.execute("COMMIT")
+        await storage.write(add("after"))
+        assert await names(storage) == [*(f"c{number}" for number in range(50)), "after"]
+
+
+async def test_reading_goes_on_while_another_program_writes(sqlite_url, foreign):
+    async with Storage.open(sqlite_url, limits=IMPATIENT) as storage:
+        await storage.write(add("a"))
+        foreign.execute("BEGIN IMMEDIATE")
+        foreign.execute("DELETE FROM contexts")
+        assert await names(storage) == ["a"]
+        foreign.execute("ROLLBACK")
+
+
+async def test_another_program_that_writes_for_a_moment_is_waited_for(sqlite_url, foreign):
+    async with Storage.open(sqlite_url) as storage:
+        foreign.execute("BEGIN IMMEDIATE")
+        writing = asyncio.ensure_future(storage.write(add("a")))
+        await asyncio.sleep(0)
+        foreign.execute("COMMIT")
+        await writing
+        assert await names(storage) == ["a"]
+
+
+async def set_size(storage, pages):
+    """Let the file grow to so many pages at most; None for as many as it likes."""
+    await storage._writer.write(
+        lambda connection: connection.exec_driver_sql(
+            f"PRAGMA max_page_count={2**30 if pages is None else pages}"
+        ).fetchall()
+    )
+
+
+async def test_a_full_disk_is_said_and_survived(sqlite_url):
+    async with Storage.open(sqlite_url) as storage:
+        await storage.write(add("before"))
+        pages = await storage.read(lambda connection: connection.exec_driver_sql("PRAGMA page_count").scalar_one())
+        await set_size(storage, pages + 2)
+        large = "x" * 100_000
+        async with Held(storage):
+            tasks = await issue(storage, [add("small"), add(large), add("tiny")])
+        small, failed, tiny = await asyncio.gather(*tasks, return_exceptions=True)
+        assert small is not failed is not tiny
+        assert isinstance(failed, StorageUnavailable)
+        assert "full" in str(failed)
+        assert not isinstance(small, Exception)
+        assert not isinstance(tiny, Exception)
+        await set_size(storage, None)
+        await storage.write(add(large))
+        assert await names(storage) == ["before", "small", "tiny", large]
+
+
+async def test_a_commit_that_fails_leaves_no_transaction_open(sqlite_url):
+    async with Storage.open(sqlite_url) as storage:
+        await storage.write(add("before"))
+
+        def refuse(connection):
+            raise sqlite3.OperationalError("disk I/O error")
+
+        engine = storage._writer._engine
+        event.listen(engine, "commit", refuse)
+        with pytest.raises(Exception, match="disk I/O error"):
+            await storage.write(add("refused"))
+        event.remove(engine, "commit", refuse)
+        await storage.write(add("after"))
+        assert await names(storage) == ["before", "after"]
