@@ -11,7 +11,7 @@ from botservice.errors import StorageError
 from botservice.messages import Role
 from botservice.storage import Storage
 from transports.web.streaming import Channel, Draft, Hub
-from transports.web.timeline import Cursor, News, read_news
+from transports.web.timeline import Cursor, News, Seen, read_news
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class PageStream:
         self._channel: Channel = hub.channel(session)
         self._cursor = cursor
         self._pace = pace
-        self._last_event_id = 0
+        self._seen = Seen()
         self._is_working: bool | None = None
         self._is_in_trouble = False
         self._draft: Draft | None = None
@@ -90,14 +90,14 @@ class PageStream:
     async def _follow_storage(self, *, is_first: bool) -> list[str]:
         try:
             news = await self._storage.read(
-                lambda connection: read_news(connection, self._session, self._cursor, self._last_event_id)
+                lambda connection: read_news(connection, self._session, self._cursor, self._seen)
             )
         except StorageError as error:
             logger.warning("web.storage_unavailable", extra={"reason": str(error)})
             is_news, self._is_in_trouble = not self._is_in_trouble, True
             return [format_event("trouble", {})] if is_news else []
         told = list(self._tell(news, is_first=is_first))
-        self._cursor, self._last_event_id = news.cursor, news.last_event_id
+        self._cursor, self._seen = news.cursor, news.seen
         return told
 
     def _tell(self, news: News, *, is_first: bool) -> Iterator[str]:

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, func, select, text
 
 from botservice.contexts import ContextKeys, find_context
-from botservice.history.rows import read_messages, select_messages
+from botservice.history.rows import find_position, read_messages, select_messages
 from botservice.messages import Attachment, Role
 from botservice.storage.tables import contexts, deliveries, events, messages, turns
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
@@ -17,7 +17,8 @@ from transports.web.outbound import iso, show_message
 PAGE: Final = 100  # messages
 
 _SHOWN_ROLES: Final = (Role.USER.value, Role.ASSISTANT.value)
-_OPEN: Final = (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value, TurnStatus.WAITING.value)
+# In the words of the partial index, so that it is used.
+_IS_OPEN: Final = text("turns.status IN ('queued', 'running')")
 
 Shown = dict[str, Any]
 """Something that the page shows, as JSON."""
@@ -50,6 +51,19 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What a stream has read already, so that it does not read it again and again.
+
+    Attributes:
+        event_id: The last event that waited.
+        turn_id: Every turn before it had ended and was read.
+    """
+
+    event_id: int = 0
+    turn_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """A run of the conversation, oldest first.
 
@@ -70,7 +84,6 @@ class News:
     Attributes:
         begins_anew: Whether what the page shows may be gone, or is too far back: it starts with this.
         waiting: What was accepted and is not in the history yet.
-        last_event_id: The last event that waits.
         is_working: Whether a turn waits or runs.
     """
 
@@ -78,11 +91,11 @@ class News:
     span: Span = field(default_factory=Span)
     begins_anew: bool = False
     waiting: list[Shown] = field(default_factory=list)
-    last_event_id: int = 0
+    seen: Seen = Seen()
     is_working: bool = False
 
 
-def read_news(connection: Connection, session: str, cursor: Cursor, last_event_id: int) -> News:
+def read_news(connection: Connection, session: str, cursor: Cursor, seen: Seen) -> News:
     """Return what a session's page does not show yet."""
     context = _find(connection, session)
     if context is None:
@@ -90,11 +103,12 @@ def read_news(connection: Connection, session: str, cursor: Cursor, last_event_i
     version = context.deletion_version
     begins_anew = cursor.message_id > 0 and cursor.version not in (None, version)
     since = Cursor() if begins_anew else cursor
-    span = _read_span(connection, context.id, since)
+    span = _read_span(connection, context.id, since, 0 if begins_anew else seen.turn_id)
     if span.has_earlier and since.message_id > 0:
         begins_anew, since = True, Cursor()
-        span = _read_span(connection, context.id, since)
-    waiting, last_event_id = _read_waiting(connection, context.id, 0 if begins_anew else last_event_id)
+        span = _read_span(connection, context.id, since, 0)
+    waiting, event_id = _read_waiting(connection, context.id, 0 if begins_anew else seen.event_id)
+    first_open, next_turn = _read_progress(connection, context.id)
     return News(
         Cursor(
             span.messages[-1]["id"] if span.messages else since.message_id,
@@ -104,8 +118,8 @@ def read_news(connection: Connection, session: str, cursor: Cursor, last_event_i
         span,
         begins_anew,
         waiting,
-        last_event_id,
-        _is_working(connection, context.id),
+        Seen(event_id, next_turn if first_open is None else first_open),
+        is_working=first_open is not None,
     )
 
 
@@ -114,11 +128,15 @@ def read_earlier(connection: Connection, session: str, before_id: int) -> Span:
     context = _find(connection, session)
     if context is None:
         return Span()
-    rows, has_earlier = _read_rows(connection, context.id, messages.c.id < before_id)
-    until = connection.execute(
-        select(messages.c.created_at).where(messages.c.context_id == context.id, messages.c.id == before_id)
-    ).scalar_one_or_none()
-    notices = _read_notices(connection, context.id, 0, since=_first(rows) if has_earlier else None, until=until)
+    query = select(messages.c.position, messages.c.created_at)
+    before = connection.execute(
+        query.where(messages.c.context_id == context.id, messages.c.id == before_id)
+    ).one_or_none()
+    if before is None:
+        return Span()
+    rows, has_earlier = _read_rows(connection, context.id, messages.c.position < before.position)
+    begin = _first(rows) if has_earlier else None
+    notices = _read_notices(connection, context.id, since=begin, until=before.created_at)
     return Span([show_message(row) for row in rows], notices, has_earlier)
 
 
@@ -138,10 +156,17 @@ def _find(connection: Connection, session: str) -> Any | None:
     return None if context_id is None else connection.execute(query).one_or_none()
 
 
-def _read_span(connection: Connection, context_id: int, since: Cursor) -> Span:
-    rows, has_earlier = _read_rows(connection, context_id, messages.c.id > since.message_id)
-    notices = _read_notices(connection, context_id, since.notice_id, since=_first(rows) if has_earlier else None)
+def _read_span(connection: Connection, context_id: int, since: Cursor, from_turn: int) -> Span:
+    rows, has_earlier = _read_rows(connection, context_id, _is_after(connection, context_id, since.message_id))
+    begin = _first(rows) if has_earlier else None
+    notices = _read_notices(connection, context_id, since.notice_id, from_turn, since=begin)
     return Span([show_message(row) for row in rows], notices, has_earlier)
+
+
+def _is_after(connection: Connection, context_id: int, message_id: int) -> ColumnElement[bool]:
+    """Return the condition for what came after a message. By its position, so that only that is walked through."""
+    position = find_position(connection, context_id, message_id) if message_id else 0
+    return messages.c.id > message_id if position is None else messages.c.position > position
 
 
 def _read_rows(connection: Connection, context_id: int, condition: ColumnElement[bool]) -> tuple[list[Any], bool]:
@@ -171,7 +196,8 @@ def _first(rows: list[Any]) -> datetime | None:
 def _read_notices(
     connection: Connection,
     context_id: int,
-    after_id: int,
+    after_id: int = 0,
+    from_turn: int = 0,
     *,
     since: datetime | None = None,
     until: datetime | None = None,
@@ -181,10 +207,11 @@ def _read_notices(
         select(deliveries.c.id, deliveries.c.payload, deliveries.c.created_at)
         .join(turns, turns.c.id == deliveries.c.turn_id)
         .where(
-            deliveries.c.context_id == context_id,
+            turns.c.context_id == context_id,
+            turns.c.id >= from_turn,
+            turns.c.outcome == Outcome.FAILED.value,
             deliveries.c.id > after_id,
             deliveries.c.transport == NAME,
-            turns.c.outcome == Outcome.FAILED.value,
         )
         .order_by(deliveries.c.id)
     )
@@ -204,6 +231,7 @@ def _read_waiting(connection: Connection, context_id: int, after_id: int) -> tup
         .join(turns, turns.c.id == events.c.turn_id)
         .where(
             turns.c.context_id == context_id,
+            _IS_OPEN,
             turns.c.status == TurnStatus.QUEUED.value,
             turns.c.transport == NAME,
             events.c.id > after_id,
@@ -223,6 +251,10 @@ def _show_waiting(event: StoredEvent) -> Shown | None:
     return {"client_id": message.external_id, "text": message.text, "at": iso(event.received_at), "images": images}
 
 
-def _is_working(connection: Connection, context_id: int) -> bool:
-    query = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.status.in_(_OPEN)).limit(1)
-    return connection.execute(query).first() is not None
+def _read_progress(connection: Connection, context_id: int) -> tuple[int | None, int]:
+    """Return the first turn that is open, and the number from which there is none yet."""
+    # Ordered as the partial index is, so that turns that have ended are not walked through.
+    open_turns = select(turns.c.id).where(turns.c.context_id == context_id, _IS_OPEN).order_by(turns.c.order_key)
+    last = select(func.max(turns.c.id)).where(turns.c.context_id == context_id)
+    first_open = min(connection.execute(open_turns).scalars(), default=None)
+    return first_open, (connection.execute(last).scalar_one() or 0) + 1
