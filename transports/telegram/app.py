@@ -7,20 +7,21 @@ from collections.abc import Mapping, Sequence
 from starlette.routing import BaseRoute, Route
 from telegram.error import InvalidToken, TelegramError
 
-from botservice.contexts import ContextKeys, find_context, rename_context
-from botservice.errors import DeliveryError, SettingsError, StorageUnavailable
+from botservice.contexts import ContextKeys, find_context
+from botservice.errors import DeliveryError, SettingsError
 from botservice.messages import InboundMessage, Message
 from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
-from botservice.turns.turn import Delivery, InboundEvent, StoredEvent
+from botservice.turns.turn import Delivery, StoredEvent
 from transports.telegram.canvases import Tempo
 from transports.telegram.client import BotClient
 from transports.telegram.commands import menus
 from transports.telegram.documents import Reading
 from transports.telegram.files import Files
-from transports.telegram.inbound import BotIdentity, migration_of, read_event
+from transports.telegram.inbound import BotIdentity
+from transports.telegram.intake import Intake
 from transports.telegram.outbound import Sender
 from transports.telegram.pacing import Pace
 from transports.telegram.pages import read_pdf
@@ -67,17 +68,19 @@ class TelegramTransport:
         secret = webhook_secret or derive_secret(token)
         self._client = BotClient(token, api_url)
         self._bot = BotIdentity(int(token.partition(":")[0]))
-        self._inbox: Inbox | None = None
         self._storage: Storage | None = None
         self._public_url = public_url
+        self._intake = Intake(self._client, lambda: self._bot)
         pace = pace or Pace()
         self._sender = Sender(self._client, pace, self._read_file)
         self._reader = Reader(self._identify, Files(self._client, reading or Reading(read_pdf=read_pdf)))
         self._stage = Stage(self._client, pace, tempo or Tempo(), lambda: self._bot)
         self._keeper = WebhookKeeper(self._client, public_url, secret) if public_url else None
-        self._poller = None if public_url else Poller(self._client, self._accept)
+        self._poller = None if public_url else Poller(self._client, self._intake.accept)
         self._taking_in: asyncio.Task[None] | None = None
-        self.routes: Sequence[BaseRoute] = [Route(PATH, WebhookEndpoint(secret, self._accept).answer, methods=["POST"])]
+        self.routes: Sequence[BaseRoute] = [
+            Route(PATH, WebhookEndpoint(secret, self._intake.accept).answer, methods=["POST"])
+        ]
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in. Where Telegram cannot be reached, that is tried again until it can.
@@ -85,7 +88,8 @@ class TelegramTransport:
         Raises:
             SettingsError: Telegram does not know the token.
         """
-        self._inbox, self._storage = inbox, storage
+        self._storage = storage
+        self._intake.open(inbox, storage)
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await self._identify()
@@ -103,7 +107,7 @@ class TelegramTransport:
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
-        self._inbox = None
+        await self._intake.close()
 
     async def close(self) -> None:
         """Let go of every connection."""
@@ -143,14 +147,19 @@ class TelegramTransport:
         return self._bot
 
     async def _take_in(self) -> None:
-        """Introduce the bot once Telegram can be reached, then take in until cancelled."""
-        await self._persist_until_known()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._set_menus())
-            if self._keeper is not None:
-                group.create_task(self._keeper.run())
-            if self._poller is not None:
-                group.create_task(self._poller.run())
+        """Take in until cancelled, whatever happens."""
+        while True:
+            try:
+                await self._persist_until_known()
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._set_menus())
+                    if self._keeper is not None:
+                        group.create_task(self._keeper.run())
+                    if self._poller is not None:
+                        group.create_task(self._poller.run())
+            except Exception:  # a border: a service that has become deaf without a word would be the worst of all
+                logger.exception("telegram.intake_failed")
+                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
 
     async def _persist_until_known(self) -> None:
         pause = _FIRST_PAUSE_SECONDS
@@ -158,7 +167,8 @@ class TelegramTransport:
             try:
                 await self._identify()
             except TelegramError as error:
-                logger.warning("telegram.unreachable", extra={"reason": type(error).__name__, "wait_seconds": pause})
+                reason = "TELEGRAM_BOT_TOKEN is refused" if isinstance(error, InvalidToken) else type(error).__name__
+                logger.warning("telegram.unreachable", extra={"reason": reason, "wait_seconds": pause})
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
             else:
@@ -171,35 +181,6 @@ class TelegramTransport:
                 await self._client.call("setMyCommands", commands=commands, language_code=language)
         except TelegramError as error:
             logger.warning("telegram.menu_not_set", extra={"reason": error.message})
-
-    async def _accept(self, updates: Sequence[object]) -> None:
-        """Store what updates bring.
-
-        Raises:
-            StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
-        """
-        inbox = self._inbox
-        if inbox is None:
-            raise StorageUnavailable("this process takes in nothing at the moment")
-        events: list[InboundEvent] = []
-        for update in updates:
-            event = read_event(update, self._bot)
-            if event is not None:
-                events.append(event)
-            elif (migration := migration_of(update)) is not None:
-                await inbox.accept(self.name, events)  # what was said before belongs to the conversation that moves
-                events.clear()
-                await self._move(*migration)
-        await inbox.accept(self.name, events)
-
-    async def _move(self, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Have a group's conversation go on in the supergroup that it has become."""
-        storage = self._storage
-        if storage is None:
-            return
-        before, after = ContextKeys.of(old), ContextKeys.of(new)
-        is_moved = await storage.write(lambda connection: rename_context(connection, before, after))
-        logger.info("telegram.group_moved" if is_moved else "telegram.group_not_moved")
 
     async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
         storage, keys = self._storage, ContextKeys.of(context_keys)

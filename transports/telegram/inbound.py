@@ -9,7 +9,8 @@ from typing import Any
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 
 # What is asked for. Not to be named means not to be sent; an update of another kind does no harm.
-ALLOWED_UPDATES = ["message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation"]
+ALLOWED_UPDATES = ["message", "edited_message", "my_chat_member", "stopped_message_generation"]
+_EVENTS = ("message", "edited_message", "stopped_message_generation")
 
 _MAX_ID = 2**63 - 1
 _COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?=\s|$)")
@@ -32,14 +33,13 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
     update_id = _integer(_field(update, "update_id"))
     if update_id is None or not isinstance(update, Mapping):
         return None
-    for kind in ALLOWED_UPDATES:
+    for kind in _EVENTS:
         body = update.get(kind)
         if isinstance(body, Mapping):
             break
     else:
         return None
-    message = body.get("message") if kind == "callback_query" else body
-    keys = context_keys(message)
+    keys = context_keys(body)
     if keys is None or migration_of(update) is not None:
         return None
     return InboundEvent(
@@ -78,6 +78,21 @@ def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None
             there = here | {"chat_id": str(other)}
             return (here, there) if name == "migrate_to_chat_id" else (there, here)
     return None
+
+
+def membership_of(update: object) -> tuple[int, str] | None:
+    """Return a chat and what the bot is in it from now on, such as "kicked"; None for any other update."""
+    change = _field(update, "my_chat_member")
+    chat_id = _integer(_field(_field(change, "chat"), "id"))
+    status = _field(_field(change, "new_chat_member"), "status")
+    return (chat_id, status) if chat_id is not None and isinstance(status, str) else None
+
+
+def place_of(update: object) -> tuple[int, int] | None:
+    """Return the chat and the id of the message that an update brings, if it brings one."""
+    message = _field(update, "message")
+    chat_id, message_id = _integer(_field(_field(message, "chat"), "id")), _integer(_field(message, "message_id"))
+    return (chat_id, message_id) if chat_id is not None and message_id is not None else None
 
 
 def command_of(message: object, bot: BotIdentity) -> str | None:

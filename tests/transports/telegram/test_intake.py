@@ -213,6 +213,17 @@ async def test_polling_survives(api: BotApi, bot_on, fault, monkeypatch) -> None
         assert (await api.message(42)).text == "You said: hello"
 
 
+async def test_being_blocked_and_let_in_again_is_noted(api: BotApi, bot_on, caplog) -> None:
+    caplog.set_level(logging.INFO)
+    async with bot_on(api):
+        api.person_blocks(42)
+        api.person_unblocks(42)
+        api.person_says("hello again", chat_id=42)
+        await api.message(42)
+    noted = [(record.chat, record.status) for record in caplog.records if record.message == "telegram.membership"]
+    assert noted == [(42, "kicked"), (42, "member")]
+
+
 async def test_stopping_is_quick_while_a_poll_waits(api: BotApi, bot_on) -> None:
     async with bot_on(api) as bot:
         await api.call("getUpdates")

@@ -88,15 +88,17 @@ async def test_a_photo_is_seen_by_the_model_in_its_largest_size(api: BotApi, bot
     assert (kept.attachments[0].mime_type, kept.attachments[0].data) == ("image/jpeg", PNG)
 
 
-async def test_an_album_that_arrives_together_is_one_turn(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
-    with api.webhook_paused():
-        api.person_sends_album([PNG, PNG + b"2"], chat_id=42, caption="both")
-    async with bot_on(api, ["two cats"]):
-        await api.message(42, "two cats")
-    assert len(api.visible_texts(42)) == 1
+@pytest.mark.parametrize("webhook", [False, True])
+async def test_an_album_is_one_turn(api: BotApi, bot_on, sqlite_storage: Storage, webhook: bool) -> None:
+    async with bot_on(api, lambda prompt: f"seen {len(api.calls('getFile'))}", webhook=webhook):
+        await api.until(lambda: api.webhooks.url if webhook else api.calls("getUpdates"))
+        api.person_sends_album([PNG, PNG + b"2", PNG + b"3"], chat_id=42, caption="all")
+        api.person_says("and then?", chat_id=42)
+        await api.messages(42, 2)
+    assert api.visible_texts(42) == ["seen 3", "seen 3"]
     kept = [message for message in await history(sqlite_storage) if message.role == "user"]
-    assert [message.text for message in kept] == ["both", ""]
-    assert [message.attachments[0].data for message in kept] == [PNG, PNG + b"2"]
+    assert [message.text for message in kept] == ["all", "", "", "and then?"]
+    assert [message.attachments[0].data for message in kept[:3]] == [PNG, PNG + b"2", PNG + b"3"]
 
 
 async def test_a_text_file_is_read(api: BotApi, bot_on, sqlite_storage: Storage) -> None:

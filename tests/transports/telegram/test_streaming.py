@@ -279,7 +279,9 @@ async def test_a_stop_cuts_the_model_off_and_keeps_what_was_said(api: BotApi, bo
 
 async def test_a_stop_where_nothing_runs_does_no_harm(api: BotApi, bot_on) -> None:
     async with bot_on(api):
-        api.person_says("/stop", chat_id=42)
+        stop = api.person_says("/stop", chat_id=42)
+        reaction = await api.call("setMessageReaction")
+        assert reaction.params["message_id"] == stop.message_id
         api.person_says(f"/stop@{api.username}", chat_id=42)
         api.person_says("/stop@another_bot", chat_id=42)
         api.person_says("hello", chat_id=42)

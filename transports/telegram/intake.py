@@ -1,0 +1,92 @@
+"""Taking in what Telegram delivers, whichever way it comes: stored when `accept` returns."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from telegram.error import TelegramError
+
+from botservice.contexts import ContextKeys, rename_context
+from botservice.errors import StorageUnavailable
+from botservice.storage import Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.turn import EventKind, InboundEvent
+from transports.telegram.client import BotClient
+from transports.telegram.inbound import BotIdentity, membership_of, migration_of, place_of, read_event
+
+logger = logging.getLogger(__name__)
+
+_TRANSPORT = "telegram"
+_HEARD = "👌"
+
+
+class Intake:
+    """Hands updates to the inbox, and does what cannot wait for a turn."""
+
+    def __init__(self, client: BotClient, identity: Callable[[], BotIdentity]) -> None:
+        self._client = client
+        self._identity = identity
+        self._inbox: Inbox | None = None
+        self._storage: Storage | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def open(self, inbox: Inbox, storage: Storage) -> None:
+        """Begin to take in."""
+        self._inbox, self._storage = inbox, storage
+
+    async def close(self) -> None:
+        """Take in no more."""
+        self._inbox = None
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def accept(self, updates: Sequence[object]) -> None:
+        """Store what updates bring.
+
+        Raises:
+            StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
+        """
+        inbox, storage = self._inbox, self._storage
+        if inbox is None or storage is None:
+            raise StorageUnavailable("this process takes in nothing at the moment")
+        events: list[InboundEvent] = []
+        for update in updates:
+            event = read_event(update, self._identity())
+            if event is not None:
+                events.append(event)
+            elif (migration := migration_of(update)) is not None:
+                await inbox.accept(_TRANSPORT, events)  # what was said before belongs to the conversation that moves
+                events.clear()
+                await self._move(storage, *migration)
+            elif (membership := membership_of(update)) is not None:
+                logger.info("telegram.membership", extra={"chat": membership[0], "status": membership[1]})
+        await inbox.accept(_TRANSPORT, events)
+        self._acknowledge_stops(updates)
+
+    async def _move(self, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+        """Have a group's conversation go on in the supergroup that it has become."""
+        before, after = ContextKeys.of(old), ContextKeys.of(new)
+        is_moved = await storage.write(lambda connection: rename_context(connection, before, after))
+        logger.info("telegram.group_moved" if is_moved else "telegram.group_not_moved")
+
+    def _acknowledge_stops(self, updates: Sequence[object]) -> None:
+        """Show whoever wrote /stop that it was heard: where nothing runs, nothing else would."""
+        for update in updates:
+            event, place = read_event(update, self._identity()), place_of(update)
+            if event is not None and event.kind is EventKind.STOP and place is not None:
+                task = asyncio.create_task(self._react(*place), name="telegram-reaction")
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _react(self, chat_id: int, message_id: int) -> None:
+        try:
+            await self._client.call(
+                "setMessageReaction",
+                chat_id=chat_id,
+                message_id=message_id,
+                reaction=[{"type": "emoji", "emoji": _HEARD}],
+            )
+        except TelegramError as error:
+            logger.debug("telegram.reaction_failed", extra={"reason": type(error).__name__})
