@@ -107,10 +107,12 @@ def load_service(name: str) -> AgentService:
         raise
     except (Exception, SystemExit) as error:
         raise SettingsError(f"--app {name}: {module_name} cannot be imported: {_where(error)}") from error
-    service = getattr(module, attribute, None)
+    if not hasattr(module, attribute):
+        raise SettingsError(f"--app {name}: there is no {attribute} in {module_name}")
+    service = getattr(module, attribute)
     if not isinstance(service, AgentService):
-        found = "nothing" if service is None else type(service).__name__
-        raise SettingsError(f"--app {name}: {attribute} in {module_name} must be an AgentService; it is {found}")
+        found = type(service).__name__
+        raise SettingsError(f"--app {name}: {attribute} in {module_name} must be an AgentService, not {found}")
     return service
 
 

@@ -112,5 +112,5 @@ class _JsonFormatter(logging.Formatter):
 
 
 def _in_one_line(value: object) -> str:
-    text = str(value)
+    text = redact(str(value))  # before it is quoted
     return text if text.isprintable() and " " not in text else json.dumps(text, ensure_ascii=False)

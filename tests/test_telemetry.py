@@ -1,0 +1,154 @@
+"""Logs: one line each, with the turn in it, without any secret."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
+from botservice.telemetry import configure_logging, redact, register_secret, turn_logging
+
+SECRET = 'swordfish "ünder" water/42'
+
+
+@pytest.fixture(autouse=True)
+def root_as_it_was() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture(params=["text", "json"])
+def style(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch, style: str) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    configure_logging(level="INFO", style=style)
+    return stream
+
+
+def test_a_line_has_its_time_level_logger_event_and_facts(lines: io.StringIO, style: str) -> None:
+    logging.getLogger("botservice.x").warning(
+        "model.failed", extra={"reason": "no way", "wait_seconds": 0.5, "code": "a"}
+    )
+    line = lines.getvalue()
+    assert line.endswith("\n")
+    if style == "json":
+        read = json.loads(line)
+        assert read.pop("time").endswith("+00:00")
+        assert read == {
+            "level": "WARNING",
+            "logger": "botservice.x",
+            "event": "model.failed",
+            "reason": "no way",
+            "wait_seconds": 0.5,
+            "code": "a",
+        }
+    else:
+        assert line[24:] == 'WARNING botservice.x model.failed reason="no way" wait_seconds=0.5 code=a\n'
+
+
+def test_every_line_of_a_turn_carries_its_number(lines: io.StringIO, style: str) -> None:
+    with turn_logging(7):
+        logging.getLogger("botservice.x").info("inside")
+    logging.getLogger("botservice.x").info("outside")
+    inside, outside = lines.getvalue().splitlines()
+    assert ('"turn": 7' if style == "json" else " turn=7") in inside
+    assert "turn" not in outside
+
+
+async def test_a_failing_tool_and_what_it_logs_carry_the_turn(
+    sqlite_storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    configure_logging(level="INFO", style="json")
+
+    @tool
+    def fail() -> None:
+        """Fail, in a thread."""
+        logging.getLogger("mine").info("about to fail")
+        raise LookupError("gone")
+
+    service = AgentService(
+        FunctionsBasedAgent([fail], ScriptedChatLLM([ToolCall("1", "fail"), "sorry"])), sqlite_storage
+    )
+    context = await AgentContext.get_or_create(sqlite_storage, {"chat": "1"})
+    await service.prompt(context, "go")
+    read = [json.loads(line) for line in stream.getvalue().splitlines()]
+    of_the_turn = {each["event"]: each["turn"] for each in read if "tokens" not in each["logger"]}
+    assert of_the_turn == {"about to fail": context.turn_id, "tool.failed": context.turn_id}
+
+
+def test_no_secret_is_in_any_part_of_a_line(lines: io.StringIO) -> None:
+    register_secret(SECRET)
+    logger = logging.getLogger("botservice.x")
+    try:
+        int(f"at {SECRET}")
+    except ValueError:
+        logger.exception("failed with %s", SECRET, extra={"url": f"https://x/{SECRET}", "values": [SECRET]})
+    text = lines.getvalue()
+    assert "swordfish" not in text
+    assert "ValueError: invalid literal for int() with base 10: 'at [secret]'" in text
+    assert text.count("[secret]") >= 4
+
+
+@pytest.mark.parametrize(
+    "spelling", [SECRET, json.dumps(SECRET), repr(SECRET), "swordfish%20%22%C3%BCnder%22%20water/42"]
+)
+def test_a_secret_is_known_in_every_spelling(spelling: str) -> None:
+    register_secret(SECRET)
+    assert "swordfish" not in redact(f"before {spelling} after")
+
+
+@pytest.mark.parametrize("value", [None, "", "short", "ollama", "postgres"])
+def test_what_is_no_secret_stays(value: str | None) -> None:
+    register_secret(value)
+    assert redact(f"a {value} b") == f"a {value} b"
+
+
+def test_a_secret_within_another_leaves_nothing_of_it() -> None:
+    register_secret("open-sesame")
+    register_secret("open-sesame-and-more")
+    assert redact("open-sesame-and-more") == "[secret]"
+
+
+def test_line_breaks_do_not_make_lines(lines: io.StringIO) -> None:
+    logging.getLogger("botservice.x").warning("first\nsecond", extra={"reason": "a\nb"})
+    assert len(lines.getvalue().splitlines()) == 1
+
+
+def test_facts_do_not_hide_the_fields_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    configure_logging(level="INFO", style="json")
+    logging.getLogger("x").warning("real", extra={"event": "fake", "level": "fake"})
+    read = json.loads(stream.getvalue())
+    assert (read["event"], read["level"], read["event_"]) == ("real", "WARNING", "fake")
+
+
+def test_configuring_again_replaces_our_handler_and_no_other(lines: io.StringIO) -> None:
+    theirs = logging.NullHandler()
+    root = logging.getLogger()
+    root.addHandler(theirs)
+    before = len(root.handlers)
+    configure_logging(level="ERROR", style="text")
+    assert len(root.handlers) == before
+    assert theirs in root.handlers
+    logging.getLogger("x").warning("quiet")
+    assert lines.getvalue() == ""
+
+
+def test_libraries_that_log_addresses_are_kept_quiet(lines: io.StringIO) -> None:
+    configure_logging(level="DEBUG", style="text")
+    for name in ("httpx", "telegram", "openai", "uvicorn.error"):
+        logging.getLogger(name).info("GET https://api.telegram.org/bot1:token/getMe")
+    assert lines.getvalue() == ""
