@@ -37,6 +37,7 @@ class Scales:
 
     text: Callable[[str], int]
     message: Callable[[Message], int]
+    found: Callable[[Sequence[SearchHit]], list[int]]
     steps: Callable[[Sequence[RenderedStep]], list[int]]
 
 
@@ -49,7 +50,7 @@ def fit(pieces: Pieces, max_tokens: int, scales: Scales) -> None:
         "earlier": scales.steps(pieces.earlier),
         "steps": scales.steps(pieces.steps),
         "window": [scales.message(message) for message in pieces.window],
-        "found": [scales.message(hit.message) for hit in pieces.found],
+        "found": scales.found(pieces.found),
     }
     question_size = scales.message(pieces.question) if pieces.question else 0
     excess = question_size + scales.text(pieces.system) + sum(map(sum, sizes.values())) - max_tokens

@@ -71,6 +71,7 @@ def _scales(counter: TokenCounter) -> Scales:
     return Scales(
         text=lambda text: counter.count(text) + _TOKENS_AROUND_A_MESSAGE,
         message=partial(_message_size, counter=counter),
+        found=partial(_found_sizes, counter=counter),
         steps=lambda steps: step_sizes(steps, counter.name, count_messages),
     )
 
@@ -84,6 +85,12 @@ def _without_images(message: ChatMessage) -> ChatMessage:
         return message
     parts = [_IMAGE_TOKENS_TEXT if part.get("type") == "image_url" else part for part in message["content"]]
     return {**message, "content": parts}
+
+
+def _found_sizes(found: Sequence[SearchHit], counter: TokenCounter) -> list[int]:
+    """Return what each remembered message takes with its date and author; the best one has the words around all."""
+    sizes = [counter.count(_quote(hit.message)) for hit in found]
+    return [size + counter.count(_REMEMBERED) * (place == 0) for place, size in enumerate(sizes)]
 
 
 def _message_size(message: Message, counter: TokenCounter) -> int:

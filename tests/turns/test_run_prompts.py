@@ -19,7 +19,8 @@ from botservice import (
     ToolCall,
     ToolResult,
 )
-from tests.turns.bots import add, call, make_service, without_ids
+from botservice.llm.tokens import counter_for
+from tests.turns.bots import add, call, counting, make_service, without_ids
 
 SYSTEM = ("system", "You are X")
 
@@ -195,6 +196,7 @@ async def test_older_steps_are_cut_whole_and_the_task_never_is(context, storage)
     for prompt in llm.prompts:
         assert_calls_have_results(prompt)
         assert ("user", "the task " + "w" * 40) in without_ids(prompt)
+        assert tokens(prompt) <= 600
     last = [message for message in llm.prompts[-1] if message["role"] == "tool"]
     assert last[-1]["content"] == "30"
     assert 2 <= len(last) < 40
@@ -229,6 +231,30 @@ async def test_a_prompt_that_the_model_refuses_as_too_long_is_shortened(context,
     assert (await service.prompt(context, "go")).text == "ok"
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 15 >= sizes[-1] > 2
+
+
+def tokens(prompt):
+    count = counter_for("scripted").count
+    return sum(
+        count(message.get("content") or "") + count(json.dumps(message.get("tool_calls") or "")) for message in prompt
+    )
+
+
+async def test_prompts_keep_to_their_budget_whatever_they_are_made_of(context, storage):
+    for number in range(60):
+        await context.chat_history.append_user_message(f"my dog Rex, part {number}: " + "word " * 20, author="alice")
+    service, llm = make_service(
+        storage,
+        counting(40),
+        max_steps=40,
+        max_prompt_tokens=900,
+        search_k=5,
+        message_selector=TokenWindowMessageSelector(2000),
+    )
+    await service.prompt(context, "what is my dog called?")
+    assert max(tokens(prompt) for prompt in llm.prompts) <= 900
+    assert all("what is my dog called?" in str(prompt) for prompt in llm.prompts)
+    assert "window" in context.completed_steps[0].prompt_sections
 
 
 def assert_calls_have_results(prompt):
