@@ -60,7 +60,8 @@ class ContextKeys:
                     f"context keys and values must be strings: {key!r} has {type(value).__name__}; use str(…)"
                 )
         values = {storable(key): storable(value) for key, value in sorted(keys.items())}
-        text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+        # Of what was given, not of what is stored: two keys that are stored alike are two contexts all the same.
+        text = json.dumps(dict(keys), sort_keys=True, separators=(",", ":"))
         return cls(MappingProxyType(values), hashlib.sha256(text.encode()).hexdigest())
 
 
@@ -226,10 +227,7 @@ class AgentContext:
         self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
         self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
-        if snapshot.last_user_message is None:
-            self.chat_history = ChatHistory(self.storage, self.id)
-        else:
-            self.chat_history.remember_last(snapshot.last_user_message)
+        self.chat_history.remember_last(snapshot.last_user_message)
         self._load_steps(snapshot)
 
     def _load_steps(self, snapshot: Snapshot) -> None:
@@ -261,7 +259,7 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
         with connection.begin_nested():
             return int(connection.execute(new.returning(contexts.c.id)).scalar_one())
     except IntegrityError:  # another replica made it at the same moment
-        return int(connection.execute(select(contexts.c.id).where(contexts.c.key_hash == keys.digest)).scalar_one())
+        return int(connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one())
 
 
 def rename_context(connection: Connection, old: ContextKeys, new: ContextKeys) -> bool:

@@ -70,6 +70,9 @@ class ChatHistory:
 
         Args:
             created_at: When it was said (aware), where that is not now.
+
+        Raises:
+            ValueError: created_at is naive.
         """
         message = await self._append(Role.USER, text, author, attachments, created_at)
         self._last_user_message = message
@@ -108,7 +111,8 @@ class ChatHistory:
 
         def query(connection: Connection) -> list[Message]:
             newest_first = select_messages(self._context_id).order_by(messages.c.position.desc()).limit(limit)
-            return read_messages(connection, self._context_id, connection.execute(newest_first).all())[::-1]
+            rows = connection.execute(newest_first).all()
+            return read_messages(connection, self._context_id, rows, counter_for())[::-1]
 
         return await self._storage.read(query)
 
@@ -204,8 +208,8 @@ class ChatHistory:
             lambda connection: find_last_user_message(connection, self._context_id)
         )
 
-    def remember_last(self, message: Message) -> None:
-        """Take note of a person's message that was stored in this context by other means."""
+    def remember_last(self, message: Message | None) -> None:
+        """Take note of the newest message of a person, which was stored in this context by other means."""
         self._last_user_message = message
 
     async def _append(
@@ -216,6 +220,8 @@ class ChatHistory:
         attachments: Iterable[Attachment],
         created_at: datetime | None,
     ) -> Message:
+        if created_at is not None and created_at.tzinfo is None:
+            raise ValueError("created_at must be aware, such as datetime.now(UTC)")
         counter, count = await count_text(text)
         new = NewMessage(
             role=role,

@@ -1,17 +1,20 @@
 """How messages lie in their table: the queries that own it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, insert, select, update
 
 from botservice.errors import StorageError
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Author, Message, Role, storable
-from botservice.storage.blobs import read_blobs, store_blob
+from botservice.storage.blobs import delete_orphans, read_blobs, store_blob
+from botservice.storage.chunks import chunks
 from botservice.storage.tables import contexts, messages
+
+_LARGEST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         return known
     text = storable(new.text)
     author = _storable_author(new.author)
+    created_at = new.created_at.astimezone(UTC)
     values = {
         "context_id": context_id,
         "position": _next_position(connection, context_id),
@@ -85,7 +89,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         "author_platform": author and author.platform,
         "author_id": author and author.id,
         "author_name": author and author.name,
-        "created_at": new.created_at,
+        "created_at": created_at,
         "token_count": new.token_count,
         "token_encoding": new.token_encoding,
         "external_id": new.external_id,
@@ -93,9 +97,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         "answers_turn_id": new.answers_turn_id,
     }
     message_id = connection.execute(_INSERT, values).scalar_one()
-    return Message(
-        message_id, new.role, text, new.attachments, author, new.created_at, new.token_count, new.external_id
-    )
+    return Message(message_id, new.role, text, new.attachments, author, created_at, new.token_count, new.external_id)
 
 
 def _find_stored(connection: Connection, new: NewMessage) -> Message | None:
@@ -122,7 +124,7 @@ def select_messages(context_id: int) -> Select[Any]:
 
 
 def read_messages(
-    connection: Connection, context_id: int, rows: Sequence[Row[Any]], counter: TokenCounter | None = None
+    connection: Connection, context_id: int, rows: Sequence[Row[*tuple[Any, ...]]], counter: TokenCounter | None = None
 ) -> list[Message]:
     """Return rows as messages, with their attachments; counts of another encoding than counter's are made again."""
     wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
@@ -138,15 +140,31 @@ def find_position(connection: Connection, context_id: int, message_id: int | Non
 
 
 def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> int:
-    """Delete messages of a context, all of them by default, and return how many there were."""
-    condition = messages.c.context_id == context_id
-    if message_ids is not None:
-        condition &= messages.c.id.in_(list(message_ids))
-    count = connection.execute(delete(messages).where(condition)).rowcount
-    connection.execute(
-        update(contexts).where(contexts.c.id == context_id).values(deletion_version=contexts.c.deletion_version + 1)
-    )
+    """Delete messages of a context, all of them by default, with the files of theirs that nothing else refers to.
+
+    Returns how many messages there were.
+    """
+    count = 0
+    digests: set[str] = set()
+    for condition in _conditions(context_id, message_ids):
+        kept = select(messages.c.attachments).where(condition, messages.c.attachments.is_not(None))
+        for attachments in connection.execute(kept).scalars():
+            digests.update(each["sha256"] for each in attachments if "sha256" in each)
+        count += connection.execute(delete(messages).where(condition)).rowcount
+    if count:
+        change = update(contexts).where(contexts.c.id == context_id)
+        connection.execute(change.values(deletion_version=contexts.c.deletion_version + 1))
+    delete_orphans(connection, context_id, digests)
     return count
+
+
+def _conditions(context_id: int, message_ids: Iterable[int] | None) -> Iterator[ColumnElement[bool]]:
+    of_context = messages.c.context_id == context_id
+    if message_ids is None:
+        yield of_context
+        return
+    for chunk in chunks({number for number in message_ids if 0 < number <= _LARGEST_ID}):
+        yield and_(of_context, messages.c.id.in_(chunk))
 
 
 def _store_attachment(connection: Connection, context_id: int, attachment: Attachment) -> dict[str, str | None]:
@@ -160,20 +178,21 @@ def _store_attachment(connection: Connection, context_id: int, attachment: Attac
 
 
 def _storable_author(author: Author | None) -> Author | None:
-    if author is None:
-        return None
-    return Author(*(value and storable(value) for value in (author.platform, author.id, author.name)))
+    return author and _author(*(value and storable(value) for value in (author.platform, author.id, author.name)))
 
 
-def _read_message(row: Row[Any], data: dict[str, bytes], counter: TokenCounter | None) -> Message:
-    has_author = row.author_platform or row.author_id or row.author_name
+def _author(platform: str | None, author_id: str | None, name: str | None) -> Author | None:
+    return Author(platform, author_id, name) if platform or author_id or name else None
+
+
+def _read_message(row: Row[*tuple[Any, ...]], data: dict[str, bytes], counter: TokenCounter | None) -> Message:
     is_counted = counter is None or row.token_encoding == counter.name
     return Message(
         row.id,
         Role(row.role),
         row.text,
         tuple(_read_attachment(each, data) for each in row.attachments or ()),
-        Author(row.author_platform, row.author_id, row.author_name) if has_author else None,
+        _author(row.author_platform, row.author_id, row.author_name),
         row.created_at,
         row.token_count if is_counted or counter is None else counter.count(row.text),
         row.external_id,

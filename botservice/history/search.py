@@ -97,6 +97,8 @@ class _ContextIndex:
         self, connection: Connection, context_id: int, state: Row[*tuple[Any, ...]], model_key: str | None
     ) -> bool:
         """Take in at most a page of what is new since state was read; return whether that was all."""
+        if state.deletion_version < self.deletion_version:
+            return False  # this view still shows what is deleted since: look again
         if self.deletion_version < state.deletion_version:
             self._compare(connection, context_id)
             self.deletion_version = state.deletion_version

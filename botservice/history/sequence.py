@@ -1,9 +1,9 @@
 """A chat's messages as a sequence that is read from its end, as far as somebody looks."""
 
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import Any, overload
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_messages
 from botservice.llm.tokens import TokenCounter
@@ -17,8 +17,9 @@ _LARGEST_PAGE = 1024
 class StoredMessages(Sequence[Message]):
     """The messages of one context, oldest first, up to a position.
 
-    It lives as long as the connection that it reads from. `reversed()` and negative indices read only what they take;
-    `len()` counts in the database; positive indices and plain iteration read everything.
+    It lives as long as the connection that it reads from. `reversed()` and indices read no further back than
+    they reach, and files only of what they give; `len()` and positive indices count in the database; plain iteration
+    reads everything.
     """
 
     def __init__(
@@ -33,14 +34,15 @@ class StoredMessages(Sequence[Message]):
         self._context_id = context_id
         self._before = before_position
         self._counter = counter
-        self._newest_first: list[Message] = []
+        self._rows: list[Row[*tuple[Any, ...]]] = []  # newest first
+        self._read: dict[int, Message] = {}
         self._oldest_position = before_position
         self._is_complete = False
         self._length: int | None = None
 
     def __len__(self) -> int:
         if self._is_complete:
-            return len(self._newest_first)
+            return len(self._rows)
         if self._length is None:
             query = select(func.count()).select_from(messages).where(messages.c.context_id == self._context_id)
             if self._before is not None:
@@ -49,13 +51,16 @@ class StoredMessages(Sequence[Message]):
         return self._length
 
     def __reversed__(self) -> Iterator[Message]:
-        taken = 0
-        while self._has(taken + 1):
-            yield self._newest_first[taken]
-            taken += 1
+        place = 0
+        while self._has(place + 1):
+            yield self._message(place)
+            place += 1
 
     def __iter__(self) -> Iterator[Message]:
-        return iter(self._all())
+        while not self._is_complete:
+            self._read_page()
+        for place in range(len(self._rows) - 1, -1, -1):
+            yield self._message(place)
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
@@ -63,29 +68,37 @@ class StoredMessages(Sequence[Message]):
     def __getitem__(self, index: slice) -> list[Message]: ...
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         if isinstance(index, slice):
-            start, stop = index.start, index.stop
-            if start is not None and start < 0 and (stop is None or stop < 0):
-                self._has(-start)
-                return self._newest_first[::-1][index]
-            return self._all()[index]
-        if index < 0:
-            if not self._has(-index):
-                raise IndexError("message index out of range")
-            return self._newest_first[-index - 1]
-        return self._all()[index]
+            return self._slice(index)
+        place = -index - 1 if index < 0 else len(self) - index - 1
+        if place < 0 or not self._has(place + 1):
+            raise IndexError("message index out of range")
+        return self._message(place)
 
-    def _all(self) -> list[Message]:
-        while not self._is_complete:
-            self._read_page()
-        return self._newest_first[::-1]
+    def _slice(self, index: slice) -> list[Message]:
+        start, stop, step = index.start, index.stop, index.step
+        if start is not None and start < 0 and (stop is None or stop < 0) and (step is None or step > 0):
+            self._has(-start)  # both ends count from the newest: how many there are does not matter
+            length = len(self._rows)
+        else:
+            length = len(self)
+        wanted = range(*index.indices(length))
+        if wanted:
+            self._has(length - min(wanted[0], wanted[-1]))
+        return [self._message(length - each - 1) for each in wanted]
 
     def _has(self, count: int) -> bool:
-        while len(self._newest_first) < count and not self._is_complete:
+        while len(self._rows) < count and not self._is_complete:
             self._read_page()
-        return len(self._newest_first) >= count
+        return len(self._rows) >= count
+
+    def _message(self, place: int) -> Message:
+        """Return the message at a place, counted from the newest; its files are read only now."""
+        if place not in self._read:
+            [self._read[place]] = read_messages(self._connection, self._context_id, [self._rows[place]], self._counter)
+        return self._read[place]
 
     def _read_page(self) -> None:
-        size = min(max(_FIRST_PAGE, len(self._newest_first)), _LARGEST_PAGE)
+        size = min(max(_FIRST_PAGE, len(self._rows)), _LARGEST_PAGE)
         sought: dict[str, int] = {"context": self._context_id, "size": size}
         if self._oldest_position is None:
             rows = self._connection.execute(NEWEST_FIRST, sought).all()
@@ -94,4 +107,4 @@ class StoredMessages(Sequence[Message]):
         self._is_complete = len(rows) < size
         if rows:
             self._oldest_position = rows[-1].position
-            self._newest_first += read_messages(self._connection, self._context_id, rows, self._counter)
+            self._rows += rows

@@ -71,7 +71,7 @@ messages = Table(
     sqlite_autoincrement=True,
 )
 
-# What a message means, as one embedding model sees it: little-endian half floats of length 1. Ids grow with every change.
+# What a message means to one embedding model: little-endian half floats of length 1. Ids grow with every change.
 vectors = Table(
     "vectors",
     metadata,
