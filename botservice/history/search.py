@@ -159,6 +159,9 @@ class SearchIndexes:
         known = cls._of_storage.get(storage)
         return cls._of_storage.setdefault(storage, cls()) if known is None else known
 
+    def __len__(self) -> int:
+        return len(self._indexes)
+
     @property
     def size_bytes(self) -> int:
         """Estimated bytes of all indexes."""
@@ -249,12 +252,12 @@ class SearchIndexes:
 
 
 def _documents(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[Document]:
-    for row in rows:
-        role = Role(row.role)
-        text = searchable_text(role, row.text, (each.get("name") for each in row.attachments or ()))
-        if text:
-            author = Author(row.author_platform, row.author_id, row.author_name)
-            yield Document(row.id, role, text, row.author_name, author_key(author), row.created_at)
+    for number, _, role_name, text, attachments, platform, author_id, author_name, created_at in rows:
+        role = Role.USER if role_name == Role.USER else Role.ASSISTANT
+        searchable = searchable_text(role, text, [each.get("name") for each in attachments] if attachments else ())
+        if searchable:
+            key = author_key(Author(platform, author_id, author_name)) if author_id else None
+            yield Document(number, role, searchable, author_name, key, created_at)
 
 
 def _read_hits(

@@ -9,9 +9,9 @@ from botservice.llm.demo import INTRODUCTION
 from botservice.messages import Message, Role
 
 # A bot's command, such as "/remind@my_bot"; a path such as "/etc/hosts" is none (Bot API, BotCommand: 1 to 32 letters).
-_COMMAND: Final = re.compile(r"\s*/[a-zA-Z0-9_]{1,32}(@\w+)?(?=\s|$)")
+_COMMAND: Final = re.compile(r"/[a-zA-Z0-9_]{1,32}(@\w+)?(?=\s|$)")
 # What stands for a message without words, such as "[sticker]"; a place, a contact or a poll says more.
-_NO_WORDS: Final = re.compile(r"\s*\[[a-zA-Z ]{1,20}\]\s*")
+_NO_WORDS: Final = re.compile(r"\[[a-zA-Z ]{1,20}\]")
 # Names that programs give to files say nothing.
 _UNNAMED: Final = re.compile(
     r"(?:(?:photo|image|img|voice|audio|video|file|document|sticker|screenshot|unnamed|clipboard)[\W_]*)?[\d\W_]*"
@@ -20,22 +20,26 @@ _UNNAMED: Final = re.compile(
 )
 # What the demo says (llm/demo.py; a test holds both together): it repeats what people said, and is no memory.
 _DEMO: Final = re.compile(
-    rf".*{re.escape(INTRODUCTION)}|.*\n\(I am a demo script\. .*\)"
-    r"|(?:You told me on [\d-]+: “[^”]*”\n?)+|My tool says: .*",
-    re.DOTALL,
+    r"\(I am a demo script\. [^\n]*\)\s*\Z|\A(?:You told me on [\d-]+: “[^”]*”\n?)+\Z|\AMy tool says: |"
+    + re.escape(INTRODUCTION)
 )
+_DEMO_BEGINS: Final = ("Hello! I am a demo", "I am a demo", "I will remember that", "You ", "My tool says")
 
 
 def searchable_text(role: Role, text: str, file_names: Iterable[str | None] = ()) -> str:
     """Return what search sees of a message; nothing of a bare command, a sticker, what the demo says, or a note."""
-    if role not in (Role.USER, Role.ASSISTANT) or _NO_WORDS.fullmatch(text):
+    # Most messages are nothing special, and an index looks at every one: cheap questions first.
+    text = text.strip()
+    if role is not Role.USER and role is not Role.ASSISTANT:
         text = ""
+    elif text.startswith("["):
+        text = "" if _NO_WORDS.fullmatch(text) else text
     elif role is Role.USER:
-        text = _COMMAND.sub("", text, count=1)
-    elif _DEMO.fullmatch(text):
-        text = ""
+        text = _COMMAND.sub("", text, count=1).strip() if text.startswith("/") else text
+    elif text.startswith(_DEMO_BEGINS):
+        text = "" if _DEMO.search(text) else text
     names = [name for name in file_names if name and not _UNNAMED.fullmatch(name)]
-    return "\n".join(part for part in (text.strip(), *names) if part)
+    return "\n".join(part for part in (text, *names) if part) if names else text
 
 
 def question_of(message: Message) -> str:

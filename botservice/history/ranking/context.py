@@ -42,6 +42,12 @@ class Talk:
             total += part.gain * near
         return total
 
+    def near(self, strength: Scores) -> Scores:
+        """Return the greatest strength that stands in a message or reaches it."""
+        near = strength.copy()
+        self._spread_all(near)
+        return near
+
     def _spread(self, near: Scores, start: NDArray[np.int32]) -> None:
         """Let the strength of the messages at start reach those around them."""
         own = near[start]

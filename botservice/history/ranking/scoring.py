@@ -15,7 +15,7 @@ from botservice.history.ranking.weights import Weights
 from botservice.messages import Author
 
 _POOL: Final = 20  # times k: enough to fill k places after repeats are left out, nearly always
-_LEAST_SCORE: Final = 1e-6  # the least similar of the messages that are near enough is a hit as well
+_LEAST_SPREAD: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,12 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     """Return ids and scores of the best k messages."""
     columns, query = chat.columns, request.query
     named: set[int] = set().union(*(chat.people.named(word) for word in query.words))
-    score = _by_words(chat, query, weights) * _boost(chat, query, named, request.asker, weights)
+    score = _by_content(chat, request, weights) * _boost(chat, query, named, request.asker, weights)
     if query.spans:
         near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0)
         score = score * (1 + weights.date * near) + weights.date_alone * near
     if named:
         score += weights.author_alone * np.isin(columns.column("author"), list(named))
-    if request.dense is not None:
-        score = _with_dense(score, request.dense, weights)
     repeats = columns.column("text") == request.fingerprint
     score[repeats] += float(score.max(initial=0)) + 1
     is_hit = (score > 0) & columns.is_alive
@@ -54,16 +52,37 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     return _best(score, np.flatnonzero(is_hit), columns, k)
 
 
-def _by_words(chat: Chat, query: Query, weights: Weights) -> Scores:
-    evidence = find_evidence(chat, query, weights)
+def _by_content(chat: Chat, request: Request, weights: Weights) -> Scores:
+    """Return what each message and the talk around it have of a question's words and of its meaning."""
+    evidence = find_evidence(chat, request.query, weights)
     own = np.zeros(len(chat.columns), np.float32)
     for part in evidence:
         own[part.places] += part.gain * part.strength
     own = _scaled(own)
     talk = Talk(chat.columns, weights)
     around = _scaled(talk.around(evidence))
-    score = own + talk.from_neighbours(own) + weights.window * around
-    return np.where((own > 0) | (around >= weights.least_around), score, 0).astype(np.float32)
+    is_hit = (own > 0) | (around >= weights.least_around)
+    gained = weights.window * around
+    if request.dense is not None:
+        meaning, is_near = _meaning(request.dense, weights)
+        is_hit |= is_near
+        own += weights.dense * meaning
+        gained += weights.dense_window * talk.near(meaning)
+    score = own + talk.from_neighbours(own) + gained
+    return np.where(is_hit, score, 0).astype(np.float32)
+
+
+def _meaning(dense: Scores, weights: Weights) -> tuple[Scores, NDArray[np.bool_]]:
+    """Return similarity from 0 (as similar as most, or no vector) to 1 (the best), and whether it is enough alone.
+
+    Models differ in how similar two texts are that have nothing in common: what counts is the way above the mean.
+    """
+    known = np.isfinite(dense)
+    mean, best = float(dense[known].mean()), float(dense[known].max())
+    if best - mean < _LEAST_SPREAD:  # one message, or all alike
+        mean = 0.0
+    above = np.where(known, np.clip((dense - mean) / max(best - mean, _LEAST_SPREAD), 0, 1), 0).astype(np.float32)
+    return above, known & (dense >= weights.least_similarity) & (above > 0)
 
 
 def _scaled(scores: Scores) -> Scores:
@@ -88,16 +107,6 @@ def _boost(chat: Chat, query: Query, named: set[int], asker: Author | None, weig
     elif query.asks_number:
         boost += weights.how_many * chat.columns.column("has_number")
     return boost
-
-
-def _with_dense(words: Scores, dense: Scores, weights: Weights) -> Scores:
-    """Return words and meaning together; a message without a vector is judged by its words for both."""
-    known = np.isfinite(dense)
-    near = known & (dense >= weights.least_similarity)
-    low, high = float(dense[known].min()), float(dense[known].max())
-    words = _scaled(words)
-    meaning = np.where(known, (dense - low) / max(high - low, 1e-6), words)
-    return np.where((words > 0) | near, words + weights.dense * meaning + _LEAST_SCORE, 0).astype(np.float32)
 
 
 def _best(score: Scores, found: NDArray[np.int64], columns: Columns, k: int) -> list[tuple[int, float]]:

@@ -52,8 +52,10 @@ class Weights:
     when: float = 0.3  # "when": messages with words of time
     how_many: float = 0.2  # "how many": messages with numbers
 
-    # Meaning, where there are vectors: as much as all words together.
+    # Meaning, where there are vectors. Words and the talk around them stay the stronger signal; more of it loses
+    # names, numbers and rare words, which vectors blur.
     dense: float = 1.0
+    dense_window: float = 1.0  # the talk around: the answer to a question that means the same
     least_similarity: float = 0.2  # below it, vectors of common models do not say that two texts are related
 
 
