@@ -45,7 +45,7 @@ async def serve(settings: Settings, service: AgentService) -> None:
         async with running(settings, service, build_transports(settings)) as application:
             for line in describe(application):
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
-            await _serve_web(build_web_app(application), listener)
+            await _serve_web(application, listener)
 
 
 def build_web_app(application: Application) -> Starlette:
@@ -64,7 +64,9 @@ def build_web_app(application: Application) -> Starlette:
         routes.extend(transport.routes)
         handlers.update(getattr(transport, "exception_handlers", {}))
     limit = Middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
-    return Starlette(routes=routes, exception_handlers=handlers, middleware=[limit])
+    app = Starlette(routes=routes, exception_handlers=handlers, middleware=[limit])
+    app.router.redirect_slashes = False
+    return app
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +101,18 @@ class BodyLimit:
         return count
 
 
-async def _serve_web(app: Starlette, listener: socket.socket) -> None:
+async def _serve_web(application: Application, listener: socket.socket) -> None:
     server = _Server(
+        application,
         uvicorn.Config(
-            app,
+            build_web_app(application),
             log_config=None,
             access_log=False,
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=_LAST_REQUESTS_SECONDS,
             server_header=False,
-        )
+        ),
     )
 
     def stop() -> None:
@@ -148,6 +151,16 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 class _Server(uvicorn.Server):
     """A web server that leaves signals to the process: turns have their grace after the last request."""
+
+    def __init__(self, application: Application, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._application = application
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Have the transports let go first: a browser's event stream would otherwise be waited for."""
+        for transport in self._application.transports:
+            await transport.stop()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
