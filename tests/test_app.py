@@ -1,0 +1,293 @@
+"""A served bot: what it answers about itself, what it refuses, and how it ends."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from crash.served import ROOT, ServedBot
+from sqlalchemy import create_engine, make_url
+from standins.bot_api import BotApi
+from standins.openai_api import Gate, OpenAIApi, Reply
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from botservice import SettingsError
+from botservice.app import Application, build_service, running
+from botservice.serving import BodyLimit, build_web_app, describe, listen
+from botservice.settings import Settings
+from transports.registry import build_transports
+
+
+def settings(**values: Any) -> Settings:
+    return Settings(**{"_env_file": None, "openai_api_key": None, "openai_base_url": None, **values})
+
+
+@contextlib.asynccontextmanager
+async def served(**values: Any) -> AsyncIterator[Application]:
+    chosen = settings(**values)
+    async with running(chosen, build_service(chosen), build_transports(chosen)) as application:
+        yield application
+
+
+def client(application: Application) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(build_web_app(application), client=("127.0.0.1", 1))
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000")
+
+
+async def test_it_says_that_it_lives_and_that_it_is_ready(storage_url: str) -> None:
+    async with served(database_url=storage_url) as application, client(application) as http:
+        alive, ready = await http.get("/healthz"), await http.get("/readyz")
+        assert (alive.status_code, alive.text) == (200, "ok\n")
+        assert (ready.status_code, ready.json()) == (200, {"ready": True, "reason": None})
+        assert (await http.head("/healthz")).status_code == 200
+        assert (await http.post("/healthz")).status_code == 405
+        assert (await http.get("/nothing/here")).status_code == 404
+        assert (await http.post("/telegram/webhook")).status_code == 404
+
+
+async def test_it_is_not_ready_while_its_worker_does_not_run(sqlite_url: str) -> None:
+    async with served(database_url=sqlite_url) as application, client(application) as http:
+        await application.worker.stop()
+        ready = await http.get("/readyz")
+        assert (ready.status_code, ready.json()["reason"]) == (503, "the worker does not run")
+        assert (await http.get("/healthz")).status_code == 200
+
+
+async def test_it_lives_through_an_outage_of_its_database(own_postgres_url: str, postgres_uri: str) -> None:
+    from botservice.storage import Storage
+
+    async with Storage.open(own_postgres_url, migrate=True):
+        pass
+    name = make_url(own_postgres_url).database
+    async with served(database_url=own_postgres_url) as application, client(application) as http:
+        assert (await http.get("/readyz")).status_code == 200
+        await asyncio.to_thread(_close_database, postgres_uri, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false", name)
+        ready = await http.get("/readyz")
+        assert (ready.status_code, ready.json()["reason"]) == (503, "the database does not answer")
+        assert (await http.get("/healthz")).status_code == 200
+        await asyncio.to_thread(_close_database, postgres_uri, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true", "")
+        async with asyncio.timeout(20):
+            while (await http.get("/readyz")).status_code != 200:
+                pass
+
+
+def _close_database(uri: str, statement: str, name: str | None) -> None:
+    engine = create_engine(make_url(uri).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(statement)
+        connection.exec_driver_sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+    engine.dispose()
+
+
+async def test_a_body_that_is_too_large_is_refused_before_and_while_it_arrives() -> None:
+    async def size(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(str(len(await request.body())))
+
+    app = Starlette(routes=[Route("/", size, methods=["POST"])], middleware=[Middleware(BodyLimit, max_bytes=10)])
+
+    async def in_pieces(count: int) -> AsyncIterator[bytes]:
+        for _ in range(count):
+            yield b"12345"
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as http:
+        assert (await http.post("/", content=b"1234567890")).text == "10"
+        assert (await http.post("/", content=b"12345678901")).status_code == 413
+        assert (await http.post("/", content=in_pieces(2))).text == "10"
+        assert (await http.post("/", content=in_pieces(3))).status_code == 413
+        assert (await http.post("/", headers={"content-length": "nonsense"})).status_code == 200
+
+
+async def test_a_second_worker_on_one_file_is_refused_and_the_first_goes_on(sqlite_url: str, tmp_path: Path) -> None:
+    async with served(database_url=sqlite_url) as first:
+        arguments = [sys.executable, "-m", "botservice", "chat"]
+        environment = {**os.environ, "DATABASE_URL": sqlite_url, "PYTHONPATH": str(ROOT)}
+        second = await asyncio.to_thread(
+            subprocess.run,
+            arguments,
+            env=environment,
+            cwd=tmp_path,
+            input="hi",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert second.returncode == 1
+        assert "another process works on" in second.stderr
+        assert "DATABASE_URL=sqlite:///chat.db" in second.stderr
+        assert await first.is_ready() is None
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    says = r"cannot listen on 127\.0\.0\.1:\d+: .* set PORT, or HOST"
+    with listen(settings(port=0)) as taken, pytest.raises(SettingsError, match=says):
+        listen(settings(port=taken.getsockname()[1]))
+    with pytest.raises(SettingsError, match="cannot listen on 203"):
+        listen(settings(host="203.0.113.7", port=0))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "[::1]"])
+def test_it_listens_on_every_spelling_of_this_machine(host: str) -> None:
+    try:
+        listen(settings(host=host, port=0)).close()
+    except SettingsError as error:
+        if ":" not in host or "Cannot assign" not in str(error):
+            raise
+        pytest.skip("this machine has no IPv6")
+
+
+async def test_it_says_what_is_on_and_what_turns_the_rest_on(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DYNO", raising=False)
+    async with served(database_url=sqlite_url, port=8123) as application:
+        lines = describe(application)
+        assert lines[0] == "botservice is running. Ctrl+C stops it."
+        assert [line.split()[0] for line in lines[1:]] == [
+            "browser",
+            "telegram",
+            "slack",
+            "model",
+            "database",
+            "listening",
+        ]
+        said = "\n".join(lines)
+        assert "http://127.0.0.1:8123/" in said
+        assert "TELEGRAM_BOT_TOKEN turns it on" in said
+        assert "OPENAI_API_KEY" in said
+        monkeypatch.setenv("DYNO", "web.1")
+        assert any("DYNO is set: the disk here may not last" in line for line in describe(application))
+
+
+async def test_it_names_the_model_and_the_bot_but_no_secret(sqlite_url: str) -> None:
+    with OpenAIApi.running() as model, BotApi.running() as api:
+        async with served(
+            database_url=sqlite_url,
+            openai_base_url=model.base_url,
+            openai_api_key="sk-hidden-key",
+            openai_model="llama",
+            telegram_bot_token=api.token,
+            telegram_api_url=api.url,
+        ) as application:
+            said = "\n".join(describe(application))
+    assert f"llama at {model.base_url}" in said
+    assert "@stand_in_bot" in said
+    assert "hidden" not in said
+    assert api.token not in said
+
+
+async def test_the_model_s_connections_are_closed_with_the_service(sqlite_url: str) -> None:
+    with OpenAIApi.running() as model:
+        chosen = settings(database_url=sqlite_url, openai_base_url=model.base_url)
+        service = build_service(chosen)
+        async with running(chosen, service, []):
+            await service.agent.llm.chat([{"role": "user", "content": "hi"}])  # type: ignore[attr-defined]
+            assert service.agent.llm._clients  # type: ignore[attr-defined]
+        assert not service.agent.llm._clients  # type: ignore[attr-defined]
+
+
+# Real processes
+
+
+@pytest.fixture
+def bot_settings(sqlite_url: str) -> dict[str, str]:
+    return {"DATABASE_URL": sqlite_url}
+
+
+@pytest.mark.slow
+def test_sigterm_lets_a_running_answer_finish(tmp_path: Path, bot_settings: dict[str, str]) -> None:
+    gate = Gate()
+    with OpenAIApi.running(lambda _: Reply(text="finished in time", wait=gate)) as model, BotApi.running() as api:
+        wires = {"OPENAI_BASE_URL": model.base_url, "TELEGRAM_BOT_TOKEN": api.token, "TELEGRAM_API_URL": api.url}
+        with ServedBot(tmp_path, **bot_settings, **wires) as bot:
+            bot.start()
+            api.person_says("go", chat_id=1000)
+            model.wait_for_call()
+            process = bot._process
+            assert process is not None
+            assert process.stdout is not None
+            process.send_signal(signal.SIGTERM)
+            assert "8 seconds" in process.stdout.readline()
+            gate.open()
+            assert process.wait(timeout=20) == 0
+            assert "finished in time" in api.visible_texts(1000)
+
+
+@pytest.mark.slow
+def test_sigterm_ends_it_in_ten_seconds_whatever_hangs_and_the_next_start_answers(
+    tmp_path: Path, bot_settings: dict[str, str]
+) -> None:
+    hangs = [True]
+    with OpenAIApi.running(lambda _: Reply(text="at last", hang=hangs[0])) as model, BotApi.running() as api:
+        wires = {"OPENAI_BASE_URL": model.base_url, "TELEGRAM_BOT_TOKEN": api.token, "TELEGRAM_API_URL": api.url}
+        with ServedBot(tmp_path, **bot_settings, **wires) as bot:
+            bot.start()
+            api.person_says("go", chat_id=1000)
+            model.wait_for_call()
+            process = bot._process
+            assert process is not None
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=12) == 0
+            hangs[0] = False
+            bot.kill()
+            bot.start()
+            api.wait_until(lambda: "at last" in api.visible_texts(1000), timeout=30, what="it is answered")
+            assert api.visible_texts(1000).count("at last") == 1
+
+
+@pytest.mark.slow
+def test_a_tool_that_blocks_for_ever_does_not_hold_up_the_end(tmp_path: Path, bot_settings: dict[str, str]) -> None:
+    (tmp_path / "stuck_bot.py").write_text(
+        "import threading\n"
+        "from botservice import *\n"
+        "def wait(prompt): return 'done' if prompt[-1]['role'] == 'tool' else ToolCall('', 'wait')\n"
+        "def forever():\n    print('stuck', flush=True)\n    threading.Event().wait()\n"
+        "tools = [Tool(forever, name='wait')]\n"
+        "service = AgentService(FunctionsBasedAgent(tools, ScriptedChatLLM(wait), search_k=0))\n"
+    )
+    with BotApi.running() as api:
+        wires = {"TELEGRAM_BOT_TOKEN": api.token, "TELEGRAM_API_URL": api.url}
+        with ServedBot(tmp_path, "--app", "stuck_bot:service", **bot_settings, **wires) as bot:
+            bot.start()
+            api.person_says("go", chat_id=1000)
+            process = bot._process
+            assert process is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == "stuck\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=12) == 0
+
+
+@pytest.mark.slow
+def test_the_commands_work_while_it_serves(tmp_path: Path, bot_settings: dict[str, str]) -> None:
+    with BotApi.running() as api:
+        wires = {"TELEGRAM_BOT_TOKEN": api.token, "TELEGRAM_API_URL": api.url}
+        with ServedBot(tmp_path, **bot_settings, **wires) as bot:
+            bot.start()
+            api.person_says("My dog is called Rex", chat_id=1000)
+            api.wait_until(lambda: api.visible_texts(1000), timeout=30, what="it is answered")
+
+            def run(*arguments: str) -> str:
+                command = [sys.executable, "-m", "botservice", *arguments]
+                environment = {**bot._environment, "PORT": "0"}
+                return subprocess.run(
+                    command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+                ).stdout
+
+            assert "transport=telegram chat_id=1000" in run("contexts")
+            assert "Rex" in run("replay", "telegram:1000")
+            assert "Rex" in run("export", "chat_id=1000")
+            assert "is forgotten" in run("forget", "telegram:1000", "--yes")
+            assert run("contexts") == ""
+            api.person_says("What is my dog called?", chat_id=1000)
+            api.wait_until(
+                lambda: any("not told me" in text for text in api.visible_texts(1000)), timeout=30, what="it forgot"
+            )

@@ -1,0 +1,196 @@
+"""`botservice doctor` tries every setting against the real thing, and says in plain words what to do."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standins.bot_api import BotApi
+from standins.openai_api import Failure, OpenAIApi, Reply, rate_limited
+
+from botservice.doctor import Finding, check_everything
+from botservice.settings import Settings
+
+NAMES = ["database", "model", "telegram", "slack", "browser", "port", "public"]
+
+
+async def examine(name: str, *, limit_seconds: float = 30.0, **values: Any) -> Finding:
+    values.setdefault("database_url", "sqlite://")
+    values.setdefault("port", 0)
+    chosen = Settings(**{"_env_file": None, "openai_api_key": None, "openai_base_url": None, **values})
+    findings = await check_everything(chosen, limit_seconds=limit_seconds)
+    assert [finding.name for finding in findings] == NAMES
+    assert all("\n" not in finding.text and "Traceback" not in finding.text for finding in findings)
+    return next(finding for finding in findings if finding.name == name)
+
+
+async def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    chosen = Settings(_env_file=None, port=0)
+    findings = await check_everything(chosen)
+    assert not any(finding.is_wrong for finding in findings)
+    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "✓", "✓", "·"]
+    assert os.listdir(tmp_path) == [], "looking makes nothing"
+
+
+# The database
+
+
+async def test_a_database_that_answers_is_fine(storage_url: str) -> None:
+    finding = await examine("database", database_url=storage_url)
+    assert finding.mark == "✓"
+    assert "answers in" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("sqlite:////no/such/folder/bot.db", "its folder does not exist"),
+        ("postgresql://u:hunter22@127.0.0.1:1/x", "cannot open the database postgresql://u:***@127.0.0.1:1/x"),
+        ("mysql://h/x", ""),
+    ],
+)
+async def test_a_database_that_does_not_answer_is_wrong(url: str, says: str) -> None:
+    chosen = Settings.model_construct(database_url=url, port=0, telegram_bot_token=None)
+    (finding, *_) = await check_everything(chosen)
+    assert finding.mark == "✗"
+    assert says in finding.text
+    assert "hunter22" not in finding.text
+
+
+async def test_a_postgres_without_tables_says_what_to_run(own_postgres_url: str) -> None:
+    finding = await examine("database", database_url=own_postgres_url)
+    assert finding.is_wrong
+    assert "botservice migrate" in finding.text
+
+
+async def test_sqlite_on_a_disk_that_does_not_last_is_wrong(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNO", "web.1")
+    finding = await examine("database", database_url=sqlite_url)
+    assert finding.is_wrong
+    assert "Postgres" in finding.text
+
+
+# The model
+
+
+async def test_a_model_that_answers_is_named_with_its_answer() -> None:
+    with OpenAIApi.running(lambda _: "ready\nto go") as api:
+        finding = await examine("model", openai_base_url=api.base_url, openai_model="llama")
+    assert (finding.mark, finding.text) == ("✓", "llama answers: 'ready\\nto go'")
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [
+        (Failure(401, "no", code="invalid_api_key"), "OPENAI_API_KEY"),
+        (Failure(404, "no such model"), "OPENAI_MODEL"),
+        (rate_limited(), "429"),
+    ],
+)
+async def test_a_model_that_refuses_says_which_setting_to_look_at(failure: Failure, says: str) -> None:
+    with OpenAIApi.running(lambda _: failure) as api:
+        finding = await examine("model", openai_base_url=api.base_url, openai_api_key="sk-hidden-key")
+    assert finding.is_wrong
+    assert says in finding.text
+    assert "hidden" not in finding.text
+
+
+async def test_a_model_server_that_is_not_there_is_wrong() -> None:
+    finding = await examine("model", openai_base_url=f"http://127.0.0.1:{free_port()}/v1")
+    assert finding.is_wrong
+    assert "OPENAI_BASE_URL" in finding.text
+
+
+async def test_what_does_not_answer_in_time_is_wrong() -> None:
+    with OpenAIApi.running(lambda _: Reply(hang=True)) as api:
+        finding = await examine("model", openai_base_url=api.base_url, limit_seconds=3)
+    assert finding.is_wrong
+    assert finding.text == "no answer within 3 seconds"
+
+
+# Telegram
+
+
+async def test_a_bot_that_answers_is_named() -> None:
+    with BotApi.running() as api:
+        finding = await examine("telegram", telegram_bot_token=api.token, telegram_api_url=api.url)
+    assert finding.mark == "✓"
+    assert "@stand_in_bot answers and is polled" in finding.text
+
+
+async def test_a_token_that_telegram_does_not_know_is_wrong() -> None:
+    with BotApi.running() as api:
+        finding = await examine(
+            "telegram", telegram_bot_token="7140000001:AAanother-token-of-somebody-else", telegram_api_url=api.url
+        )
+    assert finding.is_wrong
+    assert "@BotFather" in finding.text
+    assert "AAanother" not in finding.text
+
+
+async def test_a_bot_api_that_is_not_there_is_wrong() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    finding = await examine("telegram", telegram_bot_token="1:hidden-token", telegram_api_url=url)
+    assert finding.is_wrong
+    assert "TELEGRAM_API_URL" in finding.text
+    assert "hidden" not in finding.text
+
+
+async def test_a_server_that_is_no_bot_api_is_wrong() -> None:
+    with OpenAIApi.running() as api:
+        finding = await examine("telegram", telegram_bot_token="1:hidden-token", telegram_api_url=api.url)
+    assert finding.is_wrong
+
+
+async def test_a_webhook_that_is_not_set_yet_is_no_fault() -> None:
+    with BotApi.running() as api:
+        public = f"http://127.0.0.1:{free_port()}"
+        finding = await examine("telegram", telegram_bot_token=api.token, telegram_api_url=api.url, public_url=public)
+    assert finding.mark == "✓"
+    assert f"{public}/telegram/webhook" in finding.text
+
+
+# The web server
+
+
+@pytest.mark.parametrize(
+    ("values", "mark", "says"),
+    [
+        ({}, "✓", "this machine alone"),
+        ({"host": "0.0.0.0"}, "·", "ADMIN_TOKEN opens"),
+        ({"admin_token": "guess"}, "✗", "16 characters"),
+        ({"admin_token": "x" * 16}, "✓", "ask for ADMIN_TOKEN"),
+    ],
+)
+async def test_who_may_see_the_pages(values: dict[str, Any], mark: str, says: str) -> None:
+    finding = await examine("browser", **values)
+    assert finding.mark == mark
+    assert says in finding.text
+
+
+async def test_a_port_that_somebody_else_has_is_wrong() -> None:
+    with OpenAIApi.running() as api:
+        finding = await examine("port", port=int(api.url.rpartition(":")[2]))
+    assert finding.is_wrong
+    assert "set PORT" in finding.text
+
+
+async def test_a_public_address_that_leads_elsewhere_is_wrong() -> None:
+    with OpenAIApi.running() as api:
+        finding = await examine("public", public_url=api.url)
+    assert finding.is_wrong
+    assert "serve" in finding.text
+
+
+async def test_slack_settings_are_not_passed_over_in_silence() -> None:
+    finding = await examine("slack", slack_bot_token="xoxb-hidden")
+    assert finding.is_wrong
+    assert "hidden" not in finding.text
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,148 @@
+"""The chat on a terminal: a prompt, an answer that grows, Ctrl+C and Ctrl+D."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crash.served import ROOT
+from standins.openai_api import Gate, OpenAIApi, Reply, ToolUse
+
+from transports.terminal import visible
+
+LIMIT_SECONDS = 30.0
+
+
+class Terminal:
+    """`botservice chat` in a pseudo-terminal, with somebody who types."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._ours, theirs = pty.openpty()
+        environment = {
+            **{name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")},
+            "PYTHONPATH": str(ROOT),
+            "TIKTOKEN_CACHE_DIR": str(folder / "no-encodings"),
+            "DATABASE_URL": f"sqlite:///{folder / 'bot.db'}",
+            **settings,
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "botservice", "chat"],
+            cwd=folder,
+            env=environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+    def types(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def shows(self, pattern: str) -> str:
+        """Return what was shown up to the end of pattern, waiting for it if need be; it is taken off `seen`."""
+        give_up_at = time.monotonic() + LIMIT_SECONDS
+        while not (found := re.search(pattern, self.seen)):
+            left = give_up_at - time.monotonic()
+            assert left > 0, f"{pattern!r} was not shown: {self.seen!r}"
+            if select.select([self._ours], [], [], left)[0]:
+                self.seen += self._read()
+        shown, self.seen = self.seen[: found.end()], self.seen[found.end() :]
+        return shown
+
+    def ends(self) -> int:
+        """Return the exit code."""
+        return self.process.wait(timeout=LIMIT_SECONDS)
+
+    def _read(self) -> str:
+        try:
+            return os.read(self._ours, 65536).decode(errors="replace").replace("\r\n", "\n")
+        except OSError:  # the other side is closed
+            pytest.fail(f"the chat ended: {self.seen!r}")
+
+
+@pytest.fixture
+def model() -> Iterator[OpenAIApi]:
+    with OpenAIApi.running() as server:
+        yield server
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, model: OpenAIApi) -> Iterator[Terminal]:
+    chat = Terminal(tmp_path, OPENAI_BASE_URL=model.base_url)
+    yield chat
+    chat.close()
+
+
+@pytest.mark.slow
+def test_an_answer_grows_after_the_prompt_and_ctrl_d_ends_the_chat(terminal: Terminal, model: OpenAIApi) -> None:
+    gate = Gate()
+    model.reply = lambda _: Reply(pieces=["Hello ", "there", "!"], chunk_wait=gate, wait_at=2)
+    terminal.shows("Ctrl\\+C stops an answer, Ctrl\\+D ends the chat")
+    terminal.shows("you> ")
+    terminal.types("hi\n")
+    terminal.shows("Hello ")
+    gate.open()
+    assert terminal.shows("you> ") == "there!\n\nyou> "
+    terminal.types("\x04")
+    assert terminal.ends() == 0
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_an_answer_and_keeps_the_chat(terminal: Terminal, model: OpenAIApi) -> None:
+    model.reply = lambda _: Reply(pieces=["Once ", "upon ", "a time"], hang_after=2)
+    terminal.shows("you> ")
+    terminal.types("tell me a story\n")
+    terminal.shows("Once ")
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    assert "(stopped)" in terminal.shows("you> ")
+    model.reply = lambda _: "something else"
+    terminal.types("never mind\n")
+    assert terminal.shows("you> ").endswith("something else\n\nyou> ")
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    assert terminal.ends() == 0
+
+
+@pytest.mark.slow
+def test_a_tool_is_named_while_it_runs(terminal: Terminal, model: OpenAIApi) -> None:
+    model.reply = lambda body: "Noon." if body["messages"][-1]["role"] == "tool" else ToolUse("current_time", {})
+    terminal.shows("you> ")
+    terminal.types("what time is it?\n")
+    assert "(current_time…)\nNoon.\n" in terminal.shows("you> ")
+
+
+def test_whoever_stops_reading_ends_the_chat(tmp_path: Path) -> None:
+    command = f"yes hello | {sys.executable} -m botservice chat | head -1"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DATABASE_URL": f"sqlite:///{tmp_path / 'bot.db'}"}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain\n\ttext é 🎉 日本", "plain\n\ttext é 🎉 日本"),
+        ("\x1b[2J\x07", "\\x1b[2J\\x07"),
+        ("\r\x7f\x9b", "\\x0d\\x7f\\x9b"),
+        ("right \u202e left", "right \u202e left"),
+    ],
+)
+def test_nothing_that_is_printed_moves_the_cursor(text: str, shown: str) -> None:
+    assert visible(text) == shown
