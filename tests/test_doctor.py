@@ -1,6 +1,6 @@
 """`botservice doctor` tries every setting against the real thing, and says in plain words what to do."""
 
-import os
+import asyncio
 import socket
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,13 @@ async def examine(name: str, *, limit_seconds: float = 30.0, **values: Any) -> F
     return next(finding for finding in findings if finding.name == name)
 
 
-async def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     chosen = Settings(_env_file=None, port=0)
-    findings = await check_everything(chosen)
+    findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
     assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "✓", "✓", "·"]
-    assert os.listdir(tmp_path) == [], "looking makes nothing"
+    assert list(tmp_path.iterdir()) == [], "looking makes nothing"
 
 
 # The database

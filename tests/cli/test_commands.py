@@ -1,17 +1,12 @@
 """The commands, as somebody types them; what can go wrong is said in a line, and the exit code tells."""
 
-import io
-import json
-import logging
-import sys
-from collections.abc import Callable, Iterator
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import botservice
-from botservice.cli import main
-from botservice.settings import Settings
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -20,43 +15,6 @@ from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Stora
 agent = FunctionsBasedAgent(llm=ScriptedChatLLM(lambda prompt: "you said " + prompt[-1]["content"]), search_k=0)
 service = AgentService(agent{storage})
 """
-
-
-@pytest.fixture(autouse=True)
-def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sqlite_url: str) -> Iterator[None]:
-    """Each test has a folder, a database and the root logger to itself."""
-    for name in Settings.model_fields:
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DATABASE_URL", sqlite_url)
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "no-encodings"))
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    root, known = logging.getLogger(), set(sys.modules)
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name in set(sys.modules) - known:
-        if name.startswith("bot_of_a_test"):
-            del sys.modules[name]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """What runs a command and returns its exit code, its output and its errors."""
-
-    def run(*arguments: str, typed: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["botservice", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed), encoding="utf-8"))
-        code = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def test_help_names_every_command(run: Run) -> None:
@@ -231,8 +189,6 @@ def test_a_postgres_without_tables_is_migrated_by_name_alone(
 
 
 def test_a_newer_database_is_left_alone(run: Run, tmp_path: Path) -> None:
-    import sqlite3
-
     with sqlite3.connect(tmp_path / "bot.db") as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
     database.close()
@@ -240,89 +196,3 @@ def test_a_newer_database_is_left_alone(run: Run, tmp_path: Path) -> None:
         code, _, error = run(command)
         assert code == 1
         assert "newer" in error
-
-
-# looking, giving out, forgetting
-
-
-@pytest.fixture
-def talked(run: Run) -> None:
-    run("chat", typed=b"My dog is called Rex\nWhat time is it?\n")
-    run("chat", "--session", "other", typed=b"My cat is called Tom\n")
-
-
-@pytest.mark.usefixtures("talked")
-def test_contexts_are_listed_the_newest_first(run: Run) -> None:
-    first, second = run("contexts")[1].splitlines()
-    assert first.split() == ["2", "2", "messages", *first.split()[3:5], "transport=terminal", "session_id=other"]
-    assert second.split()[0] == "1"
-    assert [json.loads(line)["messages"] for line in run("contexts", "--json")[1].splitlines()] == [2, 4]
-
-
-@pytest.mark.usefixtures("talked")
-@pytest.mark.parametrize(
-    "address", ["1", "terminal:default", "session_id=default", "transport=terminal session_id=default"]
-)
-def test_a_conversation_is_named_by_its_number_or_its_keys(run: Run, address: str) -> None:
-    code, said, _ = run("replay", address)
-    assert code == 0
-    assert "My dog is called Rex" in said
-    assert "current_time" in said
-    assert "Tom" not in said
-
-
-@pytest.mark.usefixtures("talked")
-def test_one_turn_is_replayed_in_detail_and_as_json(run: Run) -> None:
-    turns = json.loads(run("replay", "1", "--json")[1])
-    assert [turn["status"] for turn in turns] == ["done", "done"]
-    (second,) = json.loads(run("replay", "1", "--turn", str(turns[1]["turn"]), "--json")[1])
-    assert second == turns[1]
-    said = run("replay", "1", "--turn", str(turns[1]["turn"]), "--detailed")[1]
-    assert "What time is it?" in said
-    assert "Rex" not in said.partition("Prompt")[0]
-
-
-@pytest.mark.usefixtures("talked")
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["replay", "77"], "there is no context 77"),
-        (["replay", "1", "--turn", "77"], "context 1 has no turn 77"),
-        (["replay", "telegram:1"], "no context is meant by 'telegram:1'"),
-        (["replay", "transport=terminal"], "more than one context: 1, 2"),
-        (["export"], "say which"),
-        (["export", "1", "--person", "terminal:default"], "say which"),
-        (["export", "--person", "me"], "must be platform:id"),
-        (["export", "--person", "terminal:nobody"], "no message of terminal:nobody"),
-        (["forget", "77", "--yes"], "there is no context 77"),
-        (["forget", "--yes"], "say which"),
-    ],
-)
-def test_what_is_not_there_is_said(run: Run, arguments: list[str], says: str) -> None:
-    code, said, error = run(*arguments)
-    assert (code, said) == (1, "")
-    assert says in error
-
-
-@pytest.mark.usefixtures("talked")
-def test_a_conversation_is_exported_whole(run: Run) -> None:
-    exported = json.loads(run("export", "1")[1])
-    assert exported["context"]["keys"] == {"transport": "terminal", "session_id": "default"}
-    assert [message["role"] for message in exported["messages"]] == ["user", "assistant"] * 2
-    assert len(exported["turns"]) == 2
-
-
-@pytest.mark.usefixtures("talked")
-def test_a_person_is_exported_from_every_conversation(run: Run) -> None:
-    exported = json.loads(run("export", "--person", "terminal:default")[1])
-    assert [message["text"] for message in exported["messages"]] == ["My dog is called Rex", "What time is it?"]
-
-
-@pytest.mark.usefixtures("talked")
-def test_a_conversation_is_forgotten_only_by_whoever_says_yes(run: Run) -> None:
-    assert run("forget", "1", typed=b"n\n")[0] == 1
-    assert len(run("contexts")[1].splitlines()) == 2
-    assert run("forget", "1", typed=b"y\n")[0] == 0
-    assert "Rex" not in run("export", "2")[1]
-    assert run("forget", "session_id=other", "--yes")[0] == 0
-    assert run("contexts")[1] == ""
