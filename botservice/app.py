@@ -13,7 +13,7 @@ from pathlib import Path
 from botservice.agents import FunctionsBasedAgent
 from botservice.agents.functions_based import DEFAULT_PROMPT
 from botservice.errors import BotServiceError, SettingsError
-from botservice.history import NoMessages, TokenWindowMessageSelector
+from botservice.history import Embedder, EmbeddingIndexer, NoMessages, OpenAIEmbedder, TokenWindowMessageSelector
 from botservice.llm import ChatLLM
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.tokens import counter_for
@@ -85,6 +85,15 @@ def _build_model(settings: Settings) -> ChatLLM:
     )
 
 
+def build_embedder(settings: Settings) -> Embedder | None:
+    """Return what adds meaning to search; None where words have to do."""
+    if settings.embedding_model is None:
+        return None
+    return OpenAIEmbedder(
+        settings.embedding_model, base_url=settings.openai_base_url, api_key=reveal(settings.openai_api_key)
+    )
+
+
 def load_service(name: str) -> AgentService:
     """Return the service that `module:attribute` names; the current folder is importable.
 
@@ -146,6 +155,12 @@ async def running(
         close_model = getattr(llm, "close", None)
         if close_model is not None:
             stack.push_async_callback(close_model)
+        embedder = service.embedder or build_embedder(settings)
+        if embedder is not None:
+            close_embedder = getattr(embedder, "close", None)
+            if close_embedder is not None:
+                stack.push_async_callback(close_embedder)
+            await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
         worker = Worker(storage, service.options, transports)
         inbox = Inbox(storage, worker.wake)
         for transport in transports:

@@ -10,6 +10,7 @@ from typing import Any
 from botservice.agents import Agent
 from botservice.contexts import AgentContext
 from botservice.errors import LLMError, RunInterrupted, StorageUnavailable, TurnInProgress
+from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.messages import Attachment, Author, InboundMessage, Message
 from botservice.storage import Claim, Storage
@@ -39,6 +40,7 @@ class AgentService:
     Attributes:
         agent: Says what to do next; shared by every context.
         storage: Where everything is kept; None until the service is served.
+        embedder: What adds meaning to search while the service is served; None for the one of the settings.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class AgentService:
         *,
         max_steps: int = 10,
         step_callbacks: Callbacks | None = None,
+        embedder: Embedder | None = None,
         model_retries: RetryPolicy = MODEL_RETRIES,
         clock: Clock = utc_now,
     ) -> None:
@@ -58,6 +61,8 @@ class AgentService:
             max_steps: How many steps of a prompt may run tools; then one more model call gives the answer.
             step_callbacks: Called after a step is stored: a list for action steps, or a dict from step class to
                 callables.
+            embedder: What adds meaning to search while the service is served. Without `serve`, an
+                `EmbeddingIndexer(storage, embedder)` around the prompts does the same.
             model_retries: How often, and for how long, a model that fails is asked again within a step.
 
         Raises:
@@ -68,6 +73,7 @@ class AgentService:
             raise ValueError(f"max_steps must be 0 or more, not {max_steps}")
         self.agent = agent
         self.storage = storage
+        self.embedder = embedder
         self.options = RunOptions(agent, StepCallbacks(step_callbacks), max_steps, clock, model_retries)
         self._lines: dict[int, _Line] = {}
 

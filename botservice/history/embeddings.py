@@ -79,6 +79,8 @@ class OpenAIEmbedder:
         Raises:
             SettingsError: there is neither a key nor a base URL, or a setting is wrong.
         """
+        import openai  # noqa: F401 - here, because it takes a second, and not while others wait for the event loop
+
         settings = ModelSettings.load()
         self.model = model or settings.embedding_model or DEFAULT_EMBEDDING_MODEL
         base_url = base_url or settings.openai_base_url
