@@ -4,6 +4,8 @@ import functools
 import logging
 import re
 import threading
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import Protocol
 
 import tiktoken
@@ -13,7 +15,6 @@ logger = logging.getLogger(__name__)
 DEFAULT_ENCODING = "o200k_base"
 LOAD_SECONDS = 10.0  # tiktoken downloads an encoding at first use, without a time limit of its own
 _PIECE_CHARACTERS = 20_000
-_WORDS_AND_SIGNS = re.compile(r"\w+|[^\w\s]")
 
 
 class TokenCounter(Protocol):
@@ -50,31 +51,67 @@ class EncodingCounter:
 
 
 class EstimateCounter:
-    """Counts too many rather than too few, without any encoding."""
+    """Counts without any encoding: rather too many than too few of what people write, code, JSON and addresses.
+
+    Measured against o200k_base: chats in seven languages 1.3 to 1.5 times the tokens, code 1.7, emoji 1.6, base64 0.9;
+    rare Chinese or Korean characters in a row, which nobody writes, 0.5.
+    """
 
     name = "estimate"
 
     def count(self, text: str) -> int:
-        """Return the larger of words + signs and a third of the UTF-8 bytes, and a tenth more."""
-        if not text:
-            return 0
-        words = sum(1 for _ in _WORDS_AND_SIGNS.finditer(text))
-        size = len(text.encode("utf-8", "replace"))
-        return -(-max(words * 3, size) * 11 // 30)
+        """Return about how many tokens text takes."""
+        return max(-(-sum(map(_estimate, _PARTS.finditer(text))) // 100), bool(text))
 
 
-class _Encodings:
+# What encodings split a text into: words, up to three digits, signs, blanks in a row; and everything beyond ASCII.
+_PARTS = re.compile(r"(?P<word>[A-Z]?[a-z]+|[A-Z]+)|(?P<wide>[^\x00-\x7f]+)|[0-9]{1,3}|  +|\n+|[^\w ]|_| (?=[0-9])")
+_LONGEST_WORD = 14  # what is longer is a key or a hash, and takes a token for every other letter
+# Hundredths of a token per character, by the first code that it is no longer for. Alphabets of two bytes take less
+# than one; so do the large Asian scripts, which encodings know well; other scripts, symbols and emoji take more.
+_WIDE = (
+    (0x700, 90), (0x900, 220), (0xE80, 120), (0x10A0, 220), (0x1200, 120), (0x3040, 220), (0xA000, 120),
+    (0xAC00, 220), (0xD7B0, 120), (0xFF00, 220), (0xFFF0, 120), (0x10000, 220), (0x110000, 340),
+)  # fmt: skip
+_CODES = [code for code, _ in _WIDE]
+
+
+def _estimate(part: re.Match[str]) -> int:
+    """Return hundredths of a token, a tenth of them to be on the safe side."""
+    length = part.end() - part.start()
+    if part.lastgroup == "word":
+        return 110 * -(-length // (5 if length <= _LONGEST_WORD else 2))
+    if part.lastgroup == "wide":
+        return sum(_WIDE[bisect_right(_CODES, ord(character))][1] for character in part.group())
+    return 110 + 10 * length
+
+
+class Encodings:
     """The encodings of this process, each loaded once and off the caller's time where that takes long."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        load: Callable[[str], tiktoken.Encoding] = tiktoken.get_encoding,
+        *,
+        patience_seconds: float = LOAD_SECONDS,
+    ) -> None:
+        """Make a set of encodings, none of them loaded.
+
+        Args:
+            patience_seconds: How long the first caller waits for an encoding before the estimate stands in for it.
+        """
+        self._load_encoding = load
+        self._patience_seconds = patience_seconds
         self._guard = threading.Lock()
         self._counters: dict[str, TokenCounter] = {}
         self._loading: dict[str, threading.Thread] = {}
 
     def is_ready(self, encoding_name: str) -> bool:
+        """Return whether `get` answers at once."""
         return encoding_name in self._counters
 
     def get(self, encoding_name: str) -> TokenCounter:
+        """Return the counter for an encoding; the first call may block."""
         counter = self._counters.get(encoding_name)
         if counter is not None:
             return counter
@@ -84,21 +121,30 @@ class _Encodings:
                 thread = threading.Thread(target=self._load, args=(encoding_name,), daemon=True)
                 self._loading[encoding_name] = thread
                 thread.start()
-        thread.join(LOAD_SECONDS)
-        with self._guard:
-            # Whoever waited in vain does not wait again; the encoding takes over if it arrives after all.
-            return self._counters.setdefault(encoding_name, EstimateCounter())
+        thread.join(self._patience_seconds)
+        # Whoever waited in vain does not wait again; the encoding takes over if it arrives after all.
+        return self._counters.get(encoding_name) or self._estimate(encoding_name, "TimeoutError")
 
     def _load(self, encoding_name: str) -> None:
         try:
-            counter: TokenCounter = EncodingCounter(tiktoken.get_encoding(encoding_name))
+            encoding = self._load_encoding(encoding_name)
         except Exception as error:  # noqa: BLE001 - whatever a download can raise: the estimate stands in
-            logger.warning("tokens.estimated", extra={"encoding": encoding_name, "reason": type(error).__name__})
-            counter = EstimateCounter()
-        self._counters[encoding_name] = counter
+            self._estimate(encoding_name, type(error).__name__)
+        else:
+            with self._guard:
+                self._counters[encoding_name] = EncodingCounter(encoding)
+
+    def _estimate(self, encoding_name: str, reason: str) -> TokenCounter:
+        """Let the estimate stand in for an encoding that is not there, and say so once."""
+        with self._guard:
+            known = self._counters.get(encoding_name)
+            if known is None:
+                known = self._counters[encoding_name] = EstimateCounter()
+                logger.warning("tokens.estimated", extra={"encoding": encoding_name, "reason": reason})
+            return known
 
 
-_encodings = _Encodings()
+_encodings = Encodings()
 
 
 def counter_for(model: str | None = None) -> TokenCounter:
