@@ -1,0 +1,146 @@
+"""One context for the same keys, whoever asks for it and however often at once."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from botservice import AgentContext, Storage
+from botservice.contexts import ContextKeys
+from botservice.errors import InvalidContextKeys, StorageError
+from botservice.overview import list_contexts
+
+any_text = st.text(st.characters(exclude_categories=[]), max_size=8)
+any_keys = st.dictionaries(any_text, any_text, min_size=1, max_size=4)
+
+
+@given(any_keys, st.randoms())
+def test_the_order_of_keys_does_not_matter(keys, random):
+    items = list(keys.items())
+    random.shuffle(items)
+    assert ContextKeys.of(dict(items)).digest == ContextKeys.of(keys).digest
+
+
+@given(any_keys, any_keys)
+def test_other_keys_are_another_context(one, other):
+    same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert (ContextKeys.of(one).digest == ContextKeys.of(other).digest) is same
+
+
+ODD_KEYS = [
+    {"a": "1"},
+    {"a": "1", "b": "2"},
+    {"a": "1", "b": ""},
+    {"a": ""},
+    {"": ""},
+    {"a": "1,b:2"},
+    {'a"': '"1'},
+    {"a'": "'; DROP TABLE contexts; --"},
+    {"a": "\\"},
+    {"a": "\u00e9"},
+    {"a": "e\u0301"},
+    {"a": "🦙"},
+    {"a": "\0"},
+    {"a": "\ud800"},
+    {"a": "\udc00"},
+    {"a": "\ufffd"},
+    {"a": "x" * 500_000},
+    {"a": "x" * 500_001},
+    {"A": "1"},
+]
+
+
+async def test_any_strings_are_keys_and_each_set_of_them_is_its_own_context(storage):
+    ids = [(await AgentContext.get_or_create(storage, keys)).id for keys in ODD_KEYS]
+    assert len(set(ids)) == len(ODD_KEYS)
+    assert [(await AgentContext.get_or_create(storage, keys)).id for keys in ODD_KEYS] == ids
+    loaded = await AgentContext.load(storage, ids[7])
+    assert dict(loaded.context_keys) == ODD_KEYS[7]
+    lone = await AgentContext.load(storage, ids[13])
+    assert dict(lone.context_keys) == {"a": "\ufffd"}
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, None, "chat_id", [("a", "b")], {"a": 1}, {"a": None}, {1: "a"}, {"a": b"b"}, {"a": ["b"]}]
+)
+async def test_what_is_no_set_of_strings_is_refused(sqlite_storage, keys):
+    with pytest.raises(InvalidContextKeys, match="must be"):
+        await AgentContext.get_or_create(sqlite_storage, keys)
+    assert await list_contexts(sqlite_storage) == []
+
+
+async def test_keys_cannot_be_changed_afterwards(context):
+    with pytest.raises(TypeError):
+        context.context_keys["chat_id"] = "2"
+
+
+async def test_two_first_messages_at_once_make_one_context(storage_url):
+    keys = {"transport": "test", "chat_id": "new"}
+    async with Storage.open(storage_url) as one, Storage.open(storage_url) as two:
+        found = await asyncio.gather(*(AgentContext.get_or_create(each, keys) for each in (one, two) * 10))
+        assert len({context.id for context in found}) == 1
+        await asyncio.gather(*(context.chat_history.append_user_message("first") for context in found))
+        assert len(await found[0].chat_history.messages()) == 20
+        assert len(await list_contexts(one)) == 1
+
+
+FIRST_MESSAGES = """
+import asyncio, sys
+from botservice import AgentContext, Storage
+
+async def main():
+    async with Storage.open(sys.argv[1]) as storage:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for number in range(20):
+            context = await AgentContext.get_or_create(storage, {"chat_id": str(number)})
+            await context.chat_history.append_user_message("first")
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def processes(storage_url):
+    """Two processes that wait for a line, and then each say something first in twenty chats."""
+    command = [sys.executable, "-c", FIRST_MESSAGES, storage_url]
+    started = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+async def test_two_processes_make_one_context(storage_url, processes):
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert [process.wait(60) for process in processes] == [0, 0]
+    async with Storage.open(storage_url) as storage:
+        assert [each.message_count for each in await list_contexts(storage)] == [2] * 20
+
+
+async def test_a_context_that_does_not_exist_cannot_be_loaded(storage):
+    with pytest.raises(StorageError, match="there is no context 99"):
+        await AgentContext.load(storage, 99)
+
+
+@settings(max_examples=20, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(metadata=st.dictionaries(any_text, st.recursive(st.none() | st.booleans() | st.integers() | any_text, st.lists)))
+async def test_metadata_comes_back_as_it_was(sqlite_storage, metadata):
+    context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "metadata"})
+    context.metadata = metadata
+    await context.save_metadata()
+    assert (await AgentContext.load(sqlite_storage, context.id)).metadata == json.loads(json.dumps(metadata))
+
+
+async def test_metadata_is_kept_on_both_databases(storage, context):
+    context.metadata["odd"] = {"nul": "\0", "lone": "\ud800", "nested": [1, 2.5, None, True]}
+    await context.save_metadata()
+    assert (await AgentContext.load(storage, context.id)).metadata == context.metadata
