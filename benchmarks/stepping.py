@@ -3,7 +3,8 @@
     python benchmarks/stepping.py [--steps 1000] [--url postgresql://…] [--profile]
 
 The model is scripted and its time is not counted, so what is measured is the service: building the prompt, recording
-it, storing the step before and after its tool. It is CPU time of all threads, so that a busy machine does not show.
+it, storing the step before and after its tool. It is CPU time of all threads, and
+beside the long run a young one does its first 25 steps, so that a busy machine shows in both.
 Prompts keep to a budget, as they do in practice; `--budget` sets it.
 """
 
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
 
-WINDOW = 50  # steps that a figure is the median of
+WINDOW = 25  # steps that a figure is the median of
 
 
 @tool(idempotent=True)
@@ -46,40 +47,52 @@ class Sizes(ScriptedChatLLM):
         return response
 
 
-async def measure(url: str, steps: int, budget: int, profiler: cProfile.Profile | None) -> None:
-    llm = Sizes(steps)
-    agent = FunctionsBasedAgent(tools=[look], llm=llm, max_prompt_tokens=budget)
-    async with Storage.open(url, migrate=True) as storage:
+class Run:
+    """A run in a conversation of its own, and what its steps took."""
+
+    def __init__(self, run, llm: Sizes) -> None:
+        self.run = run
+        self.llm = llm
+        self.seconds: list[float] = []
+
+    @classmethod
+    async def start(cls, storage: Storage, steps: int, budget: int) -> "Run":
+        llm = Sizes(steps)
+        agent = FunctionsBasedAgent(tools=[look], llm=llm, max_prompt_tokens=budget)
         context = await AgentContext.get_or_create(storage, {"benchmark": "stepping", "run": str(time.time_ns())})
         for number in range(50):
             await context.chat_history.append_user_message(f"message {number} about the weather and the dog")
         service = AgentService(agent=agent, storage=storage, max_steps=steps)
-        run = await service.start(context, "watch the dog and the weather")
-        seconds = []
+        return cls(await service.start(context, "watch the dog and the weather"), llm)
+
+    async def step(self) -> None:
+        started = time.process_time()
+        await self.run.step()
+        self.seconds.append(time.process_time() - started - self.llm.seconds)
+
+
+async def measure(url: str, steps: int, budget: int, profiler: cProfile.Profile | None) -> None:
+    async with Storage.open(url, migrate=True) as storage:
+        long = await Run.start(storage, steps, budget)
         if profiler is not None:
             profiler.enable()
-        while run.answer is None:
-            started = time.process_time()
-            await run.step()
-            seconds.append(time.process_time() - started - llm.seconds)
+        print("step   CPU ms   of a young run   ratio   prompt, characters")
+        for checkpoint in (number for number in (50, 100, 250, 500, 750, 1000) if number <= steps):
+            while len(long.seconds) < checkpoint - WINDOW:
+                await long.step()
+            young = await Run.start(storage, steps, budget)
+            for _ in range(WINDOW):  # side by side: a busy machine slows both
+                await long.step()
+                await young.step()
+            await young.run.close()
+            old, new = (statistics.median(each.seconds[-WINDOW:]) * 1000 for each in (long, young))
+            print(f"{checkpoint:>4}   {old:6.2f}   {new:14.2f}   {old / new:5.2f}   {long.llm.characters[-1]:>10}")
         if profiler is not None:
             profiler.disable()
-        report(seconds, llm.characters)
+        await long.run.close()
         started = time.perf_counter()
-        await AgentContext.get_or_create(storage, context.context_keys)
+        await AgentContext.get_or_create(storage, long.run.context.context_keys)
         print(f"loading the context with its {steps} steps: {(time.perf_counter() - started) * 1000:.0f} ms")
-
-
-def report(seconds: list[float], characters: list[int]) -> None:
-    def at(step: int) -> float:
-        first = max(0, min(step - WINDOW // 2, len(seconds) - WINDOW))
-        return statistics.median(seconds[first : first + WINDOW]) * 1000
-
-    print("step   CPU ms   prompt, characters")
-    for step in (10, 100, 250, 500, 750, 1000):
-        if step <= len(seconds):
-            print(f"{step:>4}   {at(step):6.2f}   {characters[step - 1]:>8}")
-    print(f"ratio of the last step to step 10: {at(len(seconds)) / at(10):.2f}")
 
 
 def main() -> None:

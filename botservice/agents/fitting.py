@@ -1,6 +1,6 @@
 """Leaving out of a prompt what does not fit, the least needed first, in whole pieces."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from botservice.history import SearchHit
@@ -9,8 +9,6 @@ from botservice.messages import Message
 
 _CUT_MARK = "\n[… cut: too long to be read as a whole …]\n"
 _FEWEST_CHARACTERS = 200
-# What goes first, and how many of it stay until everything after it has gone.
-_ORDER = (("earlier", 0), ("steps", 1), ("window", 0), ("found", 0), ("steps", 0))
 
 
 @dataclass(slots=True)
@@ -38,42 +36,62 @@ class Scales:
     text: Callable[[str], int]
     message: Callable[[Message], int]
     found: Callable[[Sequence[SearchHit]], list[int]]
-    steps: Callable[[Sequence[RenderedStep]], list[int]]
+    step: Callable[[RenderedStep], int]
 
 
-def fit(pieces: Pieces, max_tokens: int, scales: Scales) -> None:
-    """Leave out the earlier prompts' steps, older steps, older messages, found ones, until the rest fits.
+def fit(
+    pieces: Pieces, max_tokens: int, scales: Scales, *, steps: Iterator[RenderedStep], earlier: Iterator[RenderedStep]
+) -> None:
+    """Put into pieces as many steps as there is room for, and leave out older messages where the last one needs it.
 
-    The question always stays; where it is too long by itself, its middle goes.
+    What goes first: the earlier prompts' steps, older steps, older messages, remembered ones. The question always
+    stays; where it is too long by itself, its middle goes. No more steps are looked at than go in.
+
+    Args:
+        steps: The steps of the current prompt's work, newest first.
+        earlier: The steps before it, newest first.
     """
-    sizes: dict[str, list[int]] = {
-        "earlier": scales.steps(pieces.earlier),
-        "steps": scales.steps(pieces.steps),
-        "window": [scales.message(message) for message in pieces.window],
-        "found": scales.found(pieces.found),
-    }
-    question_size = scales.message(pieces.question) if pieces.question else 0
-    excess = question_size + scales.text(pieces.system) + sum(map(sum, sizes.values())) - max_tokens
-    for name, keep in _ORDER:
-        if excess <= 0:
-            return
-        excess -= _cut(pieces, name, sizes[name], keep, excess)
-    if excess > 0 and pieces.question is not None:
-        pieces.question = _shortened(pieces.question, question_size - excess, question_size)
+    window = [scales.message(message) for message in pieces.window]
+    found = scales.found(pieces.found)
+    question = scales.message(pieces.question) if pieces.question else 0
+    room = max_tokens - question - scales.text(pieces.system) - sum(window) - sum(found)
+    pieces.steps, room, is_complete = _newest(steps, room, scales, at_least=1)
+    if is_complete:
+        pieces.earlier, room, _ = _newest(earlier, room, scales, at_least=0)
+    cut, room = _cut_first(window, room)
+    pieces.window = pieces.window[cut:]
+    cut, room = _cut_first(found[::-1], room)
+    pieces.found = pieces.found[: len(pieces.found) - cut]
+    if room < 0:
+        room += sum(map(scales.step, pieces.steps))
+        pieces.steps = []
+    if room < 0 and pieces.question is not None:
+        pieces.question = _shortened(pieces.question, question + room, question)
 
 
-def _cut(pieces: Pieces, name: str, sizes: list[int], keep: int, excess: int) -> int:
-    """Take pieces of one kind out until excess is gone or only keep are left; return how many tokens that saved."""
-    group: Sequence[object] = getattr(pieces, name)
-    is_best_first = name == "found"
-    saved = cut = 0
-    while saved < excess and len(group) - cut > keep:
-        saved += sizes[-1 - cut] if is_best_first else sizes[cut]
+def _newest(
+    steps: Iterator[RenderedStep], room: int, scales: Scales, *, at_least: int
+) -> tuple[list[RenderedStep], int, bool]:
+    """Return the newest steps that fit, oldest first, the room that is left, and whether these are all."""
+    taken: list[RenderedStep] = []
+    is_complete = True
+    for step in steps:
+        size = scales.step(step)
+        if size > room and len(taken) >= at_least:
+            is_complete = False
+            break
+        taken.append(step)
+        room -= size
+    return taken[::-1], room, is_complete
+
+
+def _cut_first(sizes: Sequence[int], room: int) -> tuple[int, int]:
+    """Return how many of the first pieces have to go, and the room that is left then."""
+    cut = 0
+    while room < 0 and cut < len(sizes):
+        room += sizes[cut]
         cut += 1
-    kept = slice(0, len(group) - cut) if is_best_first else slice(cut, None)
-    setattr(pieces, name, group[kept])
-    sizes[:] = sizes[kept]
-    return saved
+    return cut, room
 
 
 def _shortened(message: Message, max_tokens: int, size: int) -> Message:

@@ -18,7 +18,7 @@ from botservice.memory import TaskStep
 from botservice.memory.agent_memory import start_of_work
 from botservice.memory.found import FOUND_END, FOUND_START
 from botservice.memory.readable import image_url
-from botservice.memory.step_view import RenderedStep, step_sizes
+from botservice.memory.step_view import RenderedStep
 from botservice.messages import Attachment, Message, Role
 
 _REMEMBERED = (
@@ -53,11 +53,15 @@ class PromptBuilder:
             system=self.system_prompt,
             found=recall.found,
             window=recall.window,
-            earlier=view.rendered(steps[: start - is_task], keys),
             question=context.chat_history.last_user_message,
-            steps=view.rendered(steps[start:], keys),
         )
-        fit(pieces, self.max_tokens, _scales(counter_for(self.model)))
+        fit(
+            pieces,
+            self.max_tokens,
+            _scales(counter_for(self.model)),
+            steps=view.newest(steps, start, len(steps), keys),
+            earlier=view.newest(steps, 0, start - is_task, keys),
+        )
         return _assemble(pieces)
 
 
@@ -72,7 +76,7 @@ def _scales(counter: TokenCounter) -> Scales:
         text=lambda text: counter.count(text) + _TOKENS_AROUND_A_MESSAGE,
         message=partial(_message_size, counter=counter),
         found=partial(_found_sizes, counter=counter),
-        steps=lambda steps: step_sizes(steps, counter.name, count_messages),
+        step=lambda step: step.size(counter.name, count_messages),
     )
 
 

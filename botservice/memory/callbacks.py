@@ -41,6 +41,10 @@ class StepCallbacks:
         by_class = callbacks if isinstance(callbacks, Mapping) else {ActionStep: callbacks or ()}
         self._bound = {_checked_class(cls): [_bind(one) for one in _listed(given)] for cls, given in by_class.items()}
 
+    def are_for(self, step: MemoryItem) -> bool:
+        """Return whether there is a callback for steps of this class."""
+        return any(self._bound.get(cls) for cls in type(step).__mro__)
+
     async def run(self, step: MemoryItem, agent: object) -> list[CallbackFailure]:
         """Call every callback of the step, one after the other, and return the failures.
 

@@ -114,10 +114,10 @@ class StepRecords:
         same = self._count_same(present, opened)
         if same == len(present) == len(self._stored):
             return StepChanges(log_entries=unsaved)
-        present = list({id(item): checked_item(item) for item in present}.values())  # one row for each, once
-        rest = present[same:]
-        known = [self._find(item) for item in rest]
         floor = self._order[same - 1].position if same else self._floor
+        rest = self._once_each(present[same:], floor if same else None)
+        present[same:] = rest
+        known = [self._find(item) for item in rest]
         positions = place_between([None if stored is None else stored.position for stored in known], floor)
         if positions is None:  # there is no room between two neighbours: everything gets a new place
             rest, known = present, [self._find(item) for item in present]
@@ -200,6 +200,13 @@ class StepRecords:
                 break
             count += 1
         return count
+
+    def _once_each(self, items: Sequence[MemoryItem], floor: float | None) -> list[MemoryItem]:
+        """Return items without those that stand a second time in the list: each has one row."""
+        once = {id(item): checked_item(item) for item in items}
+        if floor is None:
+            return list(once.values())
+        return [item for item in once.values() if (stored := self._find(item)) is None or stored.position > floor]
 
     def _missing(self, present: Sequence[MemoryItem], known_count: int) -> list[_Stored]:
         if known_count == len(self._stored):

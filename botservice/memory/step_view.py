@@ -1,6 +1,6 @@
 """Steps as the model sees them, each rendered and counted once for as long as it stays as it is."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,13 @@ class RenderedStep:
     messages: list[dict[str, Any]]
     sizes: dict[str, int] = field(default_factory=dict)
 
+    def size(self, encoding: str, count: Count) -> int:
+        """Return the tokens of the messages; they are counted once for each encoding."""
+        size = self.sizes.get(encoding)
+        if size is None:
+            size = self.sizes[encoding] = count(self.messages)
+        return size
+
 
 class StepView:
     """The rendered steps of one context."""
@@ -31,11 +38,16 @@ class StepView:
     def __init__(self) -> None:
         self._rendered: dict[tuple[str, ...], dict[int, RenderedStep]] = {}
 
-    def rendered(self, steps: Iterable[MemoryItem | None], memory_keys: tuple[str, ...] = ()) -> list[RenderedStep]:
-        """Return those of steps that the model sees; the same objects again while a step does not change."""
+    def newest(
+        self, steps: Sequence[MemoryItem | None], start: int, end: int, memory_keys: tuple[str, ...] = ()
+    ) -> Iterator[RenderedStep]:
+        """Yield those of steps[start:end] that the model sees, newest first.
+
+        They are the same objects again while a step does not change.
+        """
         known = self._rendered.setdefault(memory_keys, {})
-        shown = []
-        for step in steps:
+        for place in range(end - 1, start - 1, -1):
+            step = steps[place]
             rendered = known.get(id(step))
             if rendered is None or rendered.step is not step or rendered.revision != revision_of(step):
                 if step is None:
@@ -43,16 +55,4 @@ class StepView:
                 messages = step_messages(step, memory_keys=memory_keys)
                 rendered = known[id(step)] = RenderedStep(step, revision_of(step), messages)
             if rendered.messages:
-                shown.append(rendered)
-        return shown
-
-
-def step_sizes(steps: Iterable[RenderedStep], encoding: str, count: Count) -> list[int]:
-    """Return the tokens of each step; they are counted once for each encoding."""
-    sizes = []
-    for step in steps:
-        size = step.sizes.get(encoding)
-        if size is None:
-            size = step.sizes[encoding] = count(step.messages)
-        sizes.append(size)
-    return sizes
+                yield rendered

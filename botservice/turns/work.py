@@ -230,6 +230,8 @@ class TurnWork:
 
     async def _call_back(self, step: MemoryStep) -> None:
         """Show a stored step to the callbacks, and store what they change."""
+        if not self._options.callbacks.are_for(step):
+            return
         failures = await self._options.callbacks.run(step, self._agent)
         if not all(isinstance(item, MemoryItem | None) for item in self._memory.steps):
             self._memory.steps[:] = [item for item in self._memory.steps if isinstance(item, MemoryItem)]
