@@ -21,7 +21,7 @@ _NO_SECRETS = frozenset(
 )
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "turn", "taskName", "color_message"}
 _CHATTY = (
-    *("alembic", "httpcore", "httpcore2", "httpx", "httpx2", "openai"),
+    *("alembic", "filelock", "httpcore", "httpcore2", "httpx", "httpx2", "openai"),
     *("slack_bolt", "slack_sdk", "telegram", "urllib3", "uvicorn"),
 )
 

@@ -1,0 +1,90 @@
+"""A bare machine finds what it needs: pins with hashes, scripts that run, documents that name what is there."""
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from botservice.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PINNED = ["requirements.txt", "requirements-dev.txt"]
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\[<>=~; ]", each)[0].lower() for each in requirements}
+
+
+def pins(name: str) -> dict[str, str]:
+    """Return each pinned package with the lines that belong to it."""
+    blocks = re.split(r"\n(?=\S)", (ROOT / name).read_text())
+    return {block.partition("==")[0]: block for block in blocks if "==" in block}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_every_package_is_pinned_with_its_hash_and_without_an_address(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert all("--hash=sha256:" in block for block in pins(name).values())
+    assert not re.search(r"https?:|file:|--(extra-)?index-url|--find-links", text)
+
+
+def test_what_is_declared_is_pinned() -> None:
+    run, dev = names(PROJECT["project"]["dependencies"]), names(PROJECT["dependency-groups"]["dev"])
+    assert run <= pins("requirements.txt").keys()
+    assert run | dev <= pins("requirements-dev.txt").keys()
+    shared = pins("requirements.txt").keys() & pins("requirements-dev.txt").keys()
+    assert shared == pins("requirements.txt").keys()
+
+
+def test_both_files_pin_the_same_versions() -> None:
+    def versions(name: str) -> dict[str, str]:
+        return {package: block.split()[0] for package, block in pins(name).items()}
+
+    assert versions("requirements.txt").items() <= versions("requirements-dev.txt").items()
+
+
+def test_every_dependency_has_its_reason() -> None:
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    declared = names(PROJECT["project"]["dependencies"]) | names(PROJECT["dependency-groups"]["dev"])
+    assert {name for name in declared if name not in text} == set()
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "reference.md").read_text()
+    assert {name for name in Settings.model_fields if f"`{name.upper()}`" not in text} == set()
+
+
+@pytest.mark.parametrize("script", ["scripts/serve", "scripts/test", "scripts/check", "scripts/setup", ".ci/run"])
+def test_scripts_can_be_run_and_stop_at_the_first_error(script: str) -> None:
+    assert os.access(ROOT / script, os.X_OK)
+    assert "set -euo pipefail" in (ROOT / script).read_text()
+    subprocess.run(["bash", "-n", str(ROOT / script)], check=True)
+
+
+def test_an_old_python_is_refused_in_plain_words(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    for name in ("scripts/setup", "requirements.txt", "pyproject.toml"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    run = subprocess.run(
+        ["bash", "scripts/setup"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHON": "false"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "needs Python 3.11 or newer" in run.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_the_readme_s_commands_are_there() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert "scripts/serve" in readme
+    assert "scripts/test" in readme
+    for link in re.findall(r"\]\(([^)#:]+)\)", readme):
+        assert (ROOT / link).exists(), link
