@@ -1,5 +1,6 @@
 """Looking at everything that is kept, from outside: for the command line and the inspector."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,7 @@ from botservice.errors import StorageError
 from botservice.history.rows import read_messages, select_messages
 from botservice.memory import MemoryItem
 from botservice.memory.step_records import read_steps
+from botservice.messages import Attachment
 from botservice.storage import Storage
 from botservice.storage.tables import contexts, messages, turns
 
@@ -66,9 +68,7 @@ async def list_contexts(storage: Storage, *, limit: int | None = None, offset: i
         .limit(limit)
         .offset(offset)
     )
-    return await storage.read(
-        lambda connection: [ContextSummary(*row) for row in connection.execute(query).all()]
-    )
+    return await storage.read(lambda connection: [ContextSummary(*row) for row in connection.execute(query).all()])
 
 
 async def read_turns(storage: Storage, context_id: int, turn_id: int | None = None) -> list[TurnRecord]:
@@ -106,7 +106,7 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
 
 
 async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
-    """Return everything that is kept of a conversation, as JSON values.
+    """Return everything that is kept of a conversation, as JSON values; the bytes of files as base64.
 
     Raises:
         StorageError: there is no such context.
@@ -126,9 +126,7 @@ async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
                     "author": each.author
                     and {"platform": each.author.platform, "id": each.author.id, "name": each.author.name},
                     "created_at": each.created_at.isoformat(),
-                    "attachments": [
-                        {"name": file.name, "mime_type": file.mime_type} for file in each.attachments
-                    ],
+                    "attachments": [_export_file(file) for file in each.attachments],
                 }
                 for each in said
             ],
@@ -137,6 +135,13 @@ async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
     exported = await storage.read(query)
     exported["turns"] = [each.as_dict() for each in await read_turns(storage, context_id)]
     return exported
+
+
+def _export_file(file: Attachment) -> dict[str, str | None]:
+    about = {"name": file.name, "mime_type": file.mime_type}
+    if file.data is None:
+        return {**about, "url": file.url}
+    return {**about, "data": base64.b64encode(file.data).decode()}
 
 
 async def forget_context(storage: Storage, context_id: int) -> None:
@@ -151,6 +156,7 @@ async def forget_context(storage: Storage, context_id: int) -> None:
         connection.execute(delete(contexts).where(contexts.c.id == context_id))
 
     await storage.write(operation)
+    await storage.scrub()
 
 
 def _check_context(connection: Connection, context_id: int) -> Any:

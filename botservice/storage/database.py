@@ -18,7 +18,13 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage import schema
 from botservice.storage.claims import AdvisoryClaims, Claims, LocalClaims, SharedFile
-from botservice.storage.engines import READ_CONNECTIONS, create_read_engine, create_writer_engine, prepare_postgres
+from botservice.storage.engines import (
+    READ_CONNECTIONS,
+    create_read_engine,
+    create_writer_engine,
+    prepare_postgres,
+    truncate_log,
+)
 from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
 from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
@@ -141,6 +147,14 @@ class Storage:
         """
         await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one())
         await self.write(lambda connection: connection.execute(text("SELECT 1")).scalar_one())
+
+    async def scrub(self) -> None:
+        """Let the bytes of what was deleted leave the files, as far as nobody reads them at this moment.
+
+        SQLite keeps them in its log until that is overwritten. Postgres keeps them until autovacuum has been there.
+        """
+        if self.where.path is not None:
+            await asyncio.to_thread(truncate_log, self.where.path, self._limits)
 
     async def close(self) -> None:
         """Commit what is waiting, give every claim back and disconnect; all of it, even where this is cancelled."""

@@ -1,6 +1,8 @@
 """Connections: one that writes, a few that read."""
 
+import contextlib
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -57,6 +59,12 @@ def prepare_postgres(connection: Connection, limits: StorageLimits) -> None:
             ("lock_timeout", limits.lock),
         ):
             connection.exec_driver_sql(f"SET {name} = {int(seconds * 1000)}")
+
+
+def truncate_log(path: Path, limits: StorageLimits) -> None:
+    """Move everything from SQLite's write-ahead log into its file and empty it; nothing where somebody reads it."""
+    with contextlib.closing(sqlite3.connect(path, timeout=limits.lock)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _sqlite_arguments(limits: StorageLimits) -> dict[str, Any]:
