@@ -105,9 +105,9 @@ async def test_a_model_server_that_is_not_there_is_wrong() -> None:
 
 async def test_what_does_not_answer_in_time_is_wrong() -> None:
     with OpenAIApi.running(lambda _: Reply(hang=True)) as api:
-        finding = await examine("model", openai_base_url=api.base_url, limit_seconds=3)
+        finding = await examine("model", openai_base_url=api.base_url, limit_seconds=1)
     assert finding.is_wrong
-    assert finding.text == "no answer within 3 seconds"
+    assert finding.text == "no answer within 1 seconds"
 
 
 # Telegram

@@ -180,6 +180,7 @@ def test_every_error_of_the_client_is_translated(kind: type[openai.OpenAIError])
     translated = translate(error, "gpt-5.5")
     assert isinstance(translated, LLMError)
     assert "12345" not in str(translated)
+    assert ("the openai client failed" in str(translated)) == (not issubclass(kind, openai.APIError))
     if issubclass(kind, openai.APIStatusError):
         assert str(status) in str(translated)
         assert translated.is_transient == (int(status) in (409, 429) or int(status) >= 500)
