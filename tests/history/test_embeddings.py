@@ -68,7 +68,7 @@ class Failing:
 async def stored(storage):
     """Return the model of each message's vector, by the message's text."""
     query = select(messages.c.text, vectors.c.model_key).join(vectors, vectors.c.message_id == messages.c.id)
-    return dict((await storage.read(lambda connection: connection.execute(query).all())))
+    return dict(await storage.read(lambda connection: connection.execute(query).all()))
 
 
 async def indexer_of(storage, embedder):
@@ -319,7 +319,7 @@ async def test_in_the_background_messages_get_their_meaning(storage, context, ap
     async with EmbeddingIndexer(storage, embedder, poll_seconds=0.01):
         await history.append_user_message("Rex is a good hound")
         async with asyncio.timeout(10):
-            while not await texts_of(history, "which animal?"):
+            while not await texts_of(history, "which animal?"):  # noqa: ASYNC110 - nothing tells when
                 await asyncio.sleep(0)
     assert await texts_of(history, "which animal?") == []
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "botservice-embeddings"]
@@ -336,7 +336,7 @@ async def test_in_the_background_a_failure_is_logged_and_tried_again(storage, co
 
     async with EmbeddingIndexer(storage, Failing(fail), poll_seconds=0.01), asyncio.timeout(10):
         await tried.wait()
-        while not caplog.records:
+        while not caplog.records:  # noqa: ASYNC110 - a log tells nobody
             await asyncio.sleep(0)
     record = caplog.records[0]
     assert (record.message, record.reason, record.again_in_seconds) == ("embeddings.failed", "gone", 60)

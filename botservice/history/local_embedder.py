@@ -1,0 +1,121 @@
+"""An embedder without a server: a model in ONNX form, from a folder, on this machine's processor."""
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botservice.errors import SettingsError
+
+_MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
+_MAX_TOKENS: Final = 256
+_MAX_CHARACTERS: Final = 4_000
+_TEXTS_AT_ONCE: Final = 8  # a question that comes meanwhile waits for no more than these
+_VECTORS: Final = "sentence_embedding"
+
+
+class LocalEmbedder:
+    """A sentence-transformers model in a folder, run by onnxruntime: `pip install botservice[local]`.
+
+    The folder is what such a model's repository holds: `tokenizer.json`, `model.onnx` or `onnx/model.onnx`, and where
+    it has them `1_Pooling/config.json`, `sentence_bert_config.json` and `config_sentence_transformers.json`. Nothing
+    is downloaded.
+
+    Attributes:
+        model_key: The folder's name and the beginning of the model's SHA-256 digest.
+        dim: Numbers per vector, once something was embedded.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, threads: int | None = None) -> None:
+        """Load the model; this blocks, for a second or so.
+
+        Args:
+            threads: How many processors it may take at once (half of all).
+
+        Raises:
+            SettingsError: the extra is not installed, or the folder holds no such model.
+        """
+        try:
+            import onnxruntime  # type: ignore[import-not-found, unused-ignore]  # an extra
+            import tokenizers  # type: ignore[import-not-found, unused-ignore]  # an extra
+        except ImportError as error:
+            raise SettingsError("LocalEmbedder needs more packages: pip install botservice[local]") from error
+        path = Path(folder)
+        model = next((path / name for name in _MODEL_FILES if (path / name).is_file()), None)
+        if model is None or not (path / "tokenizer.json").is_file():
+            raise SettingsError(f"{path} must hold tokenizer.json and {' or '.join(_MODEL_FILES)}")
+        self.dim: int | None = None
+        self.model_key = f"{path.name}-{hashlib.sha256(model.read_bytes()).hexdigest()[:12]}"
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or max(1, (os.cpu_count() or 1) // 2)
+        try:
+            self._session: Any = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+            self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
+        except Exception as error:  # a border: each library raises what it likes
+            raise SettingsError(f"{path} holds no model that can be loaded: {type(error).__name__}") from error
+        limit = _read_json(path / "sentence_bert_config.json").get("max_seq_length") or _MAX_TOKENS
+        self._tokenizer.enable_truncation(max_length=int(limit))
+        self._tokenizer.enable_padding()
+        self._is_first_token = bool(_read_json(path / "1_Pooling" / "config.json").get("pooling_mode_cls_token"))
+        prompts = _read_json(path / "config_sentence_transformers.json").get("prompts") or {}
+        self._before_query = str(prompts.get("query") or "")
+        self._before_document = str(prompts.get("document") or prompts.get("passage") or "")
+
+    def __repr__(self) -> str:
+        return f"LocalEmbedder({self.model_key!r})"
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""
+        prepared = [self._before_document + text[:_MAX_CHARACTERS] for text in texts]
+        parts = [
+            await asyncio.to_thread(self._run, prepared[first : first + _TEXTS_AT_ONCE])
+            for first in range(0, len(prepared), _TEXTS_AT_ONCE)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, self.dim or 0), np.float32)
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a question (see `Embedder`)."""
+        matrix = await asyncio.to_thread(self._run, [self._before_query + text[:_MAX_CHARACTERS]])
+        vector: NDArray[np.float32] = matrix[0]
+        return vector
+
+    def _run(self, texts: list[str]) -> NDArray[np.float32]:
+        encoded = self._tokenizer.encode_batch(texts)
+        mask = np.array([each.attention_mask for each in encoded], np.int64)
+        given = {
+            "input_ids": np.array([each.ids for each in encoded], np.int64),
+            "attention_mask": mask,
+            "token_type_ids": np.array([each.type_ids for each in encoded], np.int64),
+        }
+        wanted = {each.name for each in self._session.get_inputs()}
+        names = [each.name for each in self._session.get_outputs()]
+        name = _VECTORS if _VECTORS in names else names[0]
+        (found,) = self._session.run([name], {key: value for key, value in given.items() if key in wanted})
+        matrix = self._pooled(np.asarray(found, np.float32), mask)
+        self.dim = matrix.shape[1]
+        return matrix
+
+    def _pooled(self, found: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+        if found.ndim == 2:  # the model does it itself
+            return found
+        if self._is_first_token:
+            return found[:, 0]
+        weights = mask[:, :, None].astype(np.float32)
+        mean: NDArray[np.float32] = (found * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
+        return mean
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        return {}
+    except ValueError as error:
+        raise SettingsError(f"{path} is no JSON") from error
+    return found if isinstance(found, dict) else {}

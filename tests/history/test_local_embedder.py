@@ -1,0 +1,95 @@
+"""A model in a folder: the smallest one there can be, run by the real onnxruntime where the extra is installed."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from botservice import LocalEmbedder, SettingsError
+
+# ids -> rows of a matrix of 6 x 4: "dog" is near "hound"; made with onnx.helper (one Gather, opset 13).
+MODEL = base64.b64decode(
+    "CAg66AEKKQoBZQoJaW5wdXRfaWRzEhFsYXN0X2hpZGRlbl9zdGF0ZSIGR2F0aGVyEgR0aW55KmsIBggEEAFCAWVKYAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACAPwAAAAAAAAAAAAAAAAAAgD/NzEw+AAAAAAAAAAAAAAAAAAAAAAAAgD8AAAAAAAAA"
+    "AAAAAAAAAAAAAACAP1odCglpbnB1dF9pZHMSEAoOCAcSCgoDEgFiCgMSAXRiKQoRbGFzdF9oaWRkZW5fc3RhdGUSFAoSCAESDgoD"
+    "EgFiCgMSAXQKAggEQgQKABAN"
+)
+WORDS = {"[PAD]": 0, "[UNK]": 1, "dog": 2, "hound": 3, "rent": 4, "query": 5}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("tokenizers")
+    (tmp_path / "model.onnx").write_bytes(MODEL)
+    tokenizer = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [],
+        "normalizer": {"type": "Lowercase"},
+        "pre_tokenizer": {"type": "Whitespace"},
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "WordLevel", "vocab": WORDS, "unk_token": "[UNK]"},
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return tmp_path
+
+
+async def test_near_texts_have_near_vectors(folder):
+    embedder = LocalEmbedder(folder)
+    dog, hound, rent = await embedder.embed_documents(["dog", "Hound", "rent rent rent"])
+    assert embedder.dim == 4
+    assert dog @ hound > 0.9
+    assert dog @ rent == 0
+    assert (await embedder.embed_query("dog")).tolist() == dog.tolist()
+    assert (await embedder.embed_documents([])).shape == (0, 4)
+
+
+async def test_padding_does_not_count(folder):
+    embedder = LocalEmbedder(folder)
+    alone = await embedder.embed_documents(["dog"])
+    beside = await embedder.embed_documents(["dog", "rent " * 50])
+    assert np.allclose(alone[0], beside[0])
+
+
+async def test_long_texts_and_many_of_them_are_taken(folder):
+    assert (await LocalEmbedder(folder).embed_documents(["dog " * 9_000] * 20)).shape == (20, 4)
+
+
+async def test_what_a_model_wants_before_a_question_is_put_there(folder):
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "query "}}))
+    embedder = LocalEmbedder(folder)
+    assert (await embedder.embed_query("dog"))[3] == 0.5
+    assert (await embedder.embed_documents(["dog"]))[0][3] == 0
+
+
+async def test_the_first_token_counts_where_the_model_says_so(folder):
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
+    assert (await LocalEmbedder(folder).embed_query("dog rent")).tolist() == [1, 0, 0, 0]
+
+
+def test_another_model_has_another_key(folder):
+    before = LocalEmbedder(folder).model_key
+    (folder / "model.onnx").write_bytes(MODEL + b"\x1a\x00")
+    assert LocalEmbedder(folder).model_key != before
+
+
+def test_a_folder_without_a_model_is_named(folder):
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(SettingsError, match=r"tokenizer\.json"):
+        LocalEmbedder(folder)
+    (folder / "tokenizer.json").write_text("nonsense")
+    with pytest.raises(SettingsError, match="can be loaded"):
+        LocalEmbedder(folder)
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path):
+    try:
+        import onnxruntime  # noqa: F401
+    except ImportError:
+        with pytest.raises(SettingsError, match=r"botservice\[local\]"):
+            LocalEmbedder(tmp_path)
