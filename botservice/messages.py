@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-_UNSTORABLE = {code: "\ufffd" for code in (0, *range(0xD800, 0xE000))}
+_UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
 
 
 def storable(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class WorkCut(Exception):  # noqa: N818 - it reports no error
+class WorkCut(Exception):
     """Work was cut off, or not begun, because somebody interrupted it."""
 
 

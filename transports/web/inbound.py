@@ -30,7 +30,7 @@ _IMAGE_STARTS: Final = {
 }
 
 
-class Refusal(Exception):  # noqa: N818 - what happens to it, as Starlette's own are named
+class Refusal(Exception):
     """A request that is not taken; its text is for the person.
 
     Attributes:
