@@ -1,6 +1,10 @@
-"""How well search finds what was said: recall@k and NDCG@10 on your own chats. No model, no key, no network.
+"""How well search finds what was said: recall@k and NDCG@10 on your own chats.
 
     python benchmarks/recall.py my_chats.json [more.json …] [--k 3,5,10] [--together] [--misses]
+                                [--local FOLDER | --openai MODEL]
+
+By words, without a model, a key or a network; with --local or --openai by meaning as well: a model in a folder (see
+LocalEmbedder), or one of OpenAI's or of the server at OPENAI_BASE_URL.
 
 Each file is JSON:
 
@@ -24,6 +28,7 @@ interval).
 """
 
 import argparse
+import asyncio
 import json
 import math
 import random
@@ -37,9 +42,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from botservice import Embedder, LocalEmbedder, OpenAIEmbedder
 from botservice.history.ranking import Document, SearchIndex
 from botservice.messages import Author, Role
 
@@ -98,25 +105,35 @@ def _time(message: dict[str, Any], place: int) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
-def run(chats: list[dict[str, Any]], *, depth: int, together: bool) -> list[Result]:
-    shared, results = SearchIndex(), []
-    if together:
-        for place, chat in enumerate(chats):
-            shared.add(documents(chat, place * ROOM))
+async def run(
+    chats: list[dict[str, Any]], *, depth: int, together: bool, embedder: Embedder | None = None
+) -> list[Result]:
+    indexes, results = [SearchIndex() for _ in (chats[:1] if together else chats)], []
     for place, chat in enumerate(chats):
-        offset = place * ROOM if together else 0
-        index = shared if together else SearchIndex()
-        if not together:
-            index.add(documents(chat, 0))
-        results += [ask(index, chat, question, offset, depth) for question in chat["questions"]]
+        said = documents(chat, place * ROOM)
+        index = indexes[0 if together else place]
+        index.add(said)
+        if embedder is not None:
+            matrix = await embedder.embed_documents([document.text for document in said])
+            index.set_vectors([document.id for document in said], np.asarray(matrix))
+    for place, chat in enumerate(chats):
+        index = indexes[0 if together else place]
+        for question in chat["questions"]:
+            vector = None
+            if embedder is not None:
+                vector = np.asarray(await embedder.embed_query(index.without_names(question["text"])))
+            results.append(ask(index, chat, question, place * ROOM, depth, vector))
     return results
 
 
-def ask(index: SearchIndex, chat: dict[str, Any], question: dict[str, Any], offset: int, depth: int) -> Result:
+def ask(
+    index: SearchIndex, chat: dict[str, Any], question: dict[str, Any], offset: int, depth: int, vector: Any
+) -> Result:
     asker = Author(name=question["asker"]) if "asker" in question else None
     start = time.perf_counter()
-    found = [number - offset for number, _ in index.search(question["text"], k=depth, asker=asker)]
+    hits = index.search(question["text"], k=depth, asker=asker, query_vector=vector)
     seconds = time.perf_counter() - start
+    found = [number - offset for number, _ in hits]
     return Result(
         chat=str(chat["id"]),
         language=chat.get("language", "-"),
@@ -158,9 +175,15 @@ def main() -> None:
     parser.add_argument("--k", default="3,5,10", help="where to cut, comma-separated")
     parser.add_argument("--together", action="store_true", help="all chats in one index")
     parser.add_argument("--misses", action="store_true", help="list what the first k of the middle cut do not have")
+    parser.add_argument("--local", metavar="FOLDER", help="compare by meaning, with the model in this folder")
+    parser.add_argument("--openai", metavar="MODEL", help="compare by meaning, with this model of OPENAI_BASE_URL")
     options = parser.parse_args()
     ks = sorted(int(k) for k in options.k.split(","))
-    results = run(read_chats(options.files), depth=max(*ks, 10), together=options.together)
+    embedder: Embedder | None = LocalEmbedder(options.local) if options.local else None
+    if options.openai:
+        embedder = OpenAIEmbedder(options.openai)
+    chats = read_chats(options.files)
+    results = asyncio.run(run(chats, depth=max(*ks, 10), together=options.together, embedder=embedder))
     if not results:
         sys.exit("no questions in these files")
     console, cut = Console(), ks[len(ks) // 2]
