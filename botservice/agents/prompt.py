@@ -93,14 +93,17 @@ def _without_images(message: ChatMessage) -> ChatMessage:
 
 def _found_sizes(found: Sequence[SearchHit], counter: TokenCounter) -> list[int]:
     """Return what each remembered message takes with its date and author; the best one has the words around all."""
-    sizes = [counter.count(_quote(hit.message)) for hit in found]
+    sizes = [sum(counter.count(_quote(message)) for message in hit.messages) for hit in found]
     return [size + counter.count(_REMEMBERED) * (place == 0) for place, size in enumerate(sizes)]
 
 
 def _message_size(message: Message, counter: TokenCounter) -> int:
     count = counter.count(message.text) if message.token_count is None else message.token_count
-    images = sum(counter.count(_IMAGE_TOKENS_TEXT) for each in message.attachments if _is_image(each))
-    return _TOKENS_AROUND_A_MESSAGE + count + images
+    name = counter.count(f"{message.author.name}: ") if message.author and message.author.name else 0
+    files = sum(
+        counter.count(_IMAGE_TOKENS_TEXT if _is_image(each) else _mention(each)) for each in message.attachments
+    )
+    return _TOKENS_AROUND_A_MESSAGE + name + count + files
 
 
 def _assemble(pieces: Pieces) -> Prompt:
@@ -146,14 +149,16 @@ def _mention(attachment: Attachment) -> str:
 
 
 def _remembered(found: Sequence[SearchHit]) -> str:
-    oldest_first = sorted((hit.message for hit in found), key=lambda message: message.created_at)
+    every = (message for hit in found for message in hit.messages)
+    oldest_first = sorted(every, key=lambda message: (message.created_at, message.id or 0))
     return "\n".join([_REMEMBERED, FOUND_START, *map(_quote, oldest_first), FOUND_END])
 
 
 def _quote(message: Message) -> str:
     """Return a message as a record; nothing in it ends the records."""
     name = message.author.name if message.author and message.author.name else message.role.value
-    text = message.text if len(message.text) <= _LONGEST_FOUND else message.text[:_LONGEST_FOUND] + "…"
+    text = " ".join([message.text, *map(_mention, message.attachments)]).strip()
+    text = text if len(text) <= _LONGEST_FOUND else text[:_LONGEST_FOUND] + "…"
     record = f"[{message.created_at:%Y-%m-%d %H:%M} UTC] {_one_line(name)}: {text}"
     return record.replace(FOUND_END, "</ memory>")
 
