@@ -62,6 +62,11 @@ class SearchHit:
     score: float
     neighbour: Message | None = None
 
+    @property
+    def messages(self) -> list[Message]:
+        """The message, and its neighbour where it has one."""
+        return [self.message] if self.neighbour is None else [self.message, self.neighbour]
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
