@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy import insert, update
 
-from botservice import AgentContext, Storage
+from botservice import AgentContext, ChatHistory, Storage
 from botservice.history.question_vectors import QuestionVectors
 from botservice.history.ranking.grammar import FUNCTION_WORDS
 from botservice.history.search import SearchIndexes
@@ -206,19 +206,21 @@ async def many_chats(storage: Storage, count: int, size: int, console: Console) 
     start, ids = time.perf_counter(), []
     for number in range(count):
         context = await AgentContext.get_or_create(storage, {"chat": str(number), "run": str(time.time_ns())})
-        ids.append(context)
+        ids.append(context.id)
         await fill(storage, context.id, size, 0)
     console.print(f"{count * size:,} messages in {count:,} chats, written in {time.perf_counter() - start:.0f} s")
     indexes = SearchIndexes.of(storage)
     gaps: list[Cost] = []
     indexes.question_vectors = None
+    await warm_up(storage)
     table = Table(title="searches in chats at random, ms of wall time (of CPU)")
     for name in ("searches", "p50", "p95", "longest", "indexes", "MB of indexes", "MB of the process"):
         table.add_column(name, justify="right")
     async with watching(gaps):
         for part in range(5):
             times = [
-                await timed(CHANCE.choice(ids).chat_history.search(invent_question())) for _ in range(count * 2 // 5)
+                await timed(ChatHistory(storage, CHANCE.choice(ids)).search(invent_question()))
+                for _ in range(count * 2 // 5)
             ]
             table.add_row(
                 f"{(part + 1) * len(times):,}",

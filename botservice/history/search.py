@@ -28,6 +28,7 @@ T = TypeVar("T")
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
 _ENTRY_BYTES = 1_000
+_COMPACT_AT = 20  # messages taken in at once
 
 _STATE = select(contexts.c.deletion_version, contexts.c.last_position).where(contexts.c.id == bindparam("context"))
 _MESSAGES = select(
@@ -114,6 +115,8 @@ class _ContextIndex:
                 self.last_position = rows[-1].position
                 return False
             self.last_position = state.last_position
+            if len(rows) > _COMPACT_AT:
+                self.index.compact()
         return model_key is None or self._take_vectors(connection, context_id, model_key)
 
     def _compare(self, connection: Connection, context_id: int) -> None:

@@ -79,6 +79,10 @@ class SearchIndex:
         for document in known:
             self.update(document)
 
+    def compact(self) -> None:
+        """Take less room; worth its time once after many messages were added."""
+        self._postings.compact()
+
     def _append(self, documents: list[Document]) -> None:
         taken = [self._take(documents[first : first + _BATCH]) for first in range(0, len(documents), _BATCH)]
         if taken:

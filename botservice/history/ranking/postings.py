@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 _MERGE_AT: Final = 4096
 _ASIDE_AT: Final = 1024
+_COMPACT_AT: Final = 64
 
 Positions = NDArray[np.int32]
 Counts = NDArray[np.float32]
@@ -72,6 +73,11 @@ class Postings:
 
     def _settle(self) -> None:
         if self._aside:
+            self._merge()
+
+    def compact(self) -> None:
+        """Put everything into the arrays: many chats at rest take less room then, and less of the garbage collector."""
+        if self._tail_size > _COMPACT_AT:
             self._merge()
 
     def _words(self) -> NDArray[np.int32]:

@@ -36,7 +36,7 @@ class Vocabulary:
 
     def __init__(self) -> None:
         self._ids = _Ids()
-        self._groups: dict[str, list[int]] = {}
+        self._groups: dict[str, tuple[int, ...]] = {}  # tuples: the garbage collector does not walk through them
         self._rows = np.zeros(0, np.int32)
         self._stemmed = np.zeros(0, np.uint32)
         self._counts = np.zeros(len(languages.CODES), np.int64)
@@ -98,7 +98,7 @@ class Vocabulary:
         for number in range(known, len(words)):
             word = words[number]
             if not word.isascii() and (folded := fold(word)) != word:
-                self._groups.setdefault(folded, []).append(number)
+                self._groups[folded] = (*self._groups.get(folded, ()), number)
         rows = languages.vote_rows(words[known:])
         self._rows = np.concatenate([self._rows, rows])
         self._stemmed = np.concatenate([self._stemmed, np.zeros(len(rows), np.uint32)])
@@ -109,9 +109,9 @@ class Vocabulary:
         words = [self._ids.words[number] for number in inflected]
         for number, word, stem in zip(inflected, words, languages.stem_all(words, language), strict=True):
             if stem != word:
-                group = self._groups.setdefault(stem, [])
+                group = self._groups.get(stem, ())
                 if number not in group:
-                    group.append(number)
+                    self._groups[stem] = (*group, number)
 
     def having(self, keys: Collection[str]) -> set[int]:
         """Return the ids of the words that are known under one of keys, as form_keys makes them."""
