@@ -162,12 +162,10 @@ def replay(
         return
     from rich.console import Console
 
-    from botservice.memory.replay import render_steps
+    from botservice.memory.replay import show
+    from botservice.memory.replay_turns import render_turns
 
-    console = Console()
-    for each in found:
-        console.rule(f"turn {each.id} · {each.status} · {each.created_at:%Y-%m-%d %H:%M} UTC")
-        console.print(render_steps(each.steps, detailed=detailed))
+    show(render_turns(found, detailed=detailed), Console())
 
 
 @cli.command()
