@@ -108,6 +108,15 @@ async def test_a_server_that_sends_nothing_is_given_up(api: OpenAIApi, reply: Re
     await llm.close()
 
 
+async def test_a_server_that_keeps_sending_may_take_longer_than_its_limit(api: OpenAIApi) -> None:
+    llm = OpenAIChatLLM("m", base_url=api.base_url)
+    await llm.chat(HELLO)
+    llm.timeout_seconds = 1.5
+    api.reply = lambda _: Reply(pieces=list("a long story, told"), chunk_delay=0.1)  # 1.8 seconds and more
+    assert (await llm.chat(HELLO)).text == "a long story, told"
+    await llm.close()
+
+
 async def test_a_page_of_a_broken_proxy_is_no_answer(api: OpenAIApi, llm: OpenAIChatLLM) -> None:
     api.reply = lambda _: not_json(200)
     with pytest.raises(LLMError):
