@@ -20,7 +20,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 T = TypeVar("T")
-DEFAULT_TIMEOUT_SECONDS = 5.0
+DEFAULT_TIMEOUT_SECONDS = 60.0
 
 
 class ClientGoneError(Exception):

@@ -16,7 +16,7 @@ from botservice.turns.options import RunOptions
 from botservice.turns.turn import EventKind, InboundEvent
 from botservice.turns.worker import Worker
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 
 
 class Messenger:

@@ -143,7 +143,7 @@ async def test_from_another_thread(context, storage):
     await asyncio.to_thread(run.interrupt)
     try:
         with pytest.raises(RunInterrupted):
-            await asyncio.wait_for(task, 10)
+            await asyncio.wait_for(task, 60)
     finally:
         release.set()
     assert "unknown" in context.memory.steps[1].observations

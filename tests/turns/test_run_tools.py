@@ -173,7 +173,7 @@ async def test_calls_of_one_step_run_side_by_side_and_keep_their_order(context, 
 
     script = [[call("meet", name="a"), call("meet", name="b")], "ok"]
     service, llm = make_service(storage, script, tools=[meet])
-    await asyncio.wait_for(service.prompt(context, "go"), 10)
+    await asyncio.wait_for(service.prompt(context, "go"), 60)
     step = context.completed_steps[0]
     assert [each.arguments["name"] for each in step.tool_calls] == ["a", "b"]
     assert step.observations == "a met\nb met"

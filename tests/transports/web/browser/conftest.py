@@ -19,7 +19,7 @@ _ARGUMENTS = (
     "--disable-sync",
 )
 _DESKTOP = {"viewport": {"width": 1280, "height": 800}}
-_TIMEOUT_MILLISECONDS = 10_000
+_TIMEOUT_MILLISECONDS = 60_000
 
 
 def find_chromium() -> str | None:
