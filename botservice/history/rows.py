@@ -5,7 +5,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from botservice.errors import StorageError
 from botservice.llm.tokens import TokenCounter
@@ -60,7 +72,9 @@ _OF_TURN = select(*_COLUMNS, messages.c.context_id).where(messages.c.answers_tur
 _OF_CONTEXT = select(*_COLUMNS).where(messages.c.context_id == bindparam("context"))
 NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
 NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before"))
-LAST_OF_A_PERSON = _OF_CONTEXT.where(messages.c.role == Role.USER.value).order_by(messages.c.position.desc()).limit(1)
+# A literal, not a parameter: that is what a partial index is chosen by.
+_IS_OF_A_PERSON = messages.c.role == literal_column(f"'{Role.USER.value}'")
+LAST_OF_A_PERSON = _OF_CONTEXT.where(_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
 _POSITION = select(messages.c.position).where(
     messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message")
 )

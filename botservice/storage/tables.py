@@ -67,7 +67,21 @@ messages = Table(
     Column("event_id", Id, unique=True),
     Column("answers_turn_id", Id, unique=True),
     UniqueConstraint("context_id", "position"),
-    Index("ix_messages_context_id_external_id", "context_id", "external_id"),
+    # Finds the last message of a person at once: without statistics Postgres sorts the whole chat for it otherwise.
+    Index(
+        "ix_messages_of_people",
+        "context_id",
+        "position",
+        postgresql_where=text("role = 'user'"),
+        sqlite_where=text("role = 'user'"),
+    ),
+    Index(
+        "ix_messages_external",
+        "context_id",
+        "external_id",
+        postgresql_where=text("external_id IS NOT NULL"),
+        sqlite_where=text("external_id IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,
 )
 

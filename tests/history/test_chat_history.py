@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 
 from botservice import AgentContext, Attachment, Author, Message, Role, Storage
 from botservice.errors import StorageError
+from botservice.history.rows import LAST_OF_A_PERSON
 from botservice.overview import forget_context
 from botservice.storage.tables import blobs, contexts, messages
 
@@ -149,6 +150,16 @@ async def test_the_last_message_of_a_person_is_known_without_waiting(context):
     assert history.last_user_message == first
     await history.clear()
     assert history.last_user_message is None
+
+
+async def test_the_last_message_of_a_person_is_found_by_its_index_without_statistics(storage, context):
+    explain = "EXPLAIN QUERY PLAN" if storage.is_sqlite else "EXPLAIN"
+
+    def plan(connection):
+        query = LAST_OF_A_PERSON.params(context=context.id).compile(connection, compile_kwargs={"literal_binds": True})
+        return str(connection.exec_driver_sql(f"{explain} {query}").all())
+
+    assert "ix_messages_of_people" in await storage.read(plan)
 
 
 async def test_a_history_in_hand_follows_its_context(storage, context):

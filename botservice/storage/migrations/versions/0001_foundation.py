@@ -63,7 +63,22 @@ def upgrade() -> None:
         sa.UniqueConstraint("event_id", name=op.f("uq_messages_event_id")),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_messages_context_id_external_id", "messages", ["context_id", "external_id"], unique=False)
+    op.create_index(
+        "ix_messages_of_people",
+        "messages",
+        ["context_id", "position"],
+        unique=False,
+        postgresql_where=sa.text("role = 'user'"),
+        sqlite_where=sa.text("role = 'user'"),
+    )
+    op.create_index(
+        "ix_messages_external",
+        "messages",
+        ["context_id", "external_id"],
+        unique=False,
+        postgresql_where=sa.text("external_id IS NOT NULL"),
+        sqlite_where=sa.text("external_id IS NOT NULL"),
+    )
     op.create_table(
         "vectors",
         sa.Column("id", _ID, autoincrement=True, nullable=False),
