@@ -1,5 +1,6 @@
 """The environment, read once."""
 
+import ipaddress
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +16,6 @@ OPENAI_API_URL = "https://api.openai.com/v1"
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 NO_EMBEDDING = "none"
 
-_LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _DATABASES = frozenset({"sqlite", "postgres", "postgresql"})
 _PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
 _BOT_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
@@ -57,8 +57,16 @@ class LogFormat(StrEnum):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can mean host."""
-    return host.strip("[]").lower() in _LOOPBACK_HOSTS or host.startswith("127.")
+    """Return whether only this machine can mean host: an address of it, or localhost. Other names prove nothing."""
+    name = host.removeprefix("[").removesuffix("]").lower()
+    if name == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 def _database_url(value: str) -> str:

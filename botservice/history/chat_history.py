@@ -1,11 +1,13 @@
 """The conversation of one context: what people and the assistant said, and nothing else."""
 
 import asyncio
+import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.neighbours import with_neighbours
 from botservice.history.rows import (
@@ -25,6 +27,8 @@ from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
 from botservice.storage.tables import messages
+
+logger = logging.getLogger(__name__)
 
 _COUNTED_INLINE = 2_000  # characters: longer texts are counted in a thread
 
@@ -167,7 +171,7 @@ class ChatHistory:
             counter = counter_for(model)
             found: list[SearchHit] | None = []
             if question is not None:
-                found = indexes.search(connection, self._context_id, question, counter)
+                found = self._search(connection, indexes, question, counter)
             if found is None:
                 return None
             before = find_position(connection, self._context_id, message.id)
@@ -179,6 +183,18 @@ class ChatHistory:
             return Recall(window, with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter))
 
         return await indexes.read(self._storage, query)
+
+    def _search(
+        self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter
+    ) -> list[SearchHit] | None:
+        """Return what was found; a search that breaks costs what it would have found, and not the answer."""
+        try:
+            return indexes.search(connection, self._context_id, question, counter)
+        except SQLAlchemyError:
+            raise
+        except Exception:
+            logger.exception("search.failed", extra={"context": self._context_id})
+            return []
 
     async def _question(self, message: Message, search_k: int) -> Question | None:
         """Return what to look for, for a person's message; None where nothing is to be looked for."""

@@ -21,7 +21,7 @@ from urllib.parse import SplitResult, urlsplit
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
-from botservice.settings import Settings, reveal
+from botservice.settings import Settings, is_loopback, reveal
 
 LOGIN_COOKIE: Final = "botservice-login"
 LOGIN_SECONDS: Final = 30 * 24 * 3600
@@ -176,19 +176,6 @@ class Access:
     def _sign(self, claim: str) -> str:
         key = (self.admin_token or "").encode("utf-8", "surrogatepass")
         return hmac.new(key, b"botservice web login\0" + claim.encode(), hashlib.sha256).hexdigest()
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can mean host: an address of it, or localhost. Other names prove nothing."""
-    name = host.removeprefix("[").removesuffix("]").lower()
-    if name == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
 
 
 def _is_local(request: HTTPConnection) -> bool:
