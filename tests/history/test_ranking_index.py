@@ -284,3 +284,25 @@ def test_size_is_an_honest_estimate(count):
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.6 < index.size_bytes / used < 1.7
+
+
+def test_meaning_reaches_the_answer_to_what_means_the_same():
+    index = index_of("Which animal do you keep?", "Rex, as ever", *(f"talk {n}" for n in range(40)))
+    vectors = np.zeros((42, 8))
+    vectors[:, 7], vectors[0] = 1, np.eye(8)[0]
+    index.set_vectors(range(1, 43), vectors)
+    assert found(index, "zoology", k=2, query_vector=np.eye(8)[0])[0] == 1
+    index.update(document(1, "Which animal do you keep?"))
+    index.set_vectors([1], vectors[:1])
+    assert 1 in found(index, "zoology", query_vector=np.eye(8)[0])
+
+
+def test_vectors_kept_as_bytes_rank_as_they_are():
+    chance = np.random.default_rng(7)
+    index = index_of(*(f"talk {n}" for n in range(300)))
+    matrix = chance.normal(size=(300, 64)).astype(np.float32)
+    index.set_vectors(range(1, 301), matrix)
+    query = chance.normal(size=64)
+    exact = matrix @ query / np.linalg.norm(matrix, axis=1) / np.linalg.norm(query)
+    kept = index._vectors.similarities(query, 300)
+    assert np.abs(kept - exact).max() < 0.01
