@@ -1,7 +1,7 @@
 """How fast search is, what it costs in memory, and how long it holds up the event loop.
 
     python benchmarks/search.py [--url sqlite:///… | postgresql://…] [--sizes 1000,10000,100000]
-                                [--contexts 10000 --messages 100] [--vectors 512]
+                                [--contexts 10000 --messages 100 --searches 20000] [--vectors 512]
 
 Fills a database (a temporary SQLite file unless told otherwise; a Postgres one must be migrated), then measures in one
 chat of each size: the first search, which builds the index, a warm one, one after a new message, one after a deletion;
@@ -202,7 +202,7 @@ async def one_chat(storage: Storage, size: int, dim: int, table: Table) -> None:
     )
 
 
-async def many_chats(storage: Storage, count: int, size: int, console: Console) -> None:
+async def many_chats(storage: Storage, count: int, size: int, searches: int, console: Console) -> None:
     start, ids = time.perf_counter(), []
     for number in range(count):
         context = await AgentContext.get_or_create(storage, {"chat": str(number), "run": str(time.time_ns())})
@@ -220,7 +220,7 @@ async def many_chats(storage: Storage, count: int, size: int, console: Console) 
         for part in range(5):
             times = [
                 await timed(ChatHistory(storage, CHANCE.choice(ids)).search(invent_question()))
-                for _ in range(count * 2 // 5)
+                for _ in range(searches // 5)
             ]
             table.add_row(
                 f"{(part + 1) * len(times):,}",
@@ -247,7 +247,7 @@ async def measure(options: argparse.Namespace, url: str) -> None:
             gc.collect()
         console.print(table)
         if options.contexts:
-            await many_chats(storage, options.contexts, options.messages, console)
+            await many_chats(storage, options.contexts, options.messages, options.searches, console)
 
 
 def main() -> None:
@@ -256,6 +256,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--contexts", type=int, default=0)
     parser.add_argument("--messages", type=int, default=100, help="in each of the contexts")
+    parser.add_argument("--searches", type=int, default=20_000, help="in these chats")
     parser.add_argument("--vectors", type=int, default=0, help="dimensions of the messages' vectors; 0 for none")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
