@@ -6,49 +6,20 @@ process on that file. On Postgres a claim is a session advisory lock on the writ
 
 import contextlib
 import logging
-import threading
-import weakref
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import ClassVar, Protocol
+from collections.abc import Iterator
+from typing import Protocol
 
-from filelock import FileLock, Timeout
 from sqlalchemy import Connection, text
 
-from botservice.errors import ClaimLost, DatabaseInUse, StorageUnavailable
+from botservice.errors import StorageUnavailable
+from botservice.storage.claim import Claim
+from botservice.storage.file_lock import SharedFile
 from botservice.storage.writer import Writer
 
 logger = logging.getLogger(__name__)
 
 # The first half of a two-part advisory lock key, so that other users of the same database are not met: "bots".
 LOCK_SPACE = 0x626F7473
-
-
-class Claim:
-    """The right to work on one context, as long as nobody took it over.
-
-    Attributes:
-        is_idle: Whether its holder does nothing at the moment: a run between two steps may be taken over.
-    """
-
-    def __init__(self, context_id: int, holds: Callable[["Claim"], bool]) -> None:
-        self.context_id = context_id
-        self.is_idle = False
-        self._holds = holds
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the right still exists."""
-        return self._holds(self)
-
-    def check(self) -> None:
-        """Return if the claim is held.
-
-        Raises:
-            ClaimLost: it is not.
-        """
-        if not self.is_held:
-            raise ClaimLost(f"context {self.context_id} is worked on by somebody else now")
 
 
 class Claims(Protocol):
@@ -82,69 +53,6 @@ class Claims(Protocol):
 
     def close(self) -> None:
         """Give everything back that was taken through this object."""
-
-
-class WorkerLock:
-    """The lock of an SQLite file: whoever holds it may work on contexts and migrate."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = FileLock(f"{path}.lock", thread_local=False)
-        self._guard = threading.RLock()  # see SharedFile.guard
-        self._holders = 0
-
-    def acquire(self) -> None:
-        """Take the lock, once more if this process has it.
-
-        Raises:
-            DatabaseInUse: another process has it.
-            StorageUnavailable: the file of the lock cannot be written.
-        """
-        with self._guard:
-            if self._holders == 0:
-                try:
-                    self._file.acquire(blocking=False)
-                except Timeout:
-                    raise DatabaseInUse(
-                        f"another process works on {self._path}: stop it, talk to it instead, or use Postgres, "
-                        "which takes many (DATABASE_URL=postgresql://...)"
-                    ) from None
-                except OSError as error:
-                    raise StorageUnavailable(f"cannot lock {self._path}: {error.strerror or error}") from error
-            self._holders += 1
-
-    def release(self) -> None:
-        """Give it back; the last one unlocks the file."""
-        with self._guard:
-            self._holders -= 1
-            if self._holders == 0:
-                self._file.release()
-
-
-class SharedFile:
-    """What all Storages of this process share about one SQLite file.
-
-    Attributes:
-        guard: Re-entrant, because the garbage collector may abandon a claim in the middle of any line that holds it.
-    """
-
-    _known: ClassVar[weakref.WeakValueDictionary[Path, "SharedFile"]] = weakref.WeakValueDictionary()
-    _guard = threading.Lock()
-
-    def __init__(self, path: Path) -> None:
-        self.lock = WorkerLock(path)
-        self.claims: dict[int, Claim] = {}
-        self.guard = threading.RLock()
-
-    @classmethod
-    def at(cls, path: Path) -> "SharedFile":
-        """Return the one object for the file at path."""
-        with cls._guard:
-            real = path.resolve()
-            shared = cls._known.get(real)
-            if shared is None:
-                shared = cls._known[real] = cls(real)
-            return shared
 
 
 class LocalClaims:

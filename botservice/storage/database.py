@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage import schema
-from botservice.storage.claims import AdvisoryClaims, Claims, LocalClaims, SharedFile
+from botservice.storage.claims import AdvisoryClaims, Claims, LocalClaims
 from botservice.storage.engines import (
     READ_CONNECTIONS,
     create_read_engine,
@@ -26,9 +26,11 @@ from botservice.storage.engines import (
     truncate_log,
 )
 from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
+from botservice.storage.file_lock import SharedFile
 from botservice.storage.limits import StorageLimits
+from botservice.storage.operations import Fence, SortKey
 from botservice.storage.url import DatabaseUrl
-from botservice.storage.writer import Fence, SortKey, Writer
+from botservice.storage.writer import Writer
 
 T = TypeVar("T")
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, inspect, text
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
-from botservice.storage.claims import LOCK_SPACE, SharedFile
+from botservice.storage.claims import LOCK_SPACE
 from botservice.storage.engines import create_writer_engine
+from botservice.storage.file_lock import SharedFile
 from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
 

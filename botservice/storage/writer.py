@@ -9,14 +9,13 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from botservice.errors import ClaimLost, StorageUnavailable
+from botservice.errors import StorageUnavailable
 from botservice.storage.failures import (
     as_refusal,
     as_unavailable,
@@ -26,63 +25,15 @@ from botservice.storage.failures import (
     is_outage,
 )
 from botservice.storage.limits import StorageLimits
+from botservice.storage.operations import Failure, Fence, Operation, SortKey, fail, rank, resolve
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-SortKey = tuple[str | int, ...]
 
 MAX_BATCH = 256
 _MAX_CONFLICTS = 3
 _MAX_BLOCKED = 2
-
-
-class Fence(Protocol):
-    """What decides whether a write still has the right to happen."""
-
-    def check(self) -> None:
-        """Return if it has.
-
-        Raises:
-            ClaimLost: it has not.
-        """
-
-
-@dataclass(slots=True)
-class _Operation:
-    run: Callable[[Connection], Any]
-    fence: Fence | None = None
-    sort_key: SortKey = ()
-    is_last: bool = False
-    loop: asyncio.AbstractEventLoop | None = None
-    future: asyncio.Future[Any] | None = None
-    result: Any = None
-    error: BaseException | None = None
-
-    def apply(self, connection: Connection) -> None:
-        """Do it, unless the right to do it is lost: then nobody else's transaction fails for that."""
-        self.error = None
-        try:
-            if self.fence is not None:
-                self.fence.check()
-        except ClaimLost as error:
-            self.error = error
-        else:
-            self.result = self.run(connection)
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """Why a transaction did not happen.
-
-    Attributes:
-        is_general: Whether any other transaction would have failed now as well.
-        is_blocked: Whether it waited in vain for somebody else's lock.
-    """
-
-    error: BaseException
-    is_general: bool = False
-    is_blocked: bool = False
 
 
 class Writer:
@@ -103,7 +54,7 @@ class Writer:
         self._engine = engine
         self._prepare = prepare
         self._heartbeat_seconds = None if engine.dialect.name == "sqlite" else limits.heartbeat
-        self._queue: SimpleQueue[_Operation | None] = SimpleQueue()
+        self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self._connection: Connection | None = None
         self._thread = threading.Thread(target=self._run, name="botservice-writer", daemon=True)
         self._closing = threading.Lock()
@@ -146,7 +97,7 @@ class Writer:
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")
-            self._queue.put(_Operation(operation, fence, sort_key, is_last, loop, future))
+            self._queue.put(Operation(operation, fence, sort_key, is_last, loop, future))
         return await future
 
     def submit(self, operation: Callable[[Connection], object]) -> None:
@@ -154,7 +105,7 @@ class Writer:
 
         It may be called from any thread, also by the garbage collector in the middle of `write`: it takes no lock.
         """
-        self._queue.put(_Operation(operation, is_last=True))
+        self._queue.put(Operation(operation, is_last=True))
 
     def close(self) -> None:
         """Commit what is waiting and end the thread. Blocks until that is done."""
@@ -174,12 +125,12 @@ class Writer:
             for is_last in (False, True):
                 part = [operation for operation in batch if operation.is_last is is_last]
                 if part:
-                    self._commit(sorted(part, key=_rank))
-                    _resolve(part)
+                    self._commit(sorted(part, key=rank))
+                    resolve(part)
         self._disconnect()
 
-    def _take(self) -> tuple[list[_Operation], bool]:
-        batch: list[_Operation] = []
+    def _take(self) -> tuple[list[Operation], bool]:
+        batch: list[Operation] = []
         try:
             first = self._queue.get(timeout=self._heartbeat_seconds)
         except Empty:
@@ -191,13 +142,13 @@ class Writer:
             first = self._queue.get_nowait()
         return batch, False
 
-    def _commit(self, batch: Sequence[_Operation]) -> None:
+    def _commit(self, batch: Sequence[Operation]) -> None:
         """Give every operation its result, committed, or its error."""
         failure = self._attempt(batch)
         if failure is None:
             return
         if failure.is_general or len(batch) == 1:
-            _fail(batch, failure)
+            fail(batch, failure)
             return
         blocked = 0
         for place, operation in enumerate(batch):
@@ -206,11 +157,11 @@ class Writer:
                 continue
             blocked += failure.is_blocked
             if failure.is_general or blocked == _MAX_BLOCKED:
-                _fail(batch[place:], failure)
+                fail(batch[place:], failure)
                 return
-            _fail([operation], failure)
+            fail([operation], failure)
 
-    def _attempt(self, batch: Sequence[_Operation]) -> _Failure | None:
+    def _attempt(self, batch: Sequence[Operation]) -> Failure | None:
         """Return why a transaction of all these operations failed; None where it is committed."""
         for _ in range(_MAX_CONFLICTS):
             has_begun = False
@@ -242,7 +193,7 @@ class Writer:
             self.is_connected = True
         return self._connection
 
-    def _understand(self, error: BaseException, *, has_begun: bool) -> _Failure:
+    def _understand(self, error: BaseException, *, has_begun: bool) -> Failure:
         """Return what an error means, and leave the connection fit for the next transaction."""
         is_lost = self._connection is None or is_lost_connection(error) or not self._is_clean()
         if is_lost:
@@ -254,7 +205,7 @@ class Writer:
             told = as_refusal(error)
         elif isinstance(error, StopIteration):  # a future refuses it
             told = RuntimeError(f"a write raised {error!r}")
-        return _Failure(told, is_general=is_lost or not has_begun, is_blocked=is_blocked(error))
+        return Failure(told, is_general=is_lost or not has_begun, is_blocked=is_blocked(error))
 
     def _is_clean(self) -> bool:
         """Return whether no transaction is left open; SQLAlchemy rolls nothing back where a COMMIT has failed."""
@@ -285,37 +236,3 @@ class Writer:
             connection.close()
         for callback in self._on_lost:
             callback()
-
-
-def _rank(operation: _Operation) -> tuple[tuple[str, str | int], ...]:
-    """Return what two replicas sort equally, whatever types their keys have."""
-    return tuple((type(part).__name__, part) for part in operation.sort_key)
-
-
-def _fail(batch: Sequence[_Operation], failure: _Failure) -> None:
-    for operation in batch:
-        operation.error = failure.error
-
-
-def _resolve(batch: Sequence[_Operation]) -> None:
-    """Hand the results to the event loops that wait for them, with one call per loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Operation]] = {}
-    for operation in batch:
-        if operation.loop is not None:
-            by_loop.setdefault(operation.loop, []).append(operation)
-        elif operation.error is not None:
-            logger.error("storage.unawaited_write_failed", exc_info=operation.error)
-    for loop, operations in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
-            loop.call_soon_threadsafe(_set_results, operations)
-
-
-def _set_results(operations: Sequence[_Operation]) -> None:
-    for operation in operations:
-        if operation.future is None or operation.future.done():
-            if operation.error is not None and not isinstance(operation.error, ClaimLost):
-                logger.error("storage.unawaited_write_failed", exc_info=operation.error)
-        elif operation.error is None:
-            operation.future.set_result(operation.result)
-        else:
-            operation.future.set_exception(operation.error)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import subprocess
 import sys
 import weakref
@@ -147,11 +148,13 @@ async def test_claims_of_a_batch_that_is_done_again_are_locked_once(postgres_url
 
 
 async def test_claiming_and_releasing_at_random_leaves_no_lock(postgres_url):
+    numbers = itertools.count()
+
     async def use(storage, context_id):
         for _ in range(10):
             claim = await storage.claims.try_claim(context_id)
             if claim is not None:
-                await storage.write(add(f"{id(storage)}-{id(claim)}-{_}"), fence=claim)
+                await storage.write(add(str(next(numbers))), fence=claim)
                 await storage.claims.release(claim)
 
     async with Storage.open(postgres_url) as one, Storage.open(postgres_url) as two:
