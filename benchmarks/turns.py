@@ -121,15 +121,13 @@ def main():
         bare, bare_cpu = asyncio.run(without_storage(*load))
         stored, cpu, waits = asyncio.run(with_storage(url, *load))
     turns = options.chats * options.messages
-    print(
-        f"{turns} turns, {options.chats} chats at once, a model of {options.model_seconds * 1000:g} ms, {url.partition(':')[0]}"
-    )
+    kind, model_ms = url.partition(":")[0], options.model_seconds * 1000
+    print(f"{turns} turns, {options.chats} chats at once, a model of {model_ms:g} ms, {kind}")
     print(f"  without storage  {turns / bare:8.0f} turns/s   {bare_cpu / turns * 1000:6.2f} ms of CPU a turn")
     print(f"  with storage     {turns / stored:8.0f} turns/s   {cpu / turns * 1000:6.2f} ms of CPU a turn")
     print(f"  ratio            {stored / bare:8.2f} times as long")
-    print(
-        f"  accept to start  {waits[len(waits) // 2] * 1000:8.1f} ms p50  {waits[int(len(waits) * 0.95)] * 1000:.1f} ms p95"
-    )
+    middle, late = (waits[int(len(waits) * part)] * 1000 for part in (0.5, 0.95))
+    print(f"  accept to start  {middle:8.1f} ms p50  {late:.1f} ms p95")
     print(f"  memory           {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024:8d} MiB at most")
 
 
