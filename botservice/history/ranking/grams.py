@@ -1,5 +1,7 @@
 """Words that look alike, by the pairs of letters that they share: typos, inflections, parts of compounds."""
 
+from collections.abc import Collection
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -40,13 +42,18 @@ class GramIndex:
         """Estimated bytes."""
         return self._numbers.nbytes + self._lengths.nbytes + self._grams.nbytes + self._owners.nbytes
 
-    def extend(self, words: list[str]) -> None:
+    def extend(self, words: Collection[str]) -> None:
         """Take in what words has grown by since the last call."""
-        numbers = [number for number in range(self._seen, len(words)) if _is_fuzzy(words[number])]
+        if len(words) == self._seen:
+            return
+        new = {
+            number: word for number, word in enumerate(islice(words, self._seen, None), self._seen) if _is_fuzzy(word)
+        }
+        numbers = list(new)
         self._seen = len(words)
         if not numbers:
             return
-        folded = [fold(words[number])[:_MAX_LENGTH] for number in numbers]
+        folded = [fold(word)[:_MAX_LENGTH] for word in new.values()]
         grams, owners = _grams(folded)
         owners += len(self._numbers)
         grams = np.concatenate([self._grams, grams])

@@ -1,6 +1,7 @@
 """The words of one chat: ids, the forms that belong together, and the words that look alike."""
 
 from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -16,26 +17,13 @@ _BYTES_PER_WORD: Final = 200
 _BYTES_PER_STEM: Final = 260
 
 
-class _Ids(dict[str, int]):
-    """Word to id; an unknown word gets the next id."""
-
-    __slots__ = ("words",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words: list[str] = []
-
-    def __missing__(self, word: str) -> int:
-        number = self[word] = len(self.words)
-        self.words.append(word)
-        return number
-
-
 class Vocabulary:
     """Words of one chat, append-only."""
 
     def __init__(self) -> None:
-        self._ids = _Ids()
+        # Word to id, in the order of the ids. A plain dict of plain values, and no list beside it: the garbage
+        # collector walks through neither, however many chats are held.
+        self._ids: dict[str, int] = {}
         self._groups: dict[str, tuple[int, ...]] = {}  # tuples: the garbage collector does not walk through them
         self._rows = np.zeros(0, np.int32)
         self._stemmed = np.zeros(0, np.uint32)
@@ -44,7 +32,7 @@ class Vocabulary:
         self._grams = GramIndex()
 
     def __len__(self) -> int:
-        return len(self._ids.words)
+        return len(self._ids)
 
     @property
     def size_bytes(self) -> int:
@@ -58,7 +46,7 @@ class Vocabulary:
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Return the ids of tokens; new words are learned."""
         ids = self._ids
-        return [ids[token] for token in tokens]
+        return [ids.setdefault(token, len(ids)) for token in tokens]
 
     @property
     def languages(self) -> tuple[int, ...]:
@@ -92,21 +80,22 @@ class Vocabulary:
         return carried
 
     def _grow(self) -> None:
-        words, known = self._ids.words, len(self._stemmed)
-        if known == len(words):
+        known = len(self._stemmed)
+        if known == len(self._ids):
             return
-        for number in range(known, len(words)):
-            word = words[number]
+        words = list(islice(self._ids, known, None))
+        for number, word in enumerate(words, known):
             if not word.isascii() and (folded := fold(word)) != word:
                 self._groups[folded] = (*self._groups.get(folded, ()), number)
-        rows = languages.vote_rows(words[known:])
+        rows = languages.vote_rows(words)
         self._rows = np.concatenate([self._rows, rows])
         self._stemmed = np.concatenate([self._stemmed, np.zeros(len(rows), np.uint32)])
 
     def _learn_stems(self, numbers: list[int], language: int) -> None:
         self._stemmed[numbers] |= np.uint32(1 << language)
-        inflected = [number for number in numbers if is_inflected(self._ids.words[number])]
-        words = [self._ids.words[number] for number in inflected]
+        known = list(self._ids)
+        inflected = [number for number in numbers if is_inflected(known[number])]
+        words = [known[number] for number in inflected]
         for number, word, stem in zip(inflected, words, languages.stem_all(words, language), strict=True):
             if stem != word:
                 group = self._groups.get(stem, ())
@@ -121,5 +110,5 @@ class Vocabulary:
 
     def alike(self, word: str) -> list[tuple[int, float]]:
         """Return words that look like word, with a likeness in (0, 1], best first."""
-        self._grams.extend(self._ids.words)
+        self._grams.extend(self._ids)
         return self._grams.find(word)
