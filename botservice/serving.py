@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -45,6 +46,8 @@ async def serve(settings: Settings, service: AgentService) -> None:
         async with running(settings, service, build_transports(settings)) as application:
             for line in describe(application):
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
+            gc.collect()
+            gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
             await _serve_web(application, listener)
 
 
