@@ -281,13 +281,22 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # as in `botservice contexts | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception:  # noqa: BLE001 - a border: the traceback of what nobody foresaw holds no secret either
         import traceback
 
         typer.echo(_redacted(traceback.format_exc()), err=True)
         sys.exit(1)
+    finally:
+        _drop_what_nobody_reads()
+
+
+def _drop_what_nobody_reads() -> None:
+    """Write out what is left, or drop it where the reader is gone: Python would complain of that at its very end."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _redacted(text: str) -> str:
