@@ -67,9 +67,10 @@ async def test_a_stop_while_nothing_runs_stops_nothing_that_comes_later(storage)
 async def test_a_stop_does_not_queue_behind_the_turn_nor_reach_another_chat(storage):
     llm = Talker("Once")
     async with office(storage, llm) as bot:
-        await bot.write("tell me", chat="1", order=1)
-        await bot.write("tell me", chat="2", order=2)
-        await asyncio.wait_for(llm.talking.wait(), PATIENCE_SECONDS)
+        for order, chat in ((1, "1"), (2, "2")):
+            await bot.write("tell me", chat=chat, order=order)
+            await asyncio.wait_for(llm.talking.wait(), PATIENCE_SECONDS)
+            llm.talking.clear()
         await bot.stop_turn(chat="1", order=3)
         await bot.messenger.shows("1", "Once")
         llm.go.set()
