@@ -56,7 +56,7 @@ from botservice.memory import (
     UnknownStep,
     forget_old_images,
 )
-from botservice.messages import Attachment, Author, InboundMessage, Message, Role, ToolCall
+from botservice.messages import Attachment, Author, Button, CommandCall, InboundMessage, Message, Role, ToolCall
 from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.tools import Tool, tool
@@ -78,10 +78,12 @@ __all__ = [
     "Attachment",
     "Author",
     "BotServiceError",
+    "Button",
     "ChatHistory",
     "ChatLLM",
     "ChatResponse",
     "ClaimLost",
+    "CommandCall",
     "ContextOverflow",
     "DatabaseInUse",
     "DeliveryError",

@@ -161,7 +161,7 @@ async def running(
             if close_embedder is not None:
                 stack.push_async_callback(close_embedder)
             await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
-        worker = Worker(storage, service.options, transports)
+        worker = Worker(storage, service.options, transports, commands=service.commands)
         inbox = Inbox(storage, worker.wake)
         for transport in transports:
             stack.push_async_callback(transport.close)

@@ -74,6 +74,39 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """What a person may press under a message instead of typing.
+
+    Attributes:
+        text: What stands on it.
+        value: What pressing it says, as if the person had typed it; text where it is None. A command works too.
+        url: An address that pressing it opens instead.
+    """
+
+    text: str
+    value: str | None = None
+    url: str | None = None
+
+    @property
+    def says(self) -> str:
+        """What the person says by pressing it."""
+        return self.text if self.value is None else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCall:
+    """A command that a person gave, such as /forget.
+
+    Attributes:
+        name: Without its slash, in lower case.
+        arguments: What stands behind it.
+    """
+
+    name: str
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """A model's wish to run a tool.
 
@@ -110,6 +143,7 @@ class Message:
         created_at: When it was said (aware, UTC).
         token_count: Tokens of text, counted with the encoding of the reader's model.
         external_id: The platform's own id of it.
+        buttons: What may be pressed under it. They belong to its delivery and are not kept with the history.
     """
 
     id: int | None = None
@@ -120,10 +154,12 @@ class Message:
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     token_count: int | None = None
     external_id: str | None = None
+    buttons: tuple[Button, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
         object.__setattr__(self, "attachments", tuple(self.attachments))
+        object.__setattr__(self, "buttons", tuple(self.buttons))
         object.__setattr__(self, "author", Author.of(self.author))
 
 
@@ -133,7 +169,10 @@ class InboundMessage:
 
     Attributes:
         is_addressed: Whether the bot is meant; otherwise the message is kept and not answered.
-        canned_answer: What is answered without asking the agent, as to a command; neither enters the history.
+        command: The command that it gives, where it is one. One that nobody knows is text like any other; one that is
+            known is answered without asking the agent, and neither it nor its answer enters the history.
+        language: The language that the person's client is set to, such as "pt-br"; None where it does not say.
+        is_private: Whether the person and the bot are alone.
     """
 
     text: str
@@ -142,4 +181,6 @@ class InboundMessage:
     created_at: datetime | None = None
     external_id: str | None = None
     is_addressed: bool = True
-    canned_answer: str | None = None
+    command: CommandCall | None = None
+    language: str | None = None
+    is_private: bool = True

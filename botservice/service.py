@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from botservice.agents import Agent
+from botservice.commands.standard import standard_commands
 from botservice.contexts import AgentContext
 from botservice.errors import LLMError, RunInterrupted, StorageUnavailable, TurnInProgress
 from botservice.history import Embedder
@@ -41,6 +42,7 @@ class AgentService:
         agent: Says what to do next; shared by every context.
         storage: Where everything is kept; None until the service is served.
         embedder: What adds meaning to search while the service is served; None for the one of the settings.
+        commands: What people may ask of the service itself, such as /help, while it is served.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class AgentService:
         self.agent = agent
         self.storage = storage
         self.embedder = embedder
+        self.commands = standard_commands()
         self.options = RunOptions(agent, StepCallbacks(step_callbacks), max_steps, clock, model_retries)
         self._lines: dict[int, _Line] = {}
 

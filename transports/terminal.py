@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 from botservice.messages import Author, InboundMessage, Message
 from botservice.storage import Storage
 from botservice.storage.tables import deliveries, events, turns
+from botservice.turns.commands import parse_command
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
@@ -77,7 +78,8 @@ class TerminalTransport:
 
     async def read(self, event: StoredEvent) -> InboundMessage:
         """Return the line as it was typed."""
-        return InboundMessage(event.raw.decode(), Author(self.name, self._session_id, "you"))
+        line = event.raw.decode()
+        return InboundMessage(line, Author(self.name, self._session_id, "you"), command=parse_command(line))
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return one message, also for an empty answer: somebody waits for it."""

@@ -20,14 +20,29 @@ Inbound = tuple[StoredEvent | None, InboundMessage]
 BeginTurn = Callable[[Connection], int]
 
 
+def _nothing(_: Connection) -> None:
+    return None
+
+
 async def open_turn(
-    context: AgentContext, turn: Turn, claim: Claim, inbound: Sequence[Inbound], options: RunOptions
+    context: AgentContext,
+    turn: Turn,
+    claim: Claim,
+    inbound: Sequence[Inbound],
+    options: RunOptions,
+    *,
+    also: Callable[[Connection], None] = _nothing,
 ) -> bool:
-    """Begin a turn that was accepted from a transport; return whether it is to be answered."""
+    """Begin a turn that was accepted from a transport; return whether it is to be answered.
+
+    Args:
+        also: What is stored in the same transaction, before anything else.
+    """
     now = options.clock()
     is_addressed = any(message.is_addressed for _, message in inbound)
 
     def begin(connection: Connection) -> int:
+        also(connection)
         begin_turn(connection, turn.id, now, is_first=True)
         if not is_addressed:
             finish_turn(connection, turn.id, now, Outcome.LISTENED)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,10 +10,11 @@ from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext, read_context_keys
 from botservice.errors import BotServiceError, ClaimLost, LLMError, RunInterrupted, StorageUnavailable
-from botservice.messages import Message, Role
+from botservice.messages import InboundMessage, Message, Role
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact, turn_logging
-from botservice.turns.opening import open_turn
+from botservice.turns.commands import CommandAnswer, CommandRequest, Commands, NoCommands, apply_all
+from botservice.turns.opening import Inbound, open_turn
 from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery, find_owing_contexts, write_deliveries
 from botservice.turns.records import (
     begin_turn,
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 MAX_TURNS_AT_ONCE = 256
 SWEEP_SECONDS = 0.5
 _STORAGE_PAUSE_SECONDS = 1.0
+
+Write = Callable[[Connection], None]
 _APOLOGY = (
     "Sorry, I could not answer this: something went wrong on my side. Your message is kept, and this chat goes on. "
     "If it matters, name {error_id} to whoever runs me."
@@ -66,6 +69,7 @@ class Worker:
 
     Args:
         transports: Who reads the events and makes the answers visible; turns of others are left alone.
+        commands: What people may ask of the service itself.
         max_turns: How many turns may run at once.
     """
 
@@ -75,9 +79,11 @@ class Worker:
         options: RunOptions,
         transports: Iterable[Transport],
         *,
+        commands: Commands = NoCommands(),  # noqa: B008 - it has no state
         max_turns: int = MAX_TURNS_AT_ONCE,
     ) -> None:
         self._storage = storage
+        self._commands = commands
         self._options = options
         self._clock = options.clock
         self._transports: dict[str, Transport] = {"api": NoTransport()}
@@ -227,11 +233,25 @@ class Worker:
             return True
         read = [(event, await transport.read(event)) for event in turn.events]
         inbound = [(event, message) for event, message in read if message is not None]
-        canned = [message.canned_answer for _, message in inbound if message.canned_answer is not None]
-        if inbound and len(canned) == len(inbound):
-            await self._answer_without_agent(turn, claim, transport, "\n\n".join(canned))
+        answers = [
+            await self._obey(message, context, turn, claim) for _, message in inbound if self._is_command(message)
+        ]
+        rest: list[Inbound] = [(event, message) for event, message in inbound if not self._is_command(message)]
+        rest.extend((None, answer.ask) for answer in answers if answer.ask is not None)
+        obeyed = self._commit_commands(answers, turn, transport)
+        if answers and not rest:
+            await self._end_without_agent(turn, claim, obeyed)
             return False
-        return await open_turn(context, turn, claim, inbound, self._options)
+        return await open_turn(context, turn, claim, rest, self._options, also=obeyed)
+
+    def _is_command(self, message: InboundMessage) -> bool:
+        return message.is_addressed and message.command is not None and self._commands.knows(message.command.name)
+
+    async def _obey(self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim) -> CommandAnswer:
+        assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
+        return await self._commands.answer(
+            CommandRequest(message.command, message, context, turn, claim, self._clock())
+        )
 
     async def _run(self, turn: Turn, work: _Begun, claim: Claim, transport: Transport) -> None:
         record = StoredStream(self._storage, turn, claim, self._clock)
@@ -256,17 +276,28 @@ class Worker:
             if live is not None:
                 await live.close()
 
-    async def _answer_without_agent(self, turn: Turn, claim: Claim, transport: Transport, text: str) -> None:
-        """End a turn with an answer that a transport had ready; it is no part of the conversation."""
+    def _commit_commands(self, answers: Sequence[CommandAnswer], turn: Turn, transport: Transport) -> Write:
+        """Return what stores the effects of commands; neither they nor their answers are part of the conversation."""
         now = self._clock()
-        payloads = transport.plan(Message(role=Role.ASSISTANT, text=text, created_at=now), turn.events)
+        messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
+        payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
 
-        def answer(connection: Connection) -> None:
+        def write(connection: Connection) -> None:
+            apply_all(connection, answers)
+            if payloads:
+                write_deliveries(connection, turn, payloads, now)
+
+        return write
+
+    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write) -> None:
+        now = self._clock()
+
+        def end(connection: Connection) -> None:
             begin_turn(connection, turn.id, now, is_first=True)
-            write_deliveries(connection, turn, payloads, now)
+            also(connection)
             finish_turn(connection, turn.id, now, Outcome.ANSWERED)
 
-        await self._storage.write(answer, fence=claim)
+        await self._storage.write(end, fence=claim)
 
     async def _stop_turn(self, context_id: int) -> None:
         """Stop the turn that runs in a context. One that is about to begin sees the control when it does."""

@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from starlette.routing import BaseRoute, Route
 from telegram.error import InvalidToken, TelegramError
 
+from botservice.commands import Command
+from botservice.commands.standard import standard_commands
 from botservice.contexts import ContextKeys, find_context
 from botservice.errors import DeliveryError, SettingsError
 from botservice.messages import InboundMessage, Message
@@ -57,6 +59,7 @@ class TelegramTransport:
         pace: Pace | None = None,
         tempo: Tempo | None = None,
         reading: Reading | None = None,
+        commands: Iterable[Command] | None = None,
     ) -> None:
         """Make a bot; nothing is asked of Telegram before `start`.
 
@@ -64,11 +67,13 @@ class TelegramTransport:
             public_url: Where Telegram reaches this service; None has the bot poll.
             webhook_secret: By default one is derived from the token.
             reading: What can be read besides text; by default PDFs.
+            commands: What the menu lists; by default what every service knows.
         """
         secret = webhook_secret or derive_secret(token)
         self._client = BotClient(token, api_url)
         self._bot = BotIdentity(int(token.partition(":")[0]))
         self._storage: Storage | None = None
+        self._commands = tuple(standard_commands() if commands is None else commands)
         self._public_url = public_url
         self._intake = Intake(self._client, lambda: self._bot)
         pace = pace or Pace()
@@ -177,7 +182,7 @@ class TelegramTransport:
     async def _set_menus(self) -> None:
         """Tell Telegram the commands, in every language there is a text in. Without them, everything else works."""
         try:
-            for language, commands in menus():
+            for language, commands in menus(self._commands):
                 await self._client.call("setMyCommands", commands=commands, language_code=language)
         except TelegramError as error:
             logger.warning("telegram.menu_not_set", extra={"reason": error.message})

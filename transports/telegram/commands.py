@@ -1,132 +1,19 @@
-"""The commands that the bot answers by itself, and what Telegram's menu says about them."""
-# ruff: noqa: RUF001 - ten languages have their own signs
+"""The menu of commands that Telegram shows."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
-DEFAULT_LANGUAGE = "en"
+from botservice.commands import Command
+from botservice.commands.command import LANGUAGES, in_language
+from botservice.turns.commands import DEFAULT_LANGUAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command of the menu.
-
-    Attributes:
-        descriptions: What the menu says, by language code; English always.
-        answer: What the bot says without asking the agent, by language code; None where something else answers.
-    """
-
-    name: str
-    descriptions: Mapping[str, str]
-    answer: Callable[[str], str] | None = None
-
-
-_START = {
-    "en": "Hello! Write to me, or send me a picture, a voice message or a file. I remember this chat. "
-    "/help says what else I can do.",
-    "de": "Hallo! Schreib mir, oder schick mir ein Bild, eine Sprachnachricht oder eine Datei. Ich merke mir diesen "
-    "Chat. /help sagt, was ich sonst noch kann.",
-    "es": "¡Hola! Escríbeme o envíame una imagen, un mensaje de voz o un archivo. Recuerdo este chat. "
-    "/help dice qué más sé hacer.",
-    "fr": "Bonjour ! Écrivez-moi, ou envoyez-moi une image, un message vocal ou un fichier. Je me souviens de cette "
-    "discussion. /help dit ce que je sais faire d’autre.",
-    "it": "Ciao! Scrivimi, oppure mandami un’immagine, un messaggio vocale o un file. Ricordo questa chat. "
-    "/help dice cos’altro so fare.",
-    "pt": "Olá! Escreva para mim ou envie uma imagem, uma mensagem de voz ou um arquivo. Eu me lembro desta conversa. "
-    "/help diz o que mais sei fazer.",
-    "ru": "Здравствуйте! Напишите мне или пришлите картинку, голосовое сообщение или файл. Я помню этот чат. "
-    "/help расскажет, что ещё я умею.",
-    "ko": "안녕하세요! 메시지나 사진, 음성 메시지, 파일을 보내 주세요. 이 대화를 기억합니다. "
-    "/help 에서 더 볼 수 있습니다.",
-    "ja": "こんにちは。メッセージや画像、音声、ファイルを送ってください。"
-    "このチャットを覚えています。できることは /help で。",
-    "zh": "你好！给我发消息、图片、语音或文件吧。我会记住这个聊天。/help 会告诉你我还能做什么。",
-}
-_HELP = {
-    "en": "Just write. In a group, mention me or reply to me.",
-    "de": "Schreib einfach. In einer Gruppe erwähne mich oder antworte mir.",
-    "es": "Simplemente escribe. En un grupo, mencióname o respóndeme.",
-    "fr": "Écrivez, tout simplement. Dans un groupe, mentionnez-moi ou répondez-moi.",
-    "it": "Scrivi e basta. In un gruppo, menzionami o rispondimi.",
-    "pt": "É só escrever. Em um grupo, mencione-me ou responda a mim.",
-    "ru": "Просто пишите. В группе упомяните меня или ответьте на моё сообщение.",
-    "ko": "그냥 쓰시면 됩니다. 그룹에서는 저를 멘션하거나 제 메시지에 답장하세요.",
-    "ja": "そのまま書いてください。グループではメンションするか、私に返信してください。",
-    "zh": "直接写就行。在群组里请提及我或回复我。",
-}
-_START_MENU = {
-    "en": "Say hello",
-    "de": "Sag Hallo",
-    "es": "Saludar",
-    "fr": "Dire bonjour",
-    "it": "Saluta",
-    "pt": "Dizer olá",
-    "ru": "Поздороваться",
-    "ko": "인사하기",
-    "ja": "あいさつ",
-    "zh": "打个招呼",
-}
-_HELP_MENU = {
-    "en": "What I can do",
-    "de": "Was ich kann",
-    "es": "Lo que sé hacer",
-    "fr": "Ce que je sais faire",
-    "it": "Cosa so fare",
-    "pt": "O que sei fazer",
-    "ru": "Что я умею",
-    "ko": "할 수 있는 일",
-    "ja": "できること",
-    "zh": "我能做什么",
-}
-_STOP_MENU = {
-    "en": "Stop the answer that I am writing",
-    "de": "Die Antwort abbrechen, die ich gerade schreibe",
-    "es": "Detener la respuesta en curso",
-    "fr": "Arrêter la réponse en cours",
-    "it": "Ferma la risposta in corso",
-    "pt": "Parar a resposta em andamento",
-    "ru": "Остановить ответ, который я пишу",
-    "ko": "작성 중인 답변 멈추기",
-    "ja": "書いている回答を止める",
-    "zh": "停止正在写的回答",
-}
-
-
-def _help(language: str) -> str:
-    lines = [f"/{command.name} – {_in(command.descriptions, language)}" for command in COMMANDS]
-    return "\n\n".join([_in(_HELP, language), "\n".join(lines)])
-
-
-# Whoever adds a capability adds its command here.
-COMMANDS: tuple[Command, ...] = (
-    Command("start", _START_MENU, lambda language: _in(_START, language)),
-    Command("help", _HELP_MENU, _help),
-    Command("stop", _STOP_MENU),
-)
-
-
-def answer_to(command: str, language: str | None) -> str | None:
-    """Return what the bot says to a command by itself; None where it is for somebody else to answer."""
-    for each in COMMANDS:
-        if each.name == command and each.answer is not None:
-            return each.answer(_short(language))
-    return None
-
-
-def menus() -> list[tuple[str | None, list[dict[str, Any]]]]:
+def menus(commands: Iterable[Command]) -> list[tuple[str | None, list[dict[str, Any]]]]:
     """Return the menu for every language, and first the one for all others."""
-    languages: list[str | None] = [None, *dict.fromkeys(code for each in COMMANDS for code in each.descriptions)]
-    return [
-        (code, [{"command": each.name, "description": _in(each.descriptions, _short(code))} for each in COMMANDS])
-        for code in languages
-        if code != DEFAULT_LANGUAGE
-    ]
+    known = list(commands)
+    languages = [None, *(code for code in LANGUAGES if code != DEFAULT_LANGUAGE)]
+    return [(language, [_entry(each, language or DEFAULT_LANGUAGE) for each in known]) for language in languages]
 
 
-def _in(texts: Mapping[str, str], language: str) -> str:
-    return texts.get(language, texts[DEFAULT_LANGUAGE])
-
-
-def _short(language: str | None) -> str:
-    return (language or DEFAULT_LANGUAGE).partition("-")[0].lower()
+def _entry(command: Command, language: str) -> dict[str, Any]:
+    return {"command": command.name, "description": in_language(command.descriptions, language)}

@@ -9,9 +9,8 @@ from typing import Any
 
 from telegram import Message, Update
 
-from botservice.messages import Author, InboundMessage
+from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.turns.turn import StoredEvent
-from transports.telegram.commands import answer_to
 from transports.telegram.content import author_of, is_addressed, text_of
 from transports.telegram.files import Files, SentFile, sent_files
 from transports.telegram.inbound import BotIdentity, command_of, stored_update
@@ -54,7 +53,9 @@ class Reader:
             heard.message.date,
             str(heard.message.message_id),
             heard.is_addressed,
-            canned_answer=_canned_answer(update, heard.message, bot) if heard.is_addressed else None,
+            command=_command(update, bot) if heard.is_addressed else None,
+            language=_language(heard.message),
+            is_private=heard.message.chat.type == "private",
         )
 
 
@@ -128,7 +129,14 @@ def _whole(value: object, otherwise: int) -> int:
     return int(value) if is_fit and isinstance(value, int) else otherwise
 
 
-def _canned_answer(update: Mapping[str, Any], message: Message, bot: BotIdentity) -> str | None:
-    command = command_of(update.get("message"), bot)
+def _command(update: Mapping[str, Any], bot: BotIdentity) -> CommandCall | None:
+    message = update.get("message")
+    name = command_of(message, bot)
+    if name is None or not isinstance(message, Mapping):
+        return None
+    return CommandCall(name, str(message.get("text")).strip().partition(" ")[2].strip())
+
+
+def _language(message: Message) -> str | None:
     language = message.from_user.language_code if message.from_user is not None else None
-    return None if command is None else answer_to(command, language if isinstance(language, str) else None)
+    return language if isinstance(language, str) else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from botservice.messages import Attachment, Author, InboundMessage
+from botservice.turns.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 
 NAME: Final = "web"
@@ -142,6 +143,7 @@ def read_event(event: StoredEvent) -> InboundMessage | None:
         post.images,
         created_at=event.received_at,
         external_id=post.client_id,
+        command=parse_command(post.text),
     )
 
 

@@ -100,7 +100,7 @@ async def running_bot(
         stack.push_async_callback(transport.close)
         if webhook:
             await stack.enter_async_context(_web_server(transport, listener))
-        worker = Worker(storage, service.options, [transport])
+        worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake)
         await worker.start()
         stack.push_async_callback(worker.stop, grace_seconds=5)

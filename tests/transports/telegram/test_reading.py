@@ -4,8 +4,8 @@ import pytest
 from standins.bot_api import BotApi, Person, Refuse, server_error
 
 from botservice import AgentContext, Storage
+from botservice.commands.standard import standard_commands
 from botservice.messages import Message
-from transports.telegram.commands import COMMANDS, answer_to, menus
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 GROUP = -1001000000001
@@ -274,14 +274,6 @@ async def test_start_and_help_are_answered_without_the_model(
 async def test_commands_are_registered_in_many_languages(api: BotApi, bot_on) -> None:
     async with bot_on(api):
         await api.until(lambda: len(api.commands) >= 10)
-    names = [command.name for command in COMMANDS]
+    names = [command.name for command in standard_commands()]
     assert all([each["command"] for each in commands] == names for commands in api.commands.values())
     assert {language for _, language in api.commands} >= {"", "de", "es", "fr", "ko", "ja", "zh"}
-
-
-def test_every_command_speaks_every_language() -> None:
-    languages = {language for language, _ in menus()}
-    for command in COMMANDS:
-        assert {*command.descriptions} - {"en"} == languages - {None}
-        if command.answer is not None:
-            assert len({answer_to(command.name, language) for language in command.descriptions}) == 10

@@ -241,7 +241,7 @@ async def running_site(
         storage = await stack.enter_async_context(Storage.open(storage_url))
         service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
         transport = WebTransport(access=Access(**access))
-        worker = Worker(storage, service.options, [transport])
+        worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake)
         if works:
             await worker.start()
