@@ -115,13 +115,12 @@ async def _chat(settings: Settings, service: "AgentService", session: str) -> bo
 @cli.command()
 def migrate() -> None:
     """Bring the database's tables up to date."""
-    from botservice.storage.schema import SCHEMA_VERSION
+    from botservice.storage.schema import read_version
 
     async def done(storage: "Storage") -> str:
-        return storage.name
+        return f"{storage.name} has version {await storage.read(read_version)}"
 
-    name = _with_storage(done, migrate=True)
-    typer.echo(f"{name} has version {SCHEMA_VERSION}")
+    typer.echo(_with_storage(done, migrate=True))
 
 
 @cli.command()

@@ -177,10 +177,13 @@ class Storage:
             self._read_engine = create_read_engine(self.where, self._limits)
             undo.callback(self._read_engine.dispose)
             with self._read_engine.connect() as connection:
-                version = schema.read_version(connection)
-            if self._migrates and version != schema.SCHEMA_VERSION:
-                version = schema.migrate(self.where, self._limits)
-            schema.check_version(version, remedy=_REMEDY)
+                version, oldest = schema.read_version(connection), None
+                if version is not None and version > schema.SCHEMA_VERSION:
+                    oldest = schema.read_oldest_compatible(connection)
+            if self._migrates and (version is None or version < schema.SCHEMA_VERSION):
+                schema.migrate(self.where, self._limits)
+            else:
+                schema.check_version(version, remedy=_REMEDY, oldest_compatible=oldest)
             self._start_writer(undo)
             readers = ThreadPoolExecutor(READ_CONNECTIONS, thread_name_prefix="botservice-reader")
             undo.callback(readers.shutdown)

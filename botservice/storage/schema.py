@@ -27,17 +27,29 @@ def read_version(connection: Connection) -> str | None:
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
 
 
-def check_version(version: str | None, *, remedy: str) -> None:
-    """Return if version is the one that this program works with.
+def read_oldest_compatible(connection: Connection) -> str | None:
+    """Return the oldest version whose program works on these tables, where they say so.
+
+    Releases before this was recorded ask for exactly their own version when they start.
+    """
+    if not inspect(connection).has_table("schema_compatibility"):
+        return None
+    return connection.execute(text("SELECT min(oldest_version) FROM schema_compatibility")).scalar_one_or_none()
+
+
+def check_version(version: str | None, *, remedy: str, oldest_compatible: str | None = None) -> None:
+    """Return if this program works with tables of a version: its own, or a newer one that was only added to.
 
     Raises:
-        SchemaMismatch: it is older or newer; remedy says what to do about an older one.
+        SchemaMismatch: it is older, or too new; remedy says what to do about an older one.
     """
     if version == SCHEMA_VERSION:
         return
     if version is None:
         raise SchemaMismatch(f"the database has no tables yet: {remedy}")
     if version > SCHEMA_VERSION:
+        if oldest_compatible is not None and oldest_compatible <= SCHEMA_VERSION:
+            return
         raise SchemaMismatch(
             f"the database has version {version}, newer than {SCHEMA_VERSION}, which this botservice knows: "
             "install the newer botservice, or restore the backup that was made before it"
@@ -46,11 +58,13 @@ def check_version(version: str | None, *, remedy: str) -> None:
 
 
 def migrate(where: DatabaseUrl, limits: StorageLimits = StorageLimits()) -> str:  # noqa: B008 - frozen
-    """Bring the tables to this program's version and return it. Blocks; waits for another process that does the same.
+    """Bring the tables to this program's version and return theirs. Blocks; waits for whoever else does the same.
+
+    A newer version that this program works with stays as it is.
 
     Raises:
         DatabaseInUse: an SQLite file is worked on by another process, and is not up to date.
-        SchemaMismatch: the database is newer than this program.
+        SchemaMismatch: the database is too new for this program.
     """
     engine = create_writer_engine(where, limits, is_migrating=True)
     try:
@@ -59,9 +73,10 @@ def migrate(where: DatabaseUrl, limits: StorageLimits = StorageLimits()) -> str:
         else:
             with engine.connect() as connection:
                 _migrate_under_advisory_lock(connection)
+        with engine.connect() as connection, connection.begin():
+            return read_version(connection) or SCHEMA_VERSION
     finally:
         engine.dispose()
-    return SCHEMA_VERSION
 
 
 def _migrate_file(engine: Engine, shared: SharedFile, *, give_up_at: float) -> None:
@@ -82,13 +97,20 @@ def _migrate_file(engine: Engine, shared: SharedFile, *, give_up_at: float) -> N
 
 def _is_current(engine: Engine) -> bool:
     with engine.connect() as connection, connection.begin():
-        return _check_not_newer(read_version(connection)) == SCHEMA_VERSION
+        return not _is_due(connection)
 
 
-def _check_not_newer(version: str | None) -> str | None:
-    if version is not None:
-        check_version(max(version, SCHEMA_VERSION), remedy="")
-    return version
+def _is_due(connection: Connection) -> bool:
+    """Return whether the tables are older than this program's.
+
+    Raises:
+        SchemaMismatch: they are too new for it.
+    """
+    version = read_version(connection)
+    if version is None or version < SCHEMA_VERSION:
+        return True
+    check_version(version, remedy="", oldest_compatible=read_oldest_compatible(connection))
+    return False
 
 
 def _migrate_under_advisory_lock(connection: Connection) -> None:
@@ -96,8 +118,8 @@ def _migrate_under_advisory_lock(connection: Connection) -> None:
         connection.execute(
             text("SELECT pg_advisory_xact_lock(:space, :id)"), {"space": LOCK_SPACE, "id": _MIGRATION_LOCK}
         )
-        _check_not_newer(read_version(connection))
-        _upgrade(connection)
+        if _is_due(connection):
+            _upgrade(connection)
 
 
 def _upgrade(connection: Connection) -> None:

@@ -111,7 +111,8 @@ blobs = Table(
 )
 
 # What answers one or more events. due_at: not before then. steps_taken counts its action steps, also those that were
-# deleted since; last_step_number is the newest one's.
+# deleted since; last_step_number is the newest one's. joined_events counts those after the first: whoever
+# begins a turn sees by it whether there are more of them than were read.
 turns = Table(
     "turns",
     metadata,
@@ -128,6 +129,7 @@ turns = Table(
     Column("keeps_steps", Boolean, nullable=False, server_default=false()),
     Column("steps_taken", Integer, nullable=False, server_default="0"),
     Column("last_step_number", Integer),
+    Column("joined_events", Integer, nullable=False, server_default="0"),
     Column("created_at", Timestamp, nullable=False),
     Column("started_at", Timestamp),
     Column("finished_at", Timestamp),
@@ -238,3 +240,6 @@ deliveries = Table(
     ),
     sqlite_autoincrement=True,
 )
+
+# The oldest version of the tables whose program still works on these: one row.
+schema_compatibility = Table("schema_compatibility", metadata, Column("oldest_version", Text, nullable=False))

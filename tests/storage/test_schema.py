@@ -11,11 +11,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, make_url, text
 
-from botservice import Storage
+from botservice import AgentContext, Storage
 from botservice.errors import DatabaseInUse, SchemaMismatch
-from botservice.storage import StorageLimits
-from botservice.storage.schema import SCHEMA_VERSION
-from botservice.storage.tables import metadata
+from botservice.storage import DatabaseUrl, StorageLimits
+from botservice.storage.schema import SCHEMA_VERSION, read_oldest_compatible
+from botservice.storage.schema import migrate as migrate_tables
+from botservice.storage.tables import metadata, schema_compatibility
 
 CATALOGUE = """
     SELECT 'column', table_name || '.' || column_name, concat_ws(' ', udt_name, is_nullable, column_default)
@@ -125,21 +126,42 @@ def test_processes_that_open_an_empty_database_at_once_migrate_it_once(kind, tmp
     with_tables.dispose()
 
 
-def set_version(url, version):
+def set_version(url, version, oldest_compatible=None):
     engine = engine_of(url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = :version"), {"version": version})
+        if oldest_compatible is not None:
+            connection.execute(text("DELETE FROM schema_compatibility"))
+            connection.execute(schema_compatibility.insert(), {"oldest_version": oldest_compatible})
     engine.dispose()
 
 
 @pytest.mark.parametrize("migrate", [True, False])
-async def test_a_newer_database_is_refused_and_left_alone(storage_url, migrate):
-    set_version(storage_url, "0999")
+async def test_a_database_that_is_too_new_is_refused_and_left_alone(storage_url, migrate):
+    set_version(storage_url, "0999", oldest_compatible="0998")
     try:
         with pytest.raises(SchemaMismatch, match=r"0999, newer than .*install the newer botservice"):
             await Storage.open(storage_url, migrate=migrate)
     finally:
         set_version(storage_url, SCHEMA_VERSION)
+
+
+@pytest.mark.parametrize("migrate", [True, False])
+async def test_a_newer_database_that_was_only_added_to_is_worked_on(storage_url, migrate):
+    """A replica of this release may start again while the next one runs beside it, or after going back to this one."""
+    set_version(storage_url, "0999", oldest_compatible=SCHEMA_VERSION)
+    try:
+        async with Storage.open(storage_url, migrate=migrate) as storage:
+            context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
+            assert context.id == 1
+        assert migrate_tables(DatabaseUrl.parse(storage_url)) == "0999", "nothing is taken back"
+    finally:
+        set_version(storage_url, SCHEMA_VERSION)
+
+
+async def test_the_tables_say_which_programs_work_on_them(own_postgres_url):
+    async with Storage.open(own_postgres_url, migrate=True) as storage:
+        assert await storage.read(read_oldest_compatible) == "0001"
 
 
 async def test_a_reader_of_an_older_database_is_told_to_migrate_it(storage_url):

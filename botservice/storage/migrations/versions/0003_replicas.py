@@ -1,5 +1,8 @@
 """What many processes need on one database."""
 
+import sqlalchemy as sa
+from alembic import op
+
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
@@ -7,4 +10,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add to the tables."""
+    """Count what joins a turn, and say which versions of the program may work on this schema."""
+    op.add_column("turns", sa.Column("joined_events", sa.Integer, nullable=False, server_default="0"))
+    compatibility = op.create_table("schema_compatibility", sa.Column("oldest_version", sa.Text, nullable=False))
+    # Everything since the first release was only added to. A migration that takes something away raises this.
+    op.bulk_insert(compatibility, [{"oldest_version": "0001"}])
