@@ -17,16 +17,16 @@ from botservice.storage.blobs import read_blobs
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
+from transports.files.documents import Reading
+from transports.files.pages import read_pdf
+from transports.pacing import Pace
 from transports.telegram.canvases import Tempo
 from transports.telegram.client import BotClient
 from transports.telegram.commands import menus
-from transports.telegram.documents import Reading
 from transports.telegram.files import Files
 from transports.telegram.inbound import BotIdentity
 from transports.telegram.intake import Intake
 from transports.telegram.outbound import Sender
-from transports.telegram.pacing import Pace
-from transports.telegram.pages import read_pdf
 from transports.telegram.planning import plan_answer
 from transports.telegram.polling import Poller
 from transports.telegram.reading import Reader

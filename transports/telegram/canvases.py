@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from botservice.turns.transport import StreamRecord
+from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.entities import Rich
 from transports.telegram.formatting import as_wire, format_markdown
-from transports.telegram.pacing import Pace
 
 _TAIL_CHARACTERS = 3500
 _CALL_SECONDS = 10.0

@@ -10,8 +10,8 @@ from telegram import Message
 from telegram.error import BadRequest, TelegramError
 
 from botservice.messages import Attachment
+from transports.files.documents import Reading, read_document
 from transports.telegram.client import BotClient
-from transports.telegram.documents import Reading, read_document
 
 logger = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from telegram.error import BadRequest, ChatMigrated, RetryAfter, TelegramError
 
 from botservice.errors import DeliveryRefused
 from botservice.turns.turn import Delivery
+from transports.pacing import Pace
 from transports.telegram.client import BotClient, InputFile
 from transports.telegram.failures import (
     as_delivery_error,
@@ -18,7 +19,6 @@ from transports.telegram.failures import (
     is_topic_gone,
     wait_of,
 )
-from transports.telegram.pacing import Pace
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from telegram.error import TelegramError
 from botservice.errors import BotServiceError
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
+from transports.pacing import Pace
 from transports.telegram.canvases import Canvas, Draft, GrowingMessage, Tempo
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, reply_target, stored_update
-from transports.telegram.pacing import Pace
 from transports.telegram.reading import listen
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from standins.serving import Exchange, Served
 
 from botservice.errors import LLMError
 from botservice.messages import Attachment
-from transports.telegram.documents import MAX_TEXT_CHARACTERS, Reading, read_document
-from transports.telegram.hearing import OpenAITranscriber
-from transports.telegram.pages import read_pdf
+from transports.files.documents import MAX_TEXT_CHARACTERS, Reading, read_document
+from transports.files.hearing import OpenAITranscriber
+from transports.files.pages import read_pdf
 
 
 def pdf(*texts: str) -> bytes:

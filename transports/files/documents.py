@@ -87,7 +87,7 @@ async def _listen(attachment: Attachment, what: str, transcriber: Transcriber | 
         async with asyncio.timeout(_READ_SECONDS * 3):
             said = await transcriber.transcribe(attachment)
     except Exception as error:  # noqa: BLE001 - a border: without the words, the message is still answered
-        logger.warning("telegram.not_transcribed", extra={"reason": type(error).__name__})
+        logger.warning("files.not_transcribed", extra={"reason": type(error).__name__})
         return f"[{what}: it could not be understood]"
     return f"[{what}, transcribed]\n{said}" if said.strip() else f"[{what}: nothing is said in it]"
 
@@ -99,7 +99,7 @@ async def _read_pages(attachment: Attachment, what: str, read_pdf: PageReader | 
         async with asyncio.timeout(_READ_SECONDS):
             text = await asyncio.to_thread(read_pdf, attachment.data, MAX_TEXT_CHARACTERS + 1)
     except Exception as error:  # noqa: BLE001 - a border: PDFs are what anybody made
-        logger.warning("telegram.pdf_unreadable", extra={"reason": type(error).__name__})
+        logger.warning("files.pdf_unreadable", extra={"reason": type(error).__name__})
         return f"[{what}: its text cannot be read]"
     return _quote(what, text) if text.strip() else f"[{what}: it has no text, only pictures]"
 

@@ -1,7 +1,8 @@
-"""How fast a chat may be written to: Telegram's published limits, and what it says when they were too much.
+"""How fast a chat may be written to: published limits, and what a platform says when they were too much.
 
 Source: core.telegram.org/bots/faq, "My bot is hitting limits": one message a second in a chat with short bursts
-allowed, 20 a minute in a group, 30 a second over all.
+allowed, 20 a minute in a group, 30 a second over all. docs.slack.dev/apis/web-api/rate-limits, "Posting
+messages": one a second in a channel with short bursts allowed.
 """
 
 import asyncio
@@ -39,9 +40,9 @@ class _Bucket:
 
 
 class Pace:
-    """Lets calls pass at the pace that Telegram allows.
+    """Lets calls pass at the pace that a platform allows.
 
-    Answers pass at once until Telegram refuses one; then its strict limits are kept for a minute.
+    Answers pass at once until it refuses one; then its strict limits are kept for a minute.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
@@ -103,7 +104,7 @@ class Pace:
             self._not_before[chat_id] = now + _EVERY_SECONDS
 
     def _bucket(self, chat_id: str, now: float) -> _Bucket | None:
-        """Return a group's bucket; private chats have none."""
+        """Return the bucket of a Telegram group; other chats have none."""
         if not chat_id.startswith("-"):
             return None
         if chat_id not in self._groups:

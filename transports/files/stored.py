@@ -1,0 +1,30 @@
+"""The files of a conversation, as they are stored: found by the digest of their bytes."""
+
+import hashlib
+from collections.abc import Mapping
+
+from botservice.contexts import ContextKeys, find_context
+from botservice.errors import DeliveryError
+from botservice.storage import Storage
+from botservice.storage.blobs import read_blobs
+
+
+def digest(data: bytes) -> str:
+    """Return what a file's bytes are called in storage."""
+    return hashlib.sha256(data).hexdigest()
+
+
+async def read_stored_file(storage: Storage | None, context_keys: Mapping[str, str], name: str) -> bytes | None:
+    """Return the bytes of a conversation's file by their digest; None where they are not kept any more.
+
+    Raises:
+        DeliveryError: nothing is open yet to read from.
+    """
+    if storage is None:
+        raise DeliveryError("the transport has not started yet")
+    keys = ContextKeys.of(context_keys)
+    context_id = await storage.read(lambda connection: find_context(connection, keys))
+    if context_id is None:
+        return None
+    found = await storage.read(lambda connection: read_blobs(connection, context_id, [name]))
+    return found.get(name)
