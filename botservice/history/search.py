@@ -47,7 +47,7 @@ _MESSAGES = select(
     messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
 )
 _PAGE_OF_MESSAGES = _MESSAGES.order_by(messages.c.position).limit(PAGE)
-_SEEN_MESSAGES = _MESSAGES.where(messages.c.position <= bindparam("last"))
+_PAGE_OF_SEEN = _PAGE_OF_MESSAGES.where(messages.c.position <= bindparam("last"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,27 @@ class Question:
 
 
 @dataclass(slots=True)
+class _Comparison:
+    """How far an index is compared with what its context still has: a page at a time, as all reading is.
+
+    Attributes:
+        version: The deletion version that it started at. What goes meanwhile is a matter for the next one.
+        last_position: Where it has come to.
+        kept: The ids of the messages that are still there.
+    """
+
+    version: int
+    last_position: int = 0
+    kept: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
 class _ContextIndex:
     """The index of one context and what it has seen of it; to be touched under its lock."""
 
     index: SearchIndex = field(default_factory=SearchIndex)
     deletion_version: int = 0
+    comparison: _Comparison | None = None
     last_position: int = 0
     vector_model: str | None = None
     last_vector: int = 0
@@ -103,11 +119,11 @@ class _ContextIndex:
         self, connection: Connection, context_id: int, state: Row[*tuple[Any, ...]], model_key: str | None
     ) -> bool:
         """Take in at most a page of what is new since state was read; return whether that was all."""
-        if state.deletion_version < self.deletion_version:
+        started = self.comparison.version if self.comparison is not None else self.deletion_version
+        if state.deletion_version < started:
             return False  # this view still shows what is deleted since: look again
-        if self.deletion_version < state.deletion_version:
-            self._compare(connection, context_id)
-            self.deletion_version = state.deletion_version
+        if self.deletion_version < state.deletion_version and not self._compare(connection, context_id, state):
+            return False
         if self.last_position < state.last_position:
             rows = connection.execute(_PAGE_OF_MESSAGES, {"context": context_id, "after": self.last_position}).all()
             self.index.add(list(_documents(rows)))
@@ -119,19 +135,25 @@ class _ContextIndex:
                 self.index.compact()
         return model_key is None or self._take_vectors(connection, context_id, model_key)
 
-    def _compare(self, connection: Connection, context_id: int) -> None:
-        """Forget what was deleted, and read anew what was changed."""
-        kept = set()
+    def _compare(self, connection: Connection, context_id: int, state: Row[*tuple[Any, ...]]) -> bool:
+        """Look through a page for what was changed; after the last one forget what was deleted. Return whether done.
+
+        What was deleted since the first page is left to the next comparison.
+        """
+        comparison = self.comparison = self.comparison or _Comparison(state.deletion_version)
         # A reader with a newer view may have been here first: what this view does not show yet is not gone.
-        with connection.execute(
-            _SEEN_MESSAGES.execution_options(yield_per=PAGE),
-            {"context": context_id, "after": 0, "last": self.last_position},
-        ) as rows:
-            for document in _documents(rows):
-                kept.add(document.id)
-                if not self.index.holds(document):
-                    self.index.update(document)
-        self.index.remove([number for number in self.index.ids if number not in kept])
+        seen = {"context": context_id, "after": comparison.last_position, "last": self.last_position}
+        rows = connection.execute(_PAGE_OF_SEEN, seen).all()
+        for document in _documents(rows):
+            comparison.kept.add(document.id)
+            if not self.index.holds(document):
+                self.index.update(document)
+        if len(rows) == PAGE:
+            comparison.last_position = rows[-1].position
+            return False
+        self.index.remove([number for number in self.index.ids if number not in comparison.kept])
+        self.deletion_version, self.comparison = comparison.version, None
+        return bool(self.deletion_version == state.deletion_version)
 
     def _take_vectors(self, connection: Connection, context_id: int, model_key: str) -> bool:
         if self.vector_model != model_key:

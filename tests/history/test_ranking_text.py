@@ -4,8 +4,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from botservice.history.ranking import is_worth_searching
+from botservice.history.ranking import is_worth_searching, tokens
 from botservice.history.ranking.dates import find_spans, nearness
 from botservice.history.ranking.grammar import FUNCTION_WORDS
 from botservice.history.ranking.inflections import form_keys
@@ -71,7 +73,7 @@ def test_something_is_looked_for_after(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"),
+    ("text", "cut"),
     [
         ("It's Jo's", ["it", "s", "jo", "s"]),
         ("e-mail", ["e-mail", "email", "e", "mail"]),
@@ -84,8 +86,14 @@ def test_something_is_looked_for_after(text):
         ("\uff26\uff55ll", ["full"]),
     ],
 )
-def test_text_is_cut_into_tokens(text, tokens):
-    assert tokenize(text) == tokens
+def test_text_is_cut_into_tokens(text, cut):
+    assert tokenize(text) == cut
+
+
+@given(st.text(st.sampled_from("abAB09 .,'-_@+?\n"), max_size=30) | st.text(max_size=30))
+@example("word " + "x" * 70)
+def test_the_short_way_to_tokens_leads_where_the_long_one_does(text):
+    assert tokenize(text) == tokens._tokenize(tokens.normalize(text))
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,20 @@ async def test_a_long_chat_is_taken_in_page_by_page(storage, context):
         assert (await texts_of(history, f"thing{number}", k=1)) == [f"note {number} about thing{number}"]
 
 
+async def test_what_goes_while_a_long_chat_is_compared_is_not_found(sqlite_storage):
+    context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
+    history = context.chat_history
+    await fill(sqlite_storage, context, [f"note {n} about thing{n}" for n in range(3 * PAGE)])
+    ids = [hit.message.id for n in (5, PAGE + 5, 2 * PAGE + 5) for hit in await history.search(f"thing{n}", 1)]
+    await history.delete_messages([ids[2]])
+    indexes, question = SearchIndexes.of(sqlite_storage), Question(f"thing{2 * PAGE + 5}", 1, START)
+    assert await sqlite_storage.read(lambda c: indexes.search(c, context.id, question)) is None  # one page of three
+    await history.delete_messages([ids[0]])
+    for n in (5, 2 * PAGE + 5):
+        assert f"note {n} about thing{n}" not in await texts_of(history, f"thing{n}")
+    assert await texts_of(history, f"thing{PAGE + 5}", k=1) == [f"note {PAGE + 5} about thing{PAGE + 5}"]
+
+
 async def test_other_reads_pass_while_a_long_chat_is_taken_in(sqlite_storage):
     context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
     await fill(sqlite_storage, context, [f"note {n}" for n in range(10 * PAGE)])

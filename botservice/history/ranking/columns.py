@@ -1,6 +1,5 @@
 """One row per message: id, time, author, length, what it could answer; in numpy arrays that grow."""
 
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,8 +20,8 @@ _KINDS: Final = {
 _FIRST_ROOM: Final = 16
 
 
-class Row(NamedTuple):
-    """What is kept of one message besides its words.
+class Rows(NamedTuple):
+    """What is kept of messages besides their words, a list for each field.
 
     Attributes:
         time: Seconds since the epoch.
@@ -33,16 +32,16 @@ class Row(NamedTuple):
         source: A hash of its text as it is, to see whether it was changed.
     """
 
-    id: int
-    time: float
-    length: int
-    author: int
-    is_user: bool
-    is_question: bool
-    has_time: bool
-    has_number: bool
-    text: int
-    source: int
+    id: list[int]
+    time: list[float]
+    length: list[int]
+    author: list[int]
+    is_user: list[bool]
+    is_question: list[bool]
+    has_time: list[bool]
+    has_number: list[bool]
+    text: list[int]
+    source: list[int]
 
 
 class Columns:
@@ -61,22 +60,22 @@ class Columns:
         """Estimated bytes."""
         return self._alive.nbytes + sum(array.nbytes for array in self._arrays.values())
 
-    def extend(self, rows: Sequence[Row]) -> None:
+    def extend(self, rows: Rows) -> None:
         """Append rows."""
-        end = self._size + len(rows)
+        end = self._size + len(rows.id)
         if end > len(self._alive):
             room = max(end, self._size + self._size // 2)
             self._arrays = {name: np.resize(array, room) for name, array in self._arrays.items()}
             self._alive = np.resize(self._alive, room)
-        for array, values in zip(self._arrays.values(), zip(*rows, strict=True), strict=True):
+        for array, values in zip(self._arrays.values(), rows, strict=True):
             array[self._size : end] = values
         self._alive[self._size : end] = True
         self._size = end
 
-    def put(self, position: int, row: Row) -> None:
-        """Write a row over another."""
-        for array, value in zip(self._arrays.values(), row, strict=True):
-            array[position] = value
+    def put(self, position: int, row: Rows) -> None:
+        """Write one row over another."""
+        for array, values in zip(self._arrays.values(), row, strict=True):
+            array[position : position + 1] = values
 
     def remove(self, positions: NDArray[np.int32]) -> None:
         """Mark rows as removed."""

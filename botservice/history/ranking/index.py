@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.columns import Columns, Row
+from botservice.history.ranking.columns import Columns, Rows
 from botservice.history.ranking.documents import Document
 from botservice.history.ranking.evidence import Chat
 from botservice.history.ranking.grammar import NUMBERS, TIMES
@@ -24,6 +24,7 @@ from botservice.history.ranking.weights import DEFAULT, Weights
 from botservice.messages import Author, Role
 
 _DIGIT: Final = re.compile(r"\d")
+_QUESTION_MARKS: Final = frozenset("?\uff1f")
 _BATCH: Final = 1_000  # small, so that a thread that indexes leaves the interpreter to others
 _BASE_BYTES: Final = 4_000
 
@@ -91,32 +92,32 @@ class SearchIndex:
     def _take(self, documents: list[Document]) -> _Occurrences:
         """Take in everything but the postings, which are sorted once for all batches; return what goes into them."""
         start = len(self._columns)
-        encoded = [self._encode(document) for document in documents]
-        self._columns.extend([row for row, _ in encoded])
+        texts = [tokenize(document.text) for document in documents]
+        self._columns.extend(self._rows(documents, texts))
         self._positions.update((document.id, start + place) for place, document in enumerate(documents))
-        return self._learn([words for _, words in encoded], np.arange(start, start + len(documents), dtype=np.int32))
+        return self._learn(texts, np.arange(start, start + len(documents), dtype=np.int32))
 
-    def _encode(self, document: Document) -> tuple[Row, list[int]]:
-        tokens = tokenize(document.text)
-        has_digits = _DIGIT.search(document.text) is not None
-        row = Row(
-            id=document.id,
-            time=document.created_at.timestamp(),
-            length=len(tokens),
-            author=self._people.number(document),
-            is_user=document.role == Role.USER,
-            is_question=document.text.rstrip()[-1:] in ("?", "\uff1f"),
-            has_time=has_digits or not TIMES.isdisjoint(tokens),
-            has_number=has_digits or not NUMBERS.isdisjoint(tokens),
-            text=_fingerprint(tokens, document.text),
-            source=hash(document.text),
+    def _rows(self, documents: list[Document], texts: list[list[str]]) -> Rows:
+        """Return what is kept of documents beside their words; texts are their tokens."""
+        has_digits = [_DIGIT.search(document.text) is not None for document in documents]
+        return Rows(
+            id=[document.id for document in documents],
+            time=[document.created_at.timestamp() for document in documents],
+            length=[len(tokens) for tokens in texts],
+            author=[self._people.number(document) for document in documents],
+            is_user=[document.role is Role.USER for document in documents],
+            is_question=[document.text.rstrip()[-1:] in _QUESTION_MARKS for document in documents],
+            has_time=[has or not TIMES.isdisjoint(tokens) for has, tokens in zip(has_digits, texts, strict=True)],
+            has_number=[has or not NUMBERS.isdisjoint(tokens) for has, tokens in zip(has_digits, texts, strict=True)],
+            text=[_fingerprint(tokens, each.text) for tokens, each in zip(texts, documents, strict=True)],
+            source=[hash(document.text) for document in documents],
         )
-        return row, self._vocabulary.encode(tokens)
 
-    def _learn(self, texts: list[list[int]], positions: NDArray[np.int32]) -> _Occurrences:
-        lengths = np.array([len(words) for words in texts], np.int64)
-        words = np.fromiter(chain.from_iterable(texts), np.int32, int(lengths.sum()))
-        self._vocabulary.learn(words, (np.cumsum(lengths) - lengths)[lengths > 0])
+    def _learn(self, texts: list[list[str]], positions: NDArray[np.int32]) -> _Occurrences:
+        lengths = np.array([len(tokens) for tokens in texts], np.int64)
+        tokens = list(chain.from_iterable(texts))
+        words = self._vocabulary.encode(tokens)
+        self._vocabulary.learn(tokens, words, (np.cumsum(lengths) - lengths)[lengths > 0])
         return words, np.repeat(positions, lengths)
 
     def update(self, document: Document) -> None:
@@ -128,9 +129,9 @@ class SearchIndex:
         place = np.array([position], np.int32)
         self._postings.discard(place)
         self._vectors.discard(place)
-        row, words = self._encode(document)
-        self._columns.put(position, row)
-        self._postings.add(*self._learn([words], place))
+        tokens = tokenize(document.text)
+        self._columns.put(position, self._rows([document], [tokens]))
+        self._postings.add(*self._learn([tokens], place))
 
     def remove(self, ids: Collection[int]) -> None:
         """Forget messages; unknown ids are ignored."""

@@ -95,7 +95,8 @@ def stem_all(words: list[str], language: int) -> list[str]:
     stemmers = _local.__dict__.setdefault("stemmers", {})
     stemmer = stemmers.get(language)
     if stemmer is None:
-        stemmer = stemmers[language] = Stemmer.Stemmer(STEMMERS[CODES[language]])
+        # Without its cache: a vocabulary asks for each word once.
+        stemmer = stemmers[language] = Stemmer.Stemmer(STEMMERS[CODES[language]], 0)
     return [fold(stem) for stem in stemmer.stemWords(words)]
 
 

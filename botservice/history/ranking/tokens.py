@@ -11,6 +11,13 @@ _EMOJI: Final = "\u2600-\u27bf\U0001f300-\U0001faff"
 _CHUNK: Final = re.compile(rf"\w+(?:[.@_\-/:'\u2019+&]+\w+)*[+#]*|[{_EMOJI}]")
 _PART: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CAMEL_HUMP: Final = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")  # the same, found faster
+_PARTING: Final = frozenset(b" \t\n\r\v\f\x1c\x1d\x1e\x1f!\"$%()*,;<=>?[\\]^`{|}~'")
+# ASCII letters become small, what only parts words a blank; what may join them, or group digits, becomes NUL.
+_PLAIN: Final = bytes(
+    code + 32 if 65 <= code <= 90 else code if 97 <= code <= 122 else 32 if code in _PARTING else 0
+    for code in range(256)
+)
 _APOSTROPHE: Final = re.compile(r"['\u2019]")
 _DIGITS_GROUPED: Final = re.compile(r"(?<=\d)[,.\u202f\u00a0 '](?=\d{3}(?!\d))")
 # Runs of one script. Han and Kana run on into each other, as Japanese words do.
@@ -48,7 +55,17 @@ def normalize(text: str) -> str:
 
 def tokenize(text: str) -> list[str]:
     """Return the tokens of text in order; whole compounds stand before their parts."""
-    text = _DIGITS_GROUPED.sub("", normalize(text))
+    # Most messages are plain words: passes over their bytes take a third of the time of the patterns.
+    if text.isascii() and len(text) <= MAX_CHARACTERS:
+        plain = text.rstrip(".\n ").replace(". ", "  ").encode().translate(_PLAIN)
+        if b"\0" not in plain and not _CAMEL_HUMP.search(text):
+            tokens = plain.decode().split()
+            return tokens if max(map(len, tokens), default=0) <= MAX_TOKEN else _cut(tokens)
+    return _tokenize(normalize(text))
+
+
+def _tokenize(text: str) -> list[str]:
+    text = _DIGITS_GROUPED.sub("", text)
     has_camel = _CAMEL.search(text) is not None
     if not has_camel:
         text = text.lower()
@@ -60,9 +77,11 @@ def tokenize(text: str) -> list[str]:
             _add_compound(chunk, tokens)
     if has_camel:
         tokens = [part for token in tokens for part in _camel_parts(token)]
-    if max(map(len, tokens), default=0) > MAX_TOKEN:
-        tokens = [token[:MAX_TOKEN] for token in tokens]
-    return tokens
+    return _cut(tokens)
+
+
+def _cut(tokens: list[str]) -> list[str]:
+    return [token[:MAX_TOKEN] for token in tokens]
 
 
 def _camel_parts(token: str) -> list[str]:

@@ -1,7 +1,6 @@
 """The words of one chat: ids, the forms that belong together, and the words that look alike."""
 
-from collections.abc import Collection, Iterable
-from itertools import islice
+from collections.abc import Collection
 from typing import Final
 
 import numpy as np
@@ -43,10 +42,11 @@ class Vocabulary:
         """Return the id of word, or None where the chat does not have it."""
         return self._ids.get(word)
 
-    def encode(self, tokens: Iterable[str]) -> list[int]:
+    def encode(self, tokens: list[str]) -> NDArray[np.int32]:
         """Return the ids of tokens; new words are learned."""
         ids = self._ids
-        return [ids.setdefault(token, len(ids)) for token in tokens]
+        self._grow([token for token in dict.fromkeys(tokens) if token not in ids])
+        return np.fromiter(map(ids.__getitem__, tokens), np.int32, len(tokens))
 
     @property
     def languages(self) -> tuple[int, ...]:
@@ -57,19 +57,26 @@ class Vocabulary:
         order = np.argsort(-self._counts, kind="stable")[:3]
         return tuple(int(code) for code in order if code == order[0] or self._counts[code] * 12 >= total)
 
-    def learn(self, tokens: NDArray[np.int32], starts: NDArray[np.int64]) -> None:
-        """Learn stems from encoded messages: tokens end to end, starts the offset of each one that is not empty."""
-        self._grow()
+    def learn(self, words: list[str], tokens: NDArray[np.int32], starts: NDArray[np.int64]) -> None:
+        """Learn stems from messages, end to end.
+
+        Args:
+            words: Their tokens.
+            tokens: The same, encoded.
+            starts: The offset of each message that is not empty.
+        """
         matrix = languages.vote_matrix()
         if not len(starts):
             return
         found = languages.choose(np.add.reduceat(matrix[self._rows[tokens]], starts, axis=0, dtype=np.int64))
         self._counts += np.bincount(found[found >= 0], minlength=len(languages.CODES))
         spoken = np.repeat(self._carried_on(found), np.diff(np.append(starts, len(tokens))))
-        new = (self._stemmed[tokens] >> spoken.astype(np.uint32)) & 1 == 0
-        pairs = np.unique(tokens[new].astype(np.int64) * 32 + spoken[new])
+        new = np.flatnonzero((self._stemmed[tokens] >> spoken.astype(np.uint32)) & 1 == 0)
+        pairs, first = np.unique(tokens[new].astype(np.int64) * 32 + spoken[new], return_index=True)
+        places = new[first]
         for language in np.unique(pairs & 31).tolist():
-            self._learn_stems((pairs[pairs & 31 == language] >> 5).tolist(), language)
+            chosen = pairs & 31 == language
+            self._learn_stems((pairs[chosen] >> 5).tolist(), [words[i] for i in places[chosen].tolist()], language)
 
     def _carried_on(self, found: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the languages of messages, each unclear one taken for that of the last clear one before it."""
@@ -79,24 +86,21 @@ class Vocabulary:
         self._last = int(carried[-1])
         return carried
 
-    def _grow(self) -> None:
-        known = len(self._stemmed)
-        if known == len(self._ids):
+    def _grow(self, words: list[str]) -> None:
+        if not words:
             return
-        words = list(islice(self._ids, known, None))
-        for number, word in enumerate(words, known):
+        for number, word in enumerate(words, len(self._ids)):
             if not word.isascii() and (folded := fold(word)) != word:
                 self._groups[folded] = (*self._groups.get(folded, ()), number)
-        rows = languages.vote_rows(words)
-        self._rows = np.concatenate([self._rows, rows])
-        self._stemmed = np.concatenate([self._stemmed, np.zeros(len(rows), np.uint32)])
+        self._ids.update(zip(words, range(len(self._ids), len(self._ids) + len(words)), strict=True))
+        self._rows = np.concatenate([self._rows, languages.vote_rows(words)])
+        self._stemmed = np.concatenate([self._stemmed, np.zeros(len(words), np.uint32)])
 
-    def _learn_stems(self, numbers: list[int], language: int) -> None:
+    def _learn_stems(self, numbers: list[int], words: list[str], language: int) -> None:
         self._stemmed[numbers] |= np.uint32(1 << language)
-        known = list(self._ids)
-        inflected = [number for number in numbers if is_inflected(known[number])]
-        words = [known[number] for number in inflected]
-        for number, word, stem in zip(inflected, words, languages.stem_all(words, language), strict=True):
+        inflected = [place for place, word in enumerate(words) if is_inflected(word)]
+        numbers, words = [numbers[place] for place in inflected], [words[place] for place in inflected]
+        for number, word, stem in zip(numbers, words, languages.stem_all(words, language), strict=True):
             if stem != word:
                 group = self._groups.get(stem, ())
                 if number not in group:
