@@ -34,6 +34,7 @@ def _context_id() -> Column[int]:
 
 # One conversation with its own memory. last_position numbers its messages: it grows under the row's lock, so that
 # positions become visible in their order. deletion_version grows when messages change or go; caches compare it.
+# fresh_from is the position after which a fresh conversation began: what is before it is found, and not shown unasked.
 contexts = Table(
     "contexts",
     metadata,
@@ -44,6 +45,7 @@ contexts = Table(
     Column("last_position", Id, nullable=False, server_default="0"),
     Column("deletion_version", Id, nullable=False, server_default="0"),
     Column("created_at", Timestamp, nullable=False),
+    Column("fresh_from", Id, nullable=False, server_default="0"),
     sqlite_autoincrement=True,
 )
 
@@ -66,6 +68,7 @@ messages = Table(
     Column("external_id", Text),
     Column("event_id", Id, unique=True),
     Column("answers_turn_id", Id, unique=True),
+    Column("edited_at", Timestamp),
     UniqueConstraint("context_id", "position"),
     # Finds the last message of a person at once: without statistics Postgres sorts the whole chat for it otherwise.
     Index(
@@ -81,6 +84,12 @@ messages = Table(
         "external_id",
         postgresql_where=text("external_id IS NOT NULL"),
         sqlite_where=text("external_id IS NOT NULL"),
+    ),
+    Index(
+        "ix_messages_edited",
+        "edited_at",
+        postgresql_where=text("edited_at IS NOT NULL"),
+        sqlite_where=text("edited_at IS NOT NULL"),
     ),
     sqlite_autoincrement=True,
 )
@@ -151,7 +160,8 @@ turns = Table(
     sqlite_autoincrement=True,
 )
 
-# What a platform delivered, once per key. A control has no turn: handled_at says when it took effect.
+# What a platform delivered, once per key. A control has no turn: handled_at says when it took effect. external_id is
+# the platform's id of the message that an edit or a deletion is about.
 events = Table(
     "events",
     metadata,
@@ -166,6 +176,14 @@ events = Table(
     Column("raw", LargeBinary),
     Column("received_at", Timestamp, nullable=False),
     Column("handled_at", Timestamp),
+    Column("external_id", Text),
+    Index(
+        "ix_events_external",
+        "context_id",
+        "external_id",
+        postgresql_where=text("external_id IS NOT NULL"),
+        sqlite_where=text("external_id IS NOT NULL"),
+    ),
     Index(
         "ix_events_unhandled",
         "context_id",
