@@ -13,6 +13,7 @@ BotServiceError
 ├── LLMError                   the model did not answer
 │   └── ContextOverflow        the prompt is longer than the model's context window
 ├── TurnInProgress             the context has an open turn that somebody else drives
+├── TurnGrew                   more was said to a turn that was about to begin
 ├── ClaimLost                  the right to write to this context has passed to somebody else
 ├── RunInterrupted             the run was stopped
 ├── RunFinished                the run has its answer already
@@ -59,7 +60,15 @@ class StorageUnavailable(StorageError):
 
 
 class InboxFull(BotServiceError):
-    """Too many messages are waiting; the platform is asked to deliver again later."""
+    """Too many messages are waiting; the platform is asked to deliver again later.
+
+    Attributes:
+        retry_after_seconds: When that may be of use.
+    """
+
+    def __init__(self, message: str, *, retry_after_seconds: float = 5.0) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class LLMError(BotServiceError):
@@ -85,6 +94,10 @@ class ContextOverflow(LLMError):
 
 class TurnInProgress(BotServiceError):
     """The context has an open turn that somebody else drives."""
+
+
+class TurnGrew(BotServiceError):
+    """More was said to a turn that was about to begin: it has to be read again."""
 
 
 class ClaimLost(BotServiceError):

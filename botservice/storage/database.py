@@ -28,6 +28,7 @@ from botservice.storage.engines import (
 from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
 from botservice.storage.file_lock import SharedFile
 from botservice.storage.limits import StorageLimits
+from botservice.storage.listener import Hear, Listener
 from botservice.storage.operations import Fence, SortKey
 from botservice.storage.url import DatabaseUrl
 from botservice.storage.writer import Writer
@@ -149,6 +150,15 @@ class Storage:
         """
         await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one())
         await self.write(lambda connection: connection.execute(text("SELECT 1")).scalar_one())
+
+    async def listen(self, hear: Hear) -> None:
+        """Give hear, until cancelled, what other processes on the same Postgres say; SQLite has none.
+
+        It may miss something while the database is away.
+        """
+        if not self.is_sqlite:
+            engine = create_writer_engine(self.where, self._limits)
+            await Listener(engine, lambda session: session == self._writer.session_id).run(hear)
 
     async def scrub(self) -> None:
         """Let the bytes of what was deleted leave the files, as far as nobody reads them at this moment.

@@ -50,8 +50,11 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     return engine
 
 
-def prepare_postgres(connection: Connection, limits: StorageLimits) -> None:
-    """Let Postgres end the session, and with it the claims, of a process that hangs (Postgres manual, 20.11)."""
+def prepare_postgres(connection: Connection, limits: StorageLimits) -> int:
+    """Let Postgres end the session, and with it the claims, of a process that hangs (Postgres manual, 20.11).
+
+    Return the id of the session, by which others know what it says.
+    """
     with connection.begin():
         for name, seconds in (
             ("idle_session_timeout", limits.silence),
@@ -59,6 +62,7 @@ def prepare_postgres(connection: Connection, limits: StorageLimits) -> None:
             ("lock_timeout", limits.lock),
         ):
             connection.exec_driver_sql(f"SET {name} = {int(seconds * 1000)}")
+        return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
 
 
 def truncate_log(path: Path, limits: StorageLimits) -> None:

@@ -41,13 +41,14 @@ class Writer:
 
     Attributes:
         generation: Grows with every new connection; what an older one held is lost.
+        session_id: What prepare returned for the newest connection: the database's own id of it.
     """
 
     def __init__(
         self,
         engine: Engine,
         *,
-        prepare: Callable[[Connection], None] | None = None,
+        prepare: Callable[[Connection], int] | None = None,
         limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
     ) -> None:
         """Make a writer; prepare runs once on each new connection."""
@@ -61,6 +62,7 @@ class Writer:
         self._is_closed = False
         self._on_lost: list[Callable[[], None]] = []
         self.generation = 0
+        self.session_id: int | None = None
         self.is_connected = False
 
     def start(self) -> None:
@@ -184,7 +186,7 @@ class Writer:
             connection = self._engine.connect()
             try:
                 if self._prepare is not None:
-                    self._prepare(connection)
+                    self.session_id = self._prepare(connection)
             except BaseException:
                 connection.close()
                 raise

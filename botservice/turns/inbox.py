@@ -7,8 +7,10 @@ from sqlalchemy import Connection
 from botservice.contexts import ContextKeys
 from botservice.storage import Storage
 from botservice.turns.options import Clock, utc_now
-from botservice.turns.records import insert_event, notify_replicas
+from botservice.turns.pressure import Pressure
+from botservice.turns.records import insert_event
 from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.wakeups import Wakeup, notify_replicas
 
 Wake = Callable[[int, EventKind], None]
 """Told the context and the kind of each new event, after its commit."""
@@ -17,10 +19,27 @@ Wake = Callable[[int, EventKind], None]
 class Inbox:
     """Where transports hand in events."""
 
-    def __init__(self, storage: Storage, wake: Wake, clock: Clock = utc_now) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        wake: Wake,
+        clock: Clock = utc_now,
+        *,
+        pressure: Pressure | None = None,
+        is_worked_here: bool = True,
+    ) -> None:
+        """Make an inbox.
+
+        Args:
+            wake: Has this process work on what is new.
+            pressure: Says when nothing more is taken; by default everything is.
+            is_worked_here: Whether this process has a worker; otherwise the others are told to see to what is new.
+        """
         self._storage = storage
         self._wake = wake
         self._clock = clock
+        self._pressure = pressure or Pressure()
+        self._is_worked_here = is_worked_here
 
     async def accept(self, transport: str, inbound: Sequence[InboundEvent]) -> int:
         """Store events in one commit and return how many of them were new.
@@ -30,6 +49,7 @@ class Inbox:
         Raises:
             InvalidContextKeys: an event does not say where it belongs.
             StorageUnavailable: they are not stored: the platform has to deliver them again.
+            InboxFull: nor are they, because too much is waiting. Controls are taken all the same.
         """
         if not inbound:
             return 0
@@ -40,10 +60,14 @@ class Inbox:
         def store(connection: Connection) -> list[tuple[int, EventKind]]:
             found = [(insert_event(connection, transport, keys, event, now), event.kind) for event, keys in keyed]
             new = [(context_id, kind) for context_id, kind in found if context_id is not None]
-            notify_replicas(connection, {context_id for context_id, _ in new})
+            notify_replicas(
+                connection, (Wakeup(context_id, kind, not self._is_worked_here) for context_id, kind in new)
+            )
             return new
 
-        accepted = await self._storage.write(store, sort_key=(keyed[0][1].digest, keyed[0][0].key))
+        messages = sum(event.kind is EventKind.MESSAGE for event in inbound)
+        with self._pressure.taking(messages):
+            accepted = await self._storage.write(store, sort_key=(keyed[0][1].digest, keyed[0][0].key))
         for context_id, kind in accepted:
             self._wake(context_id, kind)
         return len(accepted)

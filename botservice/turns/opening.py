@@ -43,7 +43,7 @@ async def open_turn(
 
     def begin(connection: Connection) -> int:
         also(connection)
-        begin_turn(connection, turn.id, now, is_first=True)
+        begin_turn(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
         if not is_addressed:
             finish_turn(connection, turn.id, now, Outcome.LISTENED)
         return turn.id

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.contexts import ContextKeys, find_or_insert_context
+from botservice.errors import TurnGrew
 from botservice.storage.tables import events, turns
 from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus
 
@@ -16,11 +17,55 @@ _IS_OPEN = text("turns.status IN ('queued', 'running')")
 _IS_UNHANDLED = text("events.turn_id IS NULL AND events.handled_at IS NULL")
 
 GATHERING = timedelta(seconds=1)  # how long the parts of one message, such as an album, are waited for
+MAX_OWN_TURNS = 10  # beyond so many that wait in a context, messages share turns
+_MAX_JOINED = 50  # and no turn is shared by more than so many, or no prompt could hold it
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
 _COUNT_BEGINNING = _UPDATE_TURN.values(attempts=turns.c.attempts + 1)
+_BEGIN_FIRST = _COUNT_BEGINNING.where(turns.c.joined_events == bindparam("joined"))
 _INSERT_TURN = insert(turns).returning(turns.c.id)
+_NEW_TURN = ("context_id", "transport", "status", "order_key", "due_at", "created_at")
+_COUNT_WAITING = (
+    select(func.count())
+    .select_from(turns)
+    .where(_IS_OPEN, turns.c.context_id == bindparam("context_id"), turns.c.status == TurnStatus.QUEUED.value)
+)
+# One statement on the accepting path: a turn of its own, where the context does not have enough of them.
+_INSERT_OWN_TURN = (
+    insert(turns)
+    .from_select(
+        _NEW_TURN,
+        select(*(bindparam(name, type_=turns.c[name].type) for name in _NEW_TURN)).where(
+            _COUNT_WAITING.scalar_subquery() < MAX_OWN_TURNS
+        ),
+    )
+    .returning(turns.c.id)
+)
+_LAST_WAITING = (
+    select(turns.c.id)
+    .where(
+        _IS_OPEN,
+        turns.c.context_id == bindparam("context"),
+        turns.c.status == TurnStatus.QUEUED.value,
+        turns.c.transport == bindparam("transport"),
+        turns.c.order_key <= bindparam("order_key"),
+    )
+    .order_by(turns.c.order_key.desc(), turns.c.id.desc())
+    .limit(1)
+)
+# Of a turn that somebody begins at this moment this waits for the outcome: what joins it is read, or it does not join.
+_JOIN_TURN = (
+    update(turns)
+    .where(
+        turns.c.id == bindparam("turn"),
+        turns.c.status == TurnStatus.QUEUED.value,
+        turns.c.joined_events < _MAX_JOINED,
+    )
+    .values(joined_events=turns.c.joined_events + 1)
+    .returning(turns.c.id)
+)
+_LEAVE_TURN = _UPDATE_TURN.values(joined_events=turns.c.joined_events - 1)
 _INSERT_EVENT = {
     name: dialect.insert(events).on_conflict_do_nothing(index_elements=["key"]).returning(events.c.id)
     for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
@@ -35,6 +80,7 @@ _TURNS = select(
     turns.c.keeps_steps,
     turns.c.order_key,
     turns.c.started_at,
+    turns.c.joined_events,
 ).where(turns.c.context_id == bindparam("context"))
 _RUNNING_TURN = _TURNS.where(_IS_OPEN, turns.c.status == TurnStatus.RUNNING.value).order_by(turns.c.id).limit(1)
 _NEXT_TURN = (
@@ -70,6 +116,12 @@ _BUSY_CONTEXTS = select(turns.c.id, turns.c.context_id).where(
 _NEWEST_STOP = select(func.max(events.c.order_key)).where(
     _IS_UNHANDLED, events.c.context_id == bindparam("context"), events.c.kind == EventKind.STOP.value
 )
+_STOPS = (
+    select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
+    .where(_IS_UNHANDLED, events.c.kind == EventKind.STOP.value)
+    .group_by(events.c.context_id)
+)
+_COUNT_OPEN = select(func.count()).select_from(turns).where(_IS_OPEN)
 _HANDLE_STOPS = (
     update(events)
     .where(_IS_UNHANDLED, events.c.context_id == bindparam("context"), events.c.kind == EventKind.STOP.value)
@@ -82,14 +134,9 @@ def insert_event(
 ) -> int | None:
     """Store an event, and the turn that will answer it, and return its context; None where it is known already."""
     context_id = find_or_insert_context(connection, keys, now)
-    turn_id = None
-    is_own_turn = False
+    turn_id, is_own_turn = None, False
     if event.kind is EventKind.MESSAGE:
-        turn_id = _gather(connection, context_id, event, now)
-        is_own_turn = turn_id is None
-        if is_own_turn:
-            due_at = now if event.group_key is None else now + GATHERING
-            turn_id = insert_turn(connection, context_id, transport, now, order_key=event.order_key, due_at=due_at)
+        turn_id, is_own_turn = _find_or_insert_turn(connection, context_id, transport, event, now)
     values = {
         "key": event.key,
         "context_id": context_id,
@@ -98,6 +145,7 @@ def insert_event(
         "kind": event.kind.value,
         "order_key": event.order_key,
         "group_key": event.group_key,
+        "external_id": event.external_id,
         "raw": event.raw,
         "received_at": now,
     }
@@ -106,7 +154,40 @@ def insert_event(
         return context_id
     if is_own_turn:
         connection.execute(delete(turns).where(turns.c.id == turn_id))
+    elif turn_id is not None:
+        connection.execute(_LEAVE_TURN, {"turn": turn_id})
     return None
+
+
+def _find_or_insert_turn(
+    connection: Connection, context_id: int, transport: str, event: InboundEvent, now: datetime
+) -> tuple[int, bool]:
+    """Return the turn that a message belongs to, and whether it was made for it."""
+    gathering = _gather(connection, context_id, event, now)
+    if gathering is not None:
+        return gathering, False
+    due_at = now if event.group_key is None else now + GATHERING
+    values = {
+        "context_id": context_id,
+        "transport": transport,
+        "status": TurnStatus.QUEUED.value,
+        "order_key": event.order_key,
+        "due_at": due_at,
+        "created_at": now,
+    }
+    own = connection.execute(_INSERT_OWN_TURN, values).scalar_one_or_none()
+    if own is not None:
+        return int(own), True
+    sought = {"context": context_id, "transport": transport, "order_key": event.order_key}
+    shared = connection.execute(_LAST_WAITING, sought).scalar_one_or_none()
+    if shared is not None and _join(connection, shared):
+        return int(shared), False
+    return insert_turn(connection, context_id, transport, now, order_key=event.order_key, due_at=due_at), True
+
+
+def _join(connection: Connection, turn_id: int) -> bool:
+    """Return whether one more event belongs to a turn; it does not where that has begun, or is full."""
+    return connection.execute(_JOIN_TURN, {"turn": turn_id}).scalar_one_or_none() is not None
 
 
 def insert_turn(
@@ -142,17 +223,28 @@ def _gather(connection: Connection, context_id: int, event: InboundEvent, now: d
         return None
     sought = {"context": context_id, "group": event.group_key}
     turn_id = connection.execute(_GATHERING_TURN, sought).scalar_one_or_none()
-    if turn_id is not None:
-        connection.execute(_UPDATE_TURN, {"turn": turn_id, "due_at": now + GATHERING})
-    return turn_id
+    if turn_id is None or not _join(connection, turn_id):
+        return None
+    connection.execute(_UPDATE_TURN, {"turn": turn_id, "due_at": now + GATHERING})
+    return int(turn_id)
 
 
-def begin_turn(connection: Connection, turn_id: int, now: datetime, *, is_first: bool) -> None:
-    """Count one more beginning of a turn."""
+def begin_turn(connection: Connection, turn_id: int, now: datetime, *, is_first: bool, joined_events: int = 0) -> None:
+    """Count one more beginning of a turn.
+
+    Args:
+        joined_events: How many events it had beside the first when it was read, where it begins for the first time.
+
+    Raises:
+        TurnGrew: it has others now.
+    """
     values: dict[str, Any] = {"turn": turn_id, "status": TurnStatus.RUNNING.value}
-    if is_first:
-        values["started_at"] = now
-    connection.execute(_COUNT_BEGINNING, values)
+    if not is_first:
+        connection.execute(_COUNT_BEGINNING, values)
+        return
+    begun = connection.execute(_BEGIN_FIRST, {**values, "started_at": now, "joined": joined_events})
+    if not begun.rowcount:
+        raise TurnGrew(f"turn {turn_id} has other events than were read")
 
 
 def note_system_prompt(connection: Connection, turn_id: int, digest: str) -> None:
@@ -234,11 +326,14 @@ def handle_stops(connection: Connection, context_id: int, now: datetime) -> None
     connection.execute(_HANDLE_STOPS, {"context": context_id, "now": now})
 
 
-def notify_replicas(connection: Connection, context_ids: Collection[int]) -> None:
-    """Tell every replica on the same Postgres, when this transaction commits, that contexts have something new."""
-    if connection.dialect.name == "postgresql":
-        for context_id in context_ids:
-            connection.execute(text("SELECT pg_notify('botservice', :payload)"), {"payload": str(context_id)})
+def find_stops(connection: Connection) -> dict[int, int]:
+    """Return the contexts with stop controls that have not taken effect, with the order key of the newest."""
+    return {row.context_id: row.order_key for row in connection.execute(_STOPS).all()}
+
+
+def count_waiting(connection: Connection) -> int:
+    """Return how many turns of all contexts are not done."""
+    return int(connection.execute(_COUNT_OPEN).scalar_one())
 
 
 def _read_turn(connection: Connection, row: Any) -> Turn:
@@ -254,4 +349,5 @@ def _read_turn(connection: Connection, row: Any) -> Turn:
         row.order_key,
         row.started_at is not None,
         tuple(StoredEvent(each.id, each.key, each.raw or b"", each.received_at) for each in found),
+        row.joined_events,
     )

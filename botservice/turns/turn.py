@@ -11,6 +11,8 @@ class EventKind(StrEnum):
 
     MESSAGE = "message"  # makes a turn
     STOP = "stop"  # a control: reaches the turn that runs, does not queue behind it
+    EDIT = "edit"  # a control: what a message says from now on
+    DELETE = "delete"  # a control: a message is gone
 
 
 class TurnStatus(StrEnum):
@@ -61,6 +63,7 @@ class InboundEvent:
         order_key: Grows in the platform's own order within a context.
         group_key: Events that share it are one message, such as an album.
         raw: What the platform sent, as it came.
+        external_id: The platform's id of the message that an edit or a deletion is about.
     """
 
     key: str
@@ -69,6 +72,7 @@ class InboundEvent:
     raw: bytes
     kind: EventKind = EventKind.MESSAGE
     group_key: str | None = None
+    external_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class Turn:
         attempts: How often it was begun without getting further.
         keeps_steps: Whether the steps of the prompts before it stay in view.
         is_open: Whether what the person said is in the history already.
+        joined_events: How many events came to it after the first.
     """
 
     id: int
@@ -101,6 +106,7 @@ class Turn:
     order_key: int = 0
     is_open: bool = True
     events: tuple[StoredEvent, ...] = ()
+    joined_events: int = 0
 
     @property
     def error_id(self) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext, read_context_keys
-from botservice.errors import BotServiceError, ClaimLost, LLMError, RunInterrupted, StorageUnavailable
+from botservice.errors import BotServiceError, ClaimLost, LLMError, RunInterrupted, StorageUnavailable, TurnGrew
 from botservice.messages import InboundMessage, Message, Role
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact, turn_logging
@@ -214,6 +214,8 @@ class Worker:
                 await self._give_up(turn, claim, transport, "it was cut off too often")
             elif await self._begin(turn, work.context, claim, transport):
                 await self._run(turn, work, claim, transport)
+        except TurnGrew:
+            logger.info("turn.grew")  # it is read again, with what has come meanwhile
         except RunInterrupted:
             logger.info("turn.stopped")
         except LLMError as error:
@@ -293,7 +295,7 @@ class Worker:
         now = self._clock()
 
         def end(connection: Connection) -> None:
-            begin_turn(connection, turn.id, now, is_first=True)
+            begin_turn(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
             also(connection)
             finish_turn(connection, turn.id, now, Outcome.ANSWERED)
 

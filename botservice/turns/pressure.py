@@ -1,0 +1,65 @@
+"""How much is waiting, and when nothing more is taken in: platforms deliver again, memory does not grow."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import NoReturn
+
+from botservice.errors import InboxFull, StorageUnavailable
+from botservice.storage import Storage
+from botservice.turns.records import count_waiting
+
+logger = logging.getLogger(__name__)
+
+MAX_WAITING = 10_000
+MAX_STORING = 1_000
+_LOOK_SECONDS = 1.0
+
+
+class Pressure:
+    """Counts what waits.
+
+    One query a second looks; on the accepting path nothing is asked, only counted. So the limit is kept as closely as
+    what other replicas take in during that second.
+
+    Attributes:
+        waiting: How many turns of all contexts were not done when it last looked, and how many messages came since.
+        storing: How many messages wait for their commit.
+    """
+
+    def __init__(self, *, max_waiting: int = MAX_WAITING, max_storing: int = MAX_STORING) -> None:
+        self._max_waiting = max_waiting
+        self._max_storing = max_storing
+        self.waiting = 0
+        self.storing = 0
+
+    @contextlib.contextmanager
+    def taking(self, count: int) -> Iterator[None]:
+        """Count messages that are stored within the block.
+
+        Raises:
+            InboxFull: there is no room for them (when it is entered).
+        """
+        self._check(count)
+        self.storing += count
+        try:
+            yield
+        finally:
+            self.storing -= count
+        self.waiting += count
+
+    def _check(self, count: int) -> None:
+        if count and self.waiting + self.storing + count > self._max_waiting:
+            raise InboxFull(f"{self.waiting} turns are waiting, and MAX_WAITING is {self._max_waiting}")
+        if count and self.storing and self.storing + count > self._max_storing:
+            raise InboxFull(f"{self.storing} messages wait to be stored: the database cannot keep up")
+
+    async def watch(self, storage: Storage) -> NoReturn:
+        """Look how many turns are not done, again and again, until cancelled."""
+        while True:
+            try:
+                self.waiting = await storage.read(count_waiting)
+            except StorageUnavailable:
+                logger.debug("pressure.not_known")  # whoever accepts meanwhile fails by itself
+            await asyncio.sleep(_LOOK_SECONDS)

@@ -1,0 +1,55 @@
+"""What replicas tell each other: that a context has something new."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from botservice.storage.listener import CHANNEL
+from botservice.turns.turn import EventKind
+
+_NOTIFY = select(func.pg_notify(CHANNEL, bindparam("payload")))
+_NOBODY = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Wakeup:
+    """Something new in a context.
+
+    Attributes:
+        is_open: Whether whoever accepted it does not work on it: somebody else has to.
+    """
+
+    context_id: int
+    kind: EventKind = EventKind.MESSAGE
+    is_open: bool = False
+
+    def encode(self) -> str:
+        """Return it as it is sent: the number alone where there is nothing else to say."""
+        words = [str(self.context_id)]
+        if self.kind is not EventKind.MESSAGE:
+            words.append(self.kind.value)
+        if self.is_open:
+            words.append(_NOBODY)
+        return " ".join(words)
+
+    @classmethod
+    def decode(cls, payload: str) -> "Wakeup | None":
+        """Return what was sent; None where it is not understood, as from a newer release."""
+        number, *words = payload.split()[:8] or [""]
+        if not (number.isascii() and number.isdecimal()):
+            return None
+        is_open = _NOBODY in words
+        kinds = [word for word in words if word != _NOBODY]
+        try:
+            kind = EventKind(kinds[0]) if kinds else EventKind.MESSAGE
+        except ValueError:
+            return None
+        return cls(int(number), kind, is_open)
+
+
+def notify_replicas(connection: Connection, wakeups: Iterable[Wakeup]) -> None:
+    """Tell every replica on the same Postgres, when this transaction commits, what is new."""
+    if connection.dialect.name == "postgresql":
+        for wakeup in dict.fromkeys(wakeups):
+            connection.execute(_NOTIFY, {"payload": wakeup.encode()})
