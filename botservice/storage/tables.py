@@ -34,6 +34,8 @@ def _context_id() -> Column[int]:
 
 # One conversation with its own memory. last_position numbers its messages: it grows under the row's lock, so that
 # positions become visible in their order. deletion_version grows when messages change or go; caches compare it.
+# is_shared: more than one person was seen there, or the platform says that others listen; it never becomes private
+# again. only_identity_id: who was seen there, as long as that is one.
 # fresh_from is the position after which a fresh conversation began: what is before it is found, and not shown unasked.
 contexts = Table(
     "contexts",
@@ -44,6 +46,8 @@ contexts = Table(
     Column("metadata", Json, nullable=False),
     Column("last_position", Id, nullable=False, server_default="0"),
     Column("deletion_version", Id, nullable=False, server_default="0"),
+    Column("is_shared", Boolean, nullable=False, server_default=false()),
+    Column("only_identity_id", Id),
     Column("created_at", Timestamp, nullable=False),
     Column("fresh_from", Id, nullable=False, server_default="0"),
     sqlite_autoincrement=True,
@@ -91,6 +95,15 @@ messages = Table(
         postgresql_where=text("edited_at IS NOT NULL"),
         sqlite_where=text("edited_at IS NOT NULL"),
     ),
+    # All that one person wrote, to export or to forget it.
+    Index(
+        "ix_messages_author",
+        "author_platform",
+        "author_id",
+        "context_id",
+        postgresql_where=text("author_id IS NOT NULL"),
+        sqlite_where=text("author_id IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,
 )
 
@@ -121,7 +134,7 @@ blobs = Table(
 
 # What answers one or more events. due_at: not before then. steps_taken counts its action steps, also those that were
 # deleted since; last_step_number is the newest one's. joined_events counts those after the first: whoever
-# begins a turn sees by it whether there are more of them than were read.
+# begins a turn sees by it whether there are more of them than were read. compacted_at: since when its steps are gone.
 turns = Table(
     "turns",
     metadata,
@@ -142,7 +155,14 @@ turns = Table(
     Column("created_at", Timestamp, nullable=False),
     Column("started_at", Timestamp),
     Column("finished_at", Timestamp),
+    Column("compacted_at", Timestamp),
     Index("ix_turns_context_id_id", "context_id", "id"),
+    Index(
+        "ix_turns_uncompacted",
+        "id",
+        postgresql_where=text("compacted_at IS NULL"),
+        sqlite_where=text("compacted_at IS NULL"),
+    ),
     Index(
         "ix_turns_numbered",
         "context_id",
@@ -184,6 +204,7 @@ events = Table(
         postgresql_where=text("external_id IS NOT NULL"),
         sqlite_where=text("external_id IS NOT NULL"),
     ),
+    Index("ix_events_context_id", "context_id"),
     Index(
         "ix_events_unhandled",
         "context_id",
@@ -220,6 +241,7 @@ tool_calls = Table(
     _context_id(),
     Column("status", Text, nullable=False),
     Column("result", Text),
+    Index("ix_tool_calls_context_id", "context_id"),
 )
 
 # Every distinct message that a turn sent to the model, once. A step's prompt_ranges say which of them made its prompt.
@@ -230,6 +252,7 @@ prompt_log = Table(
     Column("seq", Integer, primary_key=True, autoincrement=False),
     _context_id(),
     Column("content", Json, nullable=False),
+    Index("ix_prompt_log_context_id", "context_id"),
 )
 
 # What has to become visible on a platform, in order.
@@ -249,6 +272,7 @@ deliveries = Table(
     Column("error", Text),
     Column("created_at", Timestamp, nullable=False),
     Column("finished_at", Timestamp),
+    Index("ix_deliveries_context_id", "context_id"),
     Index(
         "ix_deliveries_open",
         "context_id",
@@ -259,5 +283,94 @@ deliveries = Table(
     sqlite_autoincrement=True,
 )
 
+# What a chat is to be told, or the agent to be asked, later. starts_at is the first time, from which the others of one
+# that comes again are counted; fired_at is the last time that it came.
+reminders = Table(
+    "reminders",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("key", Text, nullable=False, unique=True),
+    Column("transport", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("is_task", Boolean, nullable=False, server_default=false()),
+    Column("due_at", Timestamp, nullable=False),
+    Column("starts_at", Timestamp, nullable=False),
+    Column("repeats", Text),
+    Column("time_zone", Text, nullable=False),
+    Column("language", Text),
+    Column("author_platform", Text),
+    Column("author_id", Text),
+    Column("author_name", Text),
+    Column("created_at", Timestamp, nullable=False),
+    Column("fired_at", Timestamp),
+    Column("finished_at", Timestamp),
+    Index("ix_reminders_context_id_id", "context_id", "id"),
+    Index(
+        "ix_reminders_waiting",
+        "due_at",
+        postgresql_where=text("status = 'waiting'"),
+        sqlite_where=text("status = 'waiting'"),
+    ),
+    sqlite_autoincrement=True,
+)
+
 # The oldest version of the tables whose program still works on these: one row.
 schema_compatibility = Table("schema_compatibility", metadata, Column("oldest_version", Text, nullable=False))
+
+# Somebody, whatever the platforms on which they write. failed_guesses: wrong codes that were given since guessing_since.
+persons = Table(
+    "persons",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("failed_guesses", Integer, nullable=False, server_default="0"),
+    Column("guessing_since", Timestamp),
+    Column("created_at", Timestamp, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# An account of a person on a platform. What belongs to a person hangs on the identity that it came through, so that
+# linking two moves nothing and can be undone.
+identities = Table(
+    "identities",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("person_id", Id, ForeignKey("persons.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("platform", Text, nullable=False),
+    Column("platform_id", Text, nullable=False),
+    Column("name", Text),
+    Column("created_at", Timestamp, nullable=False),
+    UniqueConstraint("platform", "platform_id"),
+    sqlite_autoincrement=True,
+)
+
+# A code that joins two identities: shown to one of them, given by the other, agreed to by both.
+link_codes = Table(
+    "link_codes",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("code_hash", Text, nullable=False, unique=True),
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("other_identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), index=True),
+    Column("is_accepted", Boolean, nullable=False, server_default=false()),
+    Column("expires_at", Timestamp, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# A lasting thing about a person: where and with which words they said it, and whether other chats may know.
+facts = Table(
+    "facts",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("source_message_id", Id, ForeignKey("messages.id", ondelete="CASCADE"), index=True),
+    Column("topic", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("is_shareable", Boolean, nullable=False, server_default=false()),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("superseded_at", Timestamp),
+    sqlite_autoincrement=True,
+)
