@@ -1,0 +1,183 @@
+"""Running the statements of every turn: compiled once, then handed to the driver as they are.
+
+SQLAlchemy looks up, binds and wraps anew at each execution, which takes many times as long as SQLite takes to answer.
+What stays SQLAlchemy's: the statement, the types of its columns, the connection with its transaction, and the errors.
+"""
+
+import itertools
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, Dialect
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.expression import BindParameter, ClauseElement
+
+Values = Mapping[str, Any]
+_MOST_STATEMENTS = 1024  # of all databases that a process has open
+
+
+class Rows:
+    """What a statement gave: all of it, read.
+
+    Attributes:
+        rowcount: How many rows it changed.
+    """
+
+    __slots__ = ("_rows", "rowcount")
+
+    def __init__(self, rows: list[Any], rowcount: int) -> None:
+        self._rows = rows
+        self.rowcount = rowcount
+
+    def all(self) -> list[Any]:
+        """Return the rows, with their columns as attributes."""
+        return self._rows
+
+    def one_or_none(self) -> Any | None:
+        """Return the first row, which is the only one."""
+        return self._rows[0] if self._rows else None
+
+    def scalar_one_or_none(self) -> Any | None:
+        """Return the first value of the only row."""
+        return self._rows[0][0] if self._rows else None
+
+    def scalar_one(self) -> Any:
+        """Return the first value of the only row, which is there."""
+        return self._rows[0][0]
+
+
+def execute(connection: Connection, statement: ClauseElement, values: Values) -> Rows:
+    """Return what a statement gives with values for its parameters or columns, in the transaction that is open.
+
+    For module constants alone: a statement is remembered as what it was compiled to.
+    """
+    compiled = _prepare(statement, connection.dialect).compiled(values)
+    cursor = connection.connection.cursor()
+    try:
+        cursor.execute(compiled.text, compiled.bind(values))
+        rows: Sequence[Sequence[Any]] = cursor.fetchall() if compiled.gives_rows else []
+        return Rows(compiled.rows(rows), cursor.rowcount)
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise _as_sqlalchemy_error(connection, compiled.text, error) from error
+    finally:
+        cursor.close()
+
+
+def execute_many(connection: Connection, statement: ClauseElement, rows: Sequence[Values]) -> None:
+    """Run a statement once for each of rows, which all have values for the same names."""
+    compiled = _prepare(statement, connection.dialect).compiled(rows[0])
+    cursor = connection.connection.cursor()
+    try:
+        cursor.executemany(compiled.text, [compiled.bind(values) for values in rows])
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise _as_sqlalchemy_error(connection, compiled.text, error) from error
+    finally:
+        cursor.close()
+
+
+class _Compiled:
+    """A statement in one dialect, for values with certain names."""
+
+    def __init__(self, statement: Any, dialect: Dialect, sample: Values) -> None:
+        columns = list(getattr(statement, "exported_columns", ()))
+        compiled = statement.compile(dialect=dialect, column_keys=list(sample), for_executemany=not columns)
+        assert isinstance(compiled, SQLCompiler)  # noqa: S101 - it is SQL
+        state = compiled.construct_expanded_state(sample)
+        given = {*sample, *itertools.chain.from_iterable(state.parameter_expansion.values())}
+        names = state.positiontup if state.positiontup is not None else list(state.parameters)
+        self.text = state.statement
+        self.gives_rows = bool(columns)
+        self._is_positional = state.positiontup is not None
+        self._lists = list(state.parameter_expansion.items())
+        made = {name: _bind_processor(bind, dialect) for name, bind in compiled.binds.items()}
+        processors = {**made, **state.processors}
+        self._binds = [
+            (name, processors.get(name), None if name in given else state.parameters[name]) for name in names
+        ]
+        self._results = _result_processors(columns, dialect)
+        make_class: Any = namedtuple  # noqa: PYI024 - its names are known only now
+        row = make_class("Row", [column.key for column in columns], rename=True)
+        self._make_row = row._make
+
+    def bind(self, values: Values) -> Any:
+        """Return values as the driver takes them."""
+        if self._lists:
+            spread = [zip(names, values[name], strict=True) for name, names in self._lists]
+            values = {**values, **dict(itertools.chain.from_iterable(spread))}
+        found = [values.get(name, fixed) for name, _, fixed in self._binds]
+        for place, (_, process, _) in enumerate(self._binds):
+            if process is not None:
+                found[place] = process(found[place])
+        if self._is_positional:
+            return found
+        return {name: value for (name, _, _), value in zip(self._binds, found, strict=True)}
+
+    def rows(self, found: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return what the driver gave as rows of the types of their columns."""
+        if not self._results:
+            return [self._make_row(each) for each in found]
+        rows = []
+        for each in found:
+            changed = list(each)
+            for place, process in self._results:
+                changed[place] = process(changed[place])
+            rows.append(self._make_row(changed))
+        return rows
+
+
+class _Prepared:
+    """A statement in one dialect."""
+
+    def __init__(self, statement: ClauseElement, dialect: Dialect) -> None:
+        self._statement = statement
+        self._dialect = dialect
+        binds = getattr(statement.compile(dialect=dialect), "binds", {})
+        self._lists = [name for name, bind in binds.items() if bind.expanding]
+        self._compiled: dict[tuple[str | int, ...], _Compiled] = {}
+
+    def compiled(self, values: Values) -> _Compiled:
+        """Return what it is for values with these names, and lists of these lengths."""
+        key: tuple[str | int, ...] = tuple(values)
+        if self._lists:
+            key += tuple(len(values[name]) for name in self._lists)
+        found = self._compiled.get(key)
+        if found is None:
+            sample = {name: [None] * len(values[name]) if name in self._lists else None for name in values}
+            found = self._compiled[key] = _Compiled(self._statement, self._dialect, sample)
+        return found
+
+
+@lru_cache(maxsize=_MOST_STATEMENTS)
+def _prepare(statement: ClauseElement, dialect: Dialect) -> _Prepared:
+    return _Prepared(statement, dialect)
+
+
+def _bind_processor(bind: BindParameter[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
+    return bind.type.dialect_impl(dialect).bind_processor(dialect)
+
+
+def _result_processors(columns: Sequence[Any], dialect: Dialect) -> list[tuple[int, Callable[[Any], Any]]]:
+    made = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
+    return [(place, process) for place, process in enumerate(made) if process is not None]
+
+
+def _as_sqlalchemy_error(connection: Connection, text: str, error: Any) -> Any:
+    """Return what SQLAlchemy would have raised; a connection that is gone counts as gone."""
+    dialect = connection.dialect
+    driver = connection.connection.dbapi_connection
+    is_lost = driver is not None and dialect.is_disconnect(error, driver, None)
+    told = DBAPIError.instance(
+        text,
+        None,
+        error,
+        dialect.loaded_dbapi.Error,
+        hide_parameters=True,
+        connection_invalidated=is_lost,
+        dialect=dialect,
+    )
+    if is_lost:
+        connection.invalidate(error)
+    return told

@@ -1,0 +1,101 @@
+"""Statements that are compiled once: what they give is what SQLAlchemy gives."""
+
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from botservice import Storage
+from botservice.errors import StorageUnavailable
+from botservice.storage.statements import execute, execute_many
+from botservice.storage.tables import contexts
+
+NOW = datetime(2024, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
+INSERT = insert(contexts)
+INSERT_RETURNING = insert(contexts).returning(contexts.c.id, contexts.c.created_at)
+UPDATE = update(contexts).where(contexts.c.id == bindparam("context"))
+COUNT_UP = UPDATE.values(last_position=contexts.c.last_position + 1)
+DELETE = delete(contexts).where(contexts.c.key_hash.in_(bindparam("hashes", expanding=True)))
+BY_HASH = select(contexts).where(contexts.c.key_hash.in_(bindparam("hashes", expanding=True))).order_by(contexts.c.id)
+FIRST = select(contexts).where(contexts.c.last_position >= 0).order_by(contexts.c.id).limit(1)
+
+
+def row(name):
+    return {"key_hash": name, "context_keys": {"chat": name}, "metadata": {"a": [1, None]}, "created_at": NOW}
+
+
+async def test_rows_are_the_ones_that_sqlalchemy_gives(storage):
+    def write(connection):
+        execute_many(connection, INSERT, [row("one"), row("two")])
+        new = execute(connection, INSERT_RETURNING, row("three")).all()
+        assert [(each.id, each.created_at) for each in new] == [(3, NOW)]
+
+    await storage.write(write)
+
+    def compare(connection):
+        sought = {"hashes": ["three", "one"]}
+        rows = execute(connection, BY_HASH, sought).all()
+        assert [each._asdict() for each in rows] == [
+            dict(each._mapping) for each in connection.execute(BY_HASH, sought)
+        ]
+        assert execute(connection, FIRST, {}).one_or_none().context_keys == {"chat": "one"}
+        return rows
+
+    assert [each.key_hash for each in await storage.read(compare)] == ["one", "three"]
+
+
+async def test_a_list_may_have_any_length(storage):
+    await storage.write(lambda connection: execute_many(connection, INSERT, [row("one"), row("two")]))
+
+    def find(connection):
+        return [
+            [each.key_hash for each in execute(connection, BY_HASH, {"hashes": hashes}).all()]
+            for hashes in ([], ["one"], ["two", "one", "none"], ["two"])
+        ]
+
+    assert await storage.read(find) == [[], ["one"], ["one", "two"], ["two"]]
+
+
+async def test_one_statement_takes_values_for_different_columns(storage):
+    def write(connection):
+        context = execute(connection, INSERT_RETURNING, row("one")).scalar_one()
+        assert execute(connection, UPDATE, {"context": context, "metadata": {"b": 2}}).rowcount == 1
+        assert execute(connection, UPDATE, {"context": context, "key_hash": "1"}).rowcount == 1
+        assert execute(connection, COUNT_UP, {"context": context, "deletion_version": 5}).rowcount == 1
+        assert execute(connection, UPDATE, {"context": 77, "key_hash": "1"}).rowcount == 0
+
+    await storage.write(write)
+    found = await storage.read(lambda connection: execute(connection, FIRST, {}).one_or_none())
+    assert (found.metadata, found.key_hash, found.last_position, found.deletion_version) == ({"b": 2}, "1", 1, 5)
+
+
+async def test_nothing_found_is_none(storage):
+    def find(connection):
+        return [execute(connection, FIRST, {}).one_or_none(), execute(connection, FIRST, {}).scalar_one_or_none()]
+
+    assert await storage.read(find) == [None, None]
+    assert await storage.write(lambda connection: execute(connection, DELETE, {"hashes": ["a"]}).rowcount) == 0
+
+
+async def test_errors_are_those_of_sqlalchemy_without_anybodys_text(storage):
+    def write_twice(connection):
+        execute(connection, INSERT, row("secret"))
+        with pytest.raises(IntegrityError) as told, connection.begin_nested():
+            execute(connection, INSERT, row("secret"))
+        return told.value
+
+    error = await storage.write(write_twice)
+    assert not error.connection_invalidated
+    assert "chat" not in str(error)
+
+
+async def test_a_connection_that_is_gone_counts_as_gone(postgres_database, postgres_url):
+    _, engine = postgres_database
+    async with Storage.open(postgres_url) as storage:
+        pid = await storage.write(lambda connection: connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+        with engine.connect() as other:
+            other.exec_driver_sql(f"SELECT pg_terminate_backend({int(pid)})")
+        with pytest.raises(StorageUnavailable):
+            await storage.write(lambda connection: execute(connection, FIRST, {}).all())
+        assert await storage.write(lambda connection: execute(connection, FIRST, {}).all()) == []
