@@ -319,7 +319,7 @@ reminders = Table(
 # The oldest version of the tables whose program still works on these: one row.
 schema_compatibility = Table("schema_compatibility", metadata, Column("oldest_version", Text, nullable=False))
 
-# Somebody, whatever the platforms on which they write. failed_guesses: wrong codes that were given since guessing_since.
+# Somebody, whatever the platforms on which they write. failed_guesses: wrong codes given since guessing_since.
 persons = Table(
     "persons",
     metadata,

@@ -1,0 +1,206 @@
+"""What is known of a person: kept by the agent, shown to the person, and to nobody else.
+
+Every function here names whose facts it is about, and where they are to be shown: what was said in private never
+leaves the private chats of its person.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, delete, insert, or_, select, update
+
+from botservice.messages import Author, storable
+from botservice.people.identities import find_identity
+from botservice.people.sources import find_source
+from botservice.storage.statements import execute
+from botservice.storage.tables import contexts, facts, identities, messages, persons
+
+MAX_FACTS = 200  # of one person
+MAX_TEXT = 500  # characters
+MAX_TOPIC = 60
+
+
+class Refused(StrEnum):
+    """Why a fact was not kept; the text is for the agent."""
+
+    NOBODY = "it is not known who says this, so nothing can be kept about them"
+    EMPTY = "there is nothing in it"
+    TOO_LONG = f"it is longer than {MAX_TEXT} characters: say it shorter"
+    NOT_SAID = (
+        "the person has not said this in their last messages here: keep only what they say themselves, in their words"
+    )
+    TOO_MANY = f"{MAX_FACTS} facts are kept of this person already: forget one of them first, or correct it"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A lasting thing about a person.
+
+    Attributes:
+        topic: What it is about; a newer fact with the same one takes its place.
+        said: The words that it came from; None where the person wrote it down themselves.
+        context_keys: The chat that it came from.
+        is_shareable: Whether the person lets every chat of theirs know, groups too.
+    """
+
+    id: int
+    topic: str
+    text: str
+    context_id: int
+    is_shareable: bool
+    created_at: datetime
+    updated_at: datetime
+    said: str | None = None
+    context_keys: Mapping[str, str] | None = None
+
+
+_COLUMNS = (
+    facts.c.id,
+    facts.c.topic,
+    facts.c.text,
+    facts.c.context_id,
+    facts.c.is_shareable,
+    facts.c.created_at,
+    facts.c.updated_at,
+)
+_IS_CURRENT = facts.c.superseded_at.is_(None)
+_OF_PERSON = (
+    select(*_COLUMNS)
+    .join(identities, identities.c.id == facts.c.identity_id)
+    .where(identities.c.person_id == bindparam("person"), _IS_CURRENT)
+)
+# Private is a context in which nobody but this very identity was ever seen.
+_IS_ALONE = (
+    select(contexts.c.id)
+    .where(
+        contexts.c.id == bindparam("context"),
+        contexts.c.is_shared.is_(False),
+        contexts.c.only_identity_id == bindparam("identity"),
+    )
+    .exists()
+)
+_VISIBLE = _OF_PERSON.where(
+    or_(facts.c.context_id == bindparam("context"), facts.c.is_shareable.is_(True), _IS_ALONE)
+).order_by(facts.c.updated_at.desc(), facts.c.id.desc())
+
+
+def visible_facts(connection: Connection, context_id: int, author: Author | None) -> list[Fact]:
+    """Return what is known of an author and may be told in a context, newest first.
+
+    Where others are, or were, that is what the person said in that chat, and what they let every chat know.
+    """
+    identity = find_identity(connection, author)
+    if identity is None:
+        return []
+    sought = {"context": context_id, "person": identity.person_id, "identity": identity.id}
+    return [Fact(*row) for row in execute(connection, _VISIBLE, sought).all()]
+
+
+def is_private(connection: Connection, context_id: int, author: Author | None) -> bool:
+    """Return whether nobody but an author was ever seen in a context."""
+    identity = find_identity(connection, author)
+    if identity is None:
+        return False
+    sought = {"context": context_id, "identity": identity.id}
+    return bool(connection.execute(select(_IS_ALONE), sought).scalar_one())
+
+
+def facts_of(connection: Connection, person_id: int, *, context_id: int | None = None) -> list[Fact]:
+    """Return what is known of a person with where it came from, oldest first; for their own eyes.
+
+    Args:
+        context_id: Only what may be told in this chat, where others listen.
+    """
+    query = _with_sources().where(identities.c.person_id == person_id, _IS_CURRENT).order_by(facts.c.id)
+    if context_id is not None:
+        query = query.where(or_(facts.c.context_id == context_id, facts.c.is_shareable.is_(True)))
+    return [Fact(*row) for row in connection.execute(query)]
+
+
+def keep_fact(
+    connection: Connection, context_id: int, author: Author | None, topic: str, text: str, now: datetime
+) -> Fact | Refused:
+    """Keep a fact about an author, in the place of the one on the same topic; or say why it is not kept.
+
+    It must rest on what the author said themselves, in one of their newest messages of this context: what was recalled
+    from elsewhere, or said by others, is not theirs.
+    """
+    identity = find_identity(connection, author)
+    text, topic = _tidy(text), _tidy(topic)[:MAX_TOPIC].casefold()
+    if identity is None:
+        return Refused.NOBODY
+    if not text:
+        return Refused.EMPTY
+    if len(text) > MAX_TEXT:
+        return Refused.TOO_LONG
+    source = find_source(connection, context_id, identity.author, text)
+    if source is None:
+        return Refused.NOT_SAID
+    # Two processes may keep facts of one person at once: one after the other.
+    connection.execute(select(persons.c.id).where(persons.c.id == identity.person_id).with_for_update())
+    known = facts_of(connection, identity.person_id)
+    same = [each for each in known if each.topic == topic or each.text.casefold() == text.casefold()]
+    if not same and len(known) >= MAX_FACTS:
+        return Refused.TOO_MANY
+    _supersede(connection, [each.id for each in same], now)
+    values = {
+        "identity_id": identity.id,
+        "context_id": context_id,
+        "source_message_id": source,
+        "topic": topic,
+        "text": text,
+        "created_at": now,
+        "updated_at": now,
+    }
+    row = connection.execute(insert(facts).values(values).returning(*_COLUMNS)).one()
+    return Fact(*row)
+
+
+def correct_fact(connection: Connection, person_id: int, fact_id: int, text: str, now: datetime) -> bool:
+    """Put a person's own words in the place of a fact of theirs; return whether there is such a fact.
+
+    It then cites no message: the words that it came from may be what was wrong.
+    """
+    new = {"text": _tidy(text)[:MAX_TEXT], "updated_at": now, "source_message_id": None}
+    return _change(connection, person_id, fact_id, new)
+
+
+def share_fact(connection: Connection, person_id: int, fact_id: int, *, is_shareable: bool) -> bool:
+    """Say whether every chat of a person may know a fact of theirs; return whether there is such a fact."""
+    return _change(connection, person_id, fact_id, {"is_shareable": is_shareable})
+
+
+def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> list[str]:
+    """Delete facts of a person with those that they took the place of; return their texts."""
+    of_person = select(identities.c.id).where(identities.c.person_id == person_id)
+    chosen = select(facts.c.topic).where(facts.c.id.in_(list(fact_ids)), facts.c.identity_id.in_(of_person))
+    topics = list(connection.execute(chosen).scalars())
+    gone = delete(facts).where(facts.c.topic.in_(topics), facts.c.identity_id.in_(of_person)).returning(facts.c.text)
+    return list(connection.execute(gone).scalars()) if topics else []
+
+
+def _change(connection: Connection, person_id: int, fact_id: int, values: Mapping[str, Any]) -> bool:
+    of_person = select(identities.c.id).where(identities.c.person_id == person_id)
+    chosen = update(facts).where(facts.c.id == fact_id, facts.c.identity_id.in_(of_person), _IS_CURRENT)
+    return connection.execute(chosen.values(values)).rowcount > 0
+
+
+def _supersede(connection: Connection, fact_ids: Sequence[int], now: datetime) -> None:
+    if fact_ids:
+        connection.execute(update(facts).where(facts.c.id.in_(fact_ids)).values(superseded_at=now))
+
+
+def _with_sources() -> Select[Any]:
+    return (
+        select(*_COLUMNS, messages.c.text.label("said"), contexts.c.context_keys)
+        .join(identities, identities.c.id == facts.c.identity_id)
+        .join(contexts, contexts.c.id == facts.c.context_id)
+        .outerjoin(messages, messages.c.id == facts.c.source_message_id)
+    )
+
+
+def _tidy(text: str) -> str:
+    return " ".join(storable(text).split())

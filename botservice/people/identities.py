@@ -1,0 +1,155 @@
+"""Who somebody is: accounts on platforms, and the persons behind them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from botservice.messages import Author, Role, storable
+from botservice.storage.statements import execute
+from botservice.storage.tables import contexts, identities, messages, persons
+
+_COLUMNS = (identities.c.id, identities.c.person_id, identities.c.platform, identities.c.platform_id, identities.c.name)
+_FIND = select(*_COLUMNS).where(
+    identities.c.platform == bindparam("platform"), identities.c.platform_id == bindparam("platform_id")
+)
+_INSERT = {
+    name: dialect.insert(identities).on_conflict_do_nothing().returning(identities.c.id)
+    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
+}
+_AUDIENCE = select(contexts.c.is_shared, contexts.c.only_identity_id).where(contexts.c.id == bindparam("context"))
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """An account of a person on a platform.
+
+    Attributes:
+        platform_id: The platform's own id. Display names are not unique and prove nothing.
+        name: The display name when they last wrote.
+    """
+
+    id: int
+    person_id: int
+    platform: str
+    platform_id: str
+    name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """How it is shown to its person, such as "Alice on Telegram"."""
+        return f"{self.name or 'somebody'} on {self.platform.capitalize()}"
+
+    @property
+    def author(self) -> Author:
+        """It as the author of messages."""
+        return Author(self.platform, self.platform_id, self.name)
+
+
+def find_identity(connection: Connection, author: Author | None) -> Identity | None:
+    """Return the identity of an author; None for a mere name, and for somebody who never wrote."""
+    if author is None or not author.platform or not author.id:
+        return None
+    sought = {"platform": storable(author.platform), "platform_id": storable(author.id)}
+    row = execute(connection, _FIND, sought).one_or_none()
+    return None if row is None else Identity(*row)
+
+
+def ensure_identity(connection: Connection, author: Author | None, now: datetime) -> Identity | None:
+    """Return the identity of an author, made with a person of its own at the first message; None for a mere name."""
+    if author is None or not author.platform or not author.id:
+        return None
+    name = author.name and storable(author.name)
+    known = find_identity(connection, author)
+    if known is None:
+        return _insert(connection, author, name, now)
+    if name is not None and name != known.name:
+        connection.execute(update(identities).where(identities.c.id == known.id).values(name=name))
+    return known
+
+
+def identities_of(connection: Connection, person_id: int) -> list[Identity]:
+    """Return the identities of a person, oldest first."""
+    query = select(*_COLUMNS).where(identities.c.person_id == person_id).order_by(identities.c.id)
+    return [Identity(*row) for row in connection.execute(query)]
+
+
+def join_identities(connection: Connection, first: Identity, second: Identity) -> None:
+    """Make the persons of two identities one; what belongs to either is known of both from now on."""
+    older, newer = sorted((first.person_id, second.person_id))
+    if older != newer:
+        connection.execute(update(identities).where(identities.c.person_id == newer).values(person_id=older))
+
+
+def part_identity(connection: Connection, identity: Identity, now: datetime) -> bool:
+    """Make an identity a person of its own again, with what came through it; return whether it was linked."""
+    if len(identities_of(connection, identity.person_id)) < 2:
+        return False
+    person_id = _insert_person(connection, now)
+    connection.execute(update(identities).where(identities.c.id == identity.id).values(person_id=person_id))
+    return True
+
+
+def note_audience(
+    connection: Connection, context_id: int, heard: Iterable[tuple[Author | None, Identity | None]], *, is_private: bool
+) -> None:
+    """Take note of who is seen in a context: what one person said in private must not be told where others listen.
+
+    Args:
+        heard: Who said something just now, with their identities.
+        is_private: Whether the platform says that nobody else listens.
+    """
+    state = execute(connection, _AUDIENCE, {"context": context_id}).one_or_none()
+    if state is None or state.is_shared:
+        return
+    # Somebody without a name is the program itself, such as one that reminds; a name without identity is a stranger.
+    seen = [(author, identity) for author, identity in heard if author is not None]
+    ids = {None if identity is None else identity.id for _, identity in seen}
+    if not is_private or len(ids) > 1:
+        _share(connection, context_id)
+    elif ids and ids != {state.only_identity_id}:
+        ((author, identity), *_) = seen
+        if state.only_identity_id is not None or _is_known_to_others(connection, context_id, author):
+            _share(connection, context_id)
+        elif identity is not None:
+            change = update(contexts).where(contexts.c.id == context_id)
+            connection.execute(change.values(only_identity_id=identity.id))
+
+
+def _share(connection: Connection, context_id: int) -> None:
+    connection.execute(update(contexts).where(contexts.c.id == context_id).values(is_shared=True))
+
+
+def _is_known_to_others(connection: Connection, context_id: int, author: Author | None) -> bool:
+    """Return whether anybody but an author ever wrote in a context; asked once, when its first identity is noted."""
+    if author is None or author.id is None:
+        return False
+    is_theirs = (messages.c.author_platform == author.platform) & (messages.c.author_id == author.id)
+    others = select(messages.c.id).where(
+        messages.c.context_id == context_id,
+        messages.c.role == Role.USER.value,
+        messages.c.author_id.is_not(None) | messages.c.author_name.is_not(None),
+        messages.c.author_id.is_(None) | ~is_theirs,
+    )
+    return bool(connection.execute(select(exists(others))).scalar_one())
+
+
+def _insert(connection: Connection, author: Author, name: str | None, now: datetime) -> Identity | None:
+    person_id = _insert_person(connection, now)
+    values = {
+        "person_id": person_id,
+        "platform": storable(author.platform or ""),
+        "platform_id": storable(author.id or ""),
+        "name": name,
+        "created_at": now,
+    }
+    if connection.execute(_INSERT[connection.dialect.name], values).scalar_one_or_none() is None:
+        # Another replica made it at the same moment.
+        connection.execute(delete(persons).where(persons.c.id == person_id))
+    return find_identity(connection, author)
+
+
+def _insert_person(connection: Connection, now: datetime) -> int:
+    return int(connection.execute(insert(persons).values(created_at=now).returning(persons.c.id)).scalar_one())
