@@ -8,6 +8,7 @@ BotServiceError
 ├── StorageError
 │   ├── DatabaseInUse          another process works on this SQLite file
 │   ├── SchemaMismatch         the database is older or newer than this version
+│   ├── UnsuitablePooler       a pooler stands before the database that does not keep sessions
 │   └── StorageUnavailable     the database does not answer or cannot be written
 ├── InboxFull                  too much is waiting; the platform delivers again
 ├── LLMError                   the model did not answer
@@ -53,6 +54,10 @@ class DatabaseInUse(StorageError):
 
 class SchemaMismatch(StorageError):
     """The database is older or newer than this version of botservice."""
+
+
+class UnsuitablePooler(StorageError):
+    """Between this process and the database stands a pooler in transaction mode."""
 
 
 class StorageUnavailable(StorageError):

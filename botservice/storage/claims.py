@@ -6,7 +6,7 @@ process on that file. On Postgres a claim is a session advisory lock on the writ
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from sqlalchemy import Connection, text
@@ -20,6 +20,13 @@ logger = logging.getLogger(__name__)
 
 # The first half of a two-part advisory lock key, so that other users of the same database are not met: "bots".
 LOCK_SPACE = 0x626F7473
+
+
+# Of a two-part key, pg_locks shows the second part as an unsigned number.
+_TAKEN = text(
+    "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND objsubid = 2 "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
 
 
 class Claims(Protocol):
@@ -37,6 +44,9 @@ class Claims(Protocol):
 
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, where this process has it."""
+
+    def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:
+        """Return those of the contexts that nobody seems to work on, without trying to claim them."""
 
     def abandon(self, claim: Claim) -> None:
         """Give a claim back from any thread, without waiting."""
@@ -87,6 +97,10 @@ class LocalClaims:
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, whichever Storage of this process took it."""
         return self._shared.claims.get(context_id)
+
+    def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:  # noqa: ARG002 - in memory
+        """Return those of the contexts that nobody in this process works on."""
+        return [context_id for context_id in context_ids if context_id not in self._shared.claims]
 
     def abandon(self, claim: Claim) -> None:
         """Give a claim back from any thread."""
@@ -159,6 +173,11 @@ class AdvisoryClaims:
         """Return the claim on a context, where this replica has it."""
         return self._held.get(context_id)
 
+    def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:
+        """Return those of the contexts that no replica has locked: one query, where trying takes a write each."""
+        taken = set(connection.execute(_TAKEN, {"space": LOCK_SPACE}).scalars())
+        return [context_id for context_id in context_ids if _as_object_id(context_id) not in taken]
+
     def abandon(self, claim: Claim) -> None:
         """Give a claim back from any thread, without waiting."""
         self._writer.submit(lambda connection: self._unlock(connection, claim))
@@ -217,3 +236,7 @@ def _nothing(_: Connection) -> None:
 def _lock_key(claim: Claim) -> dict[str, int]:
     """Return the two halves of the key; the second is a signed 32-bit number."""
     return {"space": LOCK_SPACE, "id": (claim.context_id & 0xFFFFFFFF) - (1 << 31)}
+
+
+def _as_object_id(context_id: int) -> int:
+    return ((context_id & 0xFFFFFFFF) - (1 << 31)) & 0xFFFFFFFF

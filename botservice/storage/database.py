@@ -30,6 +30,7 @@ from botservice.storage.file_lock import SharedFile
 from botservice.storage.limits import StorageLimits
 from botservice.storage.listener import Hear, Listener
 from botservice.storage.operations import Fence, SortKey
+from botservice.storage.pooler import check_sessions
 from botservice.storage.url import DatabaseUrl
 from botservice.storage.writer import Writer
 
@@ -77,7 +78,8 @@ class Storage:
         Raises:
             SettingsError: url is no address of a database.
             DatabaseInUse: another process works on this SQLite file, which is not up to date (when it is entered).
-            SchemaMismatch: the tables are older or newer than this program (when it is entered).
+            SchemaMismatch: the tables are older than this program, or too new for it (when it is entered).
+            UnsuitablePooler: a pooler stands before Postgres that does not keep sessions (when it is entered).
             StorageUnavailable: the database does not answer, or cannot be written (when it is entered).
         """
         where = DatabaseUrl.parse(url)
@@ -186,6 +188,8 @@ class Storage:
             self._check_file()
             self._read_engine = create_read_engine(self.where, self._limits)
             undo.callback(self._read_engine.dispose)
+            if not self.is_sqlite:
+                check_sessions(self._read_engine)
             with self._read_engine.connect() as connection:
                 version, oldest = schema.read_version(connection), None
                 if version is not None and version > schema.SCHEMA_VERSION:
