@@ -90,6 +90,7 @@ class AgentContext:
         chat_history: What people and the assistant said.
         memory: The agent's steps for the current prompt, or for the last one where none is open.
         on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
+        language: Two letters, of whoever began the current turn; None where that is not known.
         turn_id: The turn that memory belongs to.
         task: The step of memory that says what the current prompt asks; the work on it comes after.
         open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
@@ -107,6 +108,7 @@ class AgentContext:
         self.records = StepRecords(context_id, 0)
         self.step_view = StepView()
         self.on_text: TextSink | None = None
+        self.language: str | None = None
         self.turn_id: int | None = None
         self.task: TaskStep | None = None
         self.open_step: StoredStep | None = None

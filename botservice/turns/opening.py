@@ -10,6 +10,7 @@ from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.memory import TaskStep
 from botservice.messages import InboundMessage, Message, Role
+from botservice.people.identities import ensure_identity, note_audience
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
 from botservice.turns.records import begin_turn, finish_turn, insert_turn, note_system_prompt
@@ -67,6 +68,30 @@ async def open_api_turn(
     return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps)
 
 
+async def open_scheduled_turn(
+    context: AgentContext,
+    claim: Claim,
+    message: InboundMessage,
+    options: RunOptions,
+    *,
+    transport: str,
+    also: Callable[[Connection], None],
+) -> None:
+    """Begin a turn that nobody's event asks for now: its message was written earlier.
+
+    Args:
+        transport: Makes the answer visible.
+        also: What is stored in the same transaction, before anything else.
+    """
+    now = options.clock()
+
+    def begin(connection: Connection) -> int:
+        also(connection)
+        return insert_turn(connection, context.id, transport, now, status=TurnStatus.RUNNING)
+
+    await _open(context, claim, [(None, message)], options, begin, now, is_addressed=True)
+
+
 async def _open(
     context: AgentContext,
     claim: Claim,
@@ -83,8 +108,12 @@ async def _open(
     context.begin_turn(prompt, _task(new) if is_addressed else None, keeps_steps=keeps_steps)
     changes = context.records.changes(context.memory.steps)
 
+    is_private = all(message.is_private for _, message in inbound)
+
     def write(connection: Connection) -> tuple[int, list[Message], list[int]]:
         turn_id = begin(connection)
+        heard = [(each.author, ensure_identity(connection, each.author, now)) for each in new]
+        note_audience(connection, context.id, heard, is_private=is_private)
         stored = [insert_message(connection, context.id, each) for each in new]
         if is_addressed:
             _write_system_prompt(connection, context.id, turn_id, prompt)

@@ -1,0 +1,228 @@
+"""How reminders lie in their table: the queries that own it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from botservice.messages import Author, storable
+from botservice.reminders.reminder import Reminder, ReminderStatus, Repeats
+from botservice.reminders.times import find_zone, next_time
+from botservice.storage.tables import reminders
+
+_MOST_AT_ONCE = 100
+# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
+_IS_WAITING = text("reminders.status = 'waiting'")
+
+# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+_INSERT = {
+    name: dialect.insert(reminders).on_conflict_do_nothing(index_elements=["key"]).returning(reminders.c.id)
+    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
+}
+_COLUMNS = (
+    reminders.c.id,
+    reminders.c.context_id,
+    reminders.c.transport,
+    reminders.c.text,
+    reminders.c.due_at,
+    reminders.c.starts_at,
+    reminders.c.created_at,
+    reminders.c.is_task,
+    reminders.c.repeats,
+    reminders.c.time_zone,
+    reminders.c.language,
+    reminders.c.author_platform,
+    reminders.c.author_id,
+    reminders.c.author_name,
+)
+_BY_KEY = select(*_COLUMNS).where(reminders.c.key == bindparam("key"))
+_DUE = select(*_COLUMNS).where(
+    _IS_WAITING,
+    reminders.c.due_at <= bindparam("now"),
+    reminders.c.transport.in_(bindparam("transports", expanding=True)),
+)
+_DUE_CONTEXTS = (
+    select(reminders.c.context_id)
+    .where(
+        _IS_WAITING,
+        reminders.c.due_at <= bindparam("now"),
+        reminders.c.transport.in_(bindparam("transports", expanding=True)),
+    )
+    .order_by(reminders.c.due_at)
+    .limit(_MOST_AT_ONCE)
+)
+_NEXT_DUE = _DUE.where(reminders.c.context_id == bindparam("context")).order_by(reminders.c.due_at, reminders.c.id)
+_WAITING = (
+    select(*_COLUMNS)
+    .where(reminders.c.context_id == bindparam("context"), _IS_WAITING)
+    .order_by(reminders.c.due_at, reminders.c.id)
+)
+_COUNT = select(func.count()).select_from(reminders).where(reminders.c.context_id == bindparam("context"), _IS_WAITING)
+_MOVE = (
+    update(reminders)
+    .where(reminders.c.id == bindparam("row"), reminders.c.due_at == bindparam("was_due_at"), _IS_WAITING)
+    .values(due_at=bindparam("next_due_at"), fired_at=bindparam("now"))
+)
+_FINISH = (
+    update(reminders)
+    .where(reminders.c.id == bindparam("row"), reminders.c.due_at == bindparam("was_due_at"), _IS_WAITING)
+    .values(status=ReminderStatus.DONE.value, fired_at=bindparam("now"), finished_at=bindparam("now"))
+)
+_CANCEL = (
+    update(reminders)
+    .where(reminders.c.id == bindparam("row"), reminders.c.context_id == bindparam("context"), _IS_WAITING)
+    .values(status=ReminderStatus.CANCELLED.value, finished_at=bindparam("now"))
+)
+_FIRED_IN_THE_FUTURE = select(*_COLUMNS).where(_IS_WAITING, reminders.c.fired_at > bindparam("now"))
+
+
+@dataclass(frozen=True, slots=True)
+class NewReminder:
+    """A reminder that is about to be stored.
+
+    Attributes:
+        key: Names it for ever: a second one with the same key is the first one again.
+    """
+
+    key: str
+    context_id: int
+    transport: str
+    text: str
+    due_at: datetime
+    created_at: datetime
+    is_task: bool = False
+    repeats: Repeats | None = None
+    time_zone: str = "UTC"
+    language: str | None = None
+    author: Author | None = None
+
+
+def insert_reminder(connection: Connection, new: NewReminder) -> Reminder:
+    """Store a reminder and return it; one that is stored already is returned as it is."""
+    author = new.author or Author()
+    values = {
+        "key": new.key,
+        "context_id": new.context_id,
+        "transport": new.transport,
+        "status": ReminderStatus.WAITING.value,
+        "text": storable(new.text),
+        "is_task": new.is_task,
+        "due_at": new.due_at,
+        "starts_at": new.due_at,
+        "repeats": new.repeats and new.repeats.value,
+        "time_zone": new.time_zone,
+        "language": new.language,
+        "author_platform": author.platform,
+        "author_id": author.id,
+        "author_name": author.name,
+        "created_at": new.created_at,
+    }
+    connection.execute(_INSERT[connection.dialect.name], values)
+    return _read(connection.execute(_BY_KEY, {"key": new.key}).one())
+
+
+def find_reminder(connection: Connection, key: str) -> Reminder | None:
+    """Return the reminder with a key, whatever became of it."""
+    row = connection.execute(_BY_KEY, {"key": key}).one_or_none()
+    return None if row is None else _read(row)
+
+
+def read_waiting(connection: Connection, context_id: int) -> list[Reminder]:
+    """Return the reminders that wait in a context, the next one first."""
+    return [_read(row) for row in connection.execute(_WAITING, {"context": context_id})]
+
+
+def count_waiting(connection: Connection, context_id: int) -> int:
+    """Return how many reminders wait in a context."""
+    return int(connection.execute(_COUNT, {"context": context_id}).scalar_one())
+
+
+def cancel_reminder(connection: Connection, context_id: int, reminder_id: int, now: datetime) -> bool:
+    """Cancel a reminder of a context; return whether it was waiting there."""
+    values = {"row": reminder_id, "context": context_id, "now": now}
+    return connection.execute(_CANCEL, values).rowcount > 0
+
+
+def find_time_zone(connection: Connection, context_id: int, author: Author | None) -> str | None:
+    """Return the time zone of the newest reminder that a person has asked for in a context by the time of a place."""
+    query = (
+        select(reminders.c.time_zone)
+        .where(reminders.c.context_id == context_id, reminders.c.time_zone != "UTC", _is_by(author or Author()))
+        .order_by(reminders.c.id.desc())
+        .limit(1)
+    )
+    found: str | None = connection.execute(query).scalar_one_or_none()
+    return found
+
+
+def find_due_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
+    """Return the contexts with a reminder that is due, those that have waited longest first."""
+    found = connection.execute(_DUE_CONTEXTS, {"now": now, "transports": list(transports)}).scalars()
+    return list(dict.fromkeys(found))
+
+
+def find_due(connection: Connection, context_id: int, now: datetime, transports: Collection[str]) -> Reminder | None:
+    """Return the reminder of a context that has been due for longest."""
+    sought = {"context": context_id, "now": now, "transports": list(transports)}
+    row = connection.execute(_NEXT_DUE, sought).first()
+    return None if row is None else _read(row)
+
+
+def take_reminder(connection: Connection, reminder: Reminder, now: datetime) -> bool:
+    """Have a due reminder done, or wait for its next time; return whether it was still due, as it was read.
+
+    Times that passed while nobody was there are left out.
+    """
+    values: dict[str, Any] = {"row": reminder.id, "was_due_at": reminder.due_at, "now": now}
+    zone = find_zone(reminder.time_zone) or find_zone("UTC")
+    if reminder.repeats is None or zone is None:
+        return connection.execute(_FINISH, values).rowcount > 0
+    following = next_time(reminder.starts_at, reminder.repeats, zone, max(now, reminder.due_at))
+    return connection.execute(_MOVE, {**values, "next_due_at": following}).rowcount > 0
+
+
+def mend_schedules(connection: Connection, now: datetime) -> int:
+    """Give reminders that came in the future, by a clock that was wrong, their next time anew; return how many."""
+    rows = connection.execute(_FIRED_IN_THE_FUTURE, {"now": now}).all()
+    for row in rows:
+        reminder = _read(row)
+        zone = find_zone(reminder.time_zone) or find_zone("UTC")
+        if reminder.repeats is None or zone is None:
+            continue
+        following = next_time(reminder.starts_at, reminder.repeats, zone, now)
+        values = {"row": reminder.id, "was_due_at": reminder.due_at, "next_due_at": following, "now": now}
+        connection.execute(_MOVE, values)
+    return len(rows)
+
+
+def forget_reminders_of(connection: Connection, context_id: int, author: Author) -> None:
+    """Delete what a person asked for in a context."""
+    connection.execute(delete(reminders).where(reminders.c.context_id == context_id, _is_by(author)))
+
+
+def _is_by(author: Author) -> ColumnElement[bool]:
+    return and_(
+        reminders.c.author_platform.is_not_distinct_from(author.platform),
+        reminders.c.author_id.is_not_distinct_from(author.id),
+    )
+
+
+def _read(row: Any) -> Reminder:
+    author = Author(row.author_platform, row.author_id, row.author_name)
+    return Reminder(
+        row.id,
+        row.context_id,
+        row.transport,
+        row.text,
+        row.due_at,
+        row.starts_at,
+        row.created_at,
+        row.is_task,
+        None if row.repeats is None else Repeats(row.repeats),
+        row.time_zone,
+        row.language,
+        None if author == Author() else author,
+    )

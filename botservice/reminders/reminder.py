@@ -1,0 +1,59 @@
+"""A reminder: its values and its states."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from botservice.messages import Author
+
+MAX_WAITING: Final = 50  # in one chat
+LONGEST_TEXT: Final = 2_000  # characters
+LATEST: Final = timedelta(days=5 * 366)
+LATE: Final = timedelta(minutes=5)  # what comes later than this says so
+
+
+class ReminderStatus(StrEnum):
+    """Where a reminder is."""
+
+    WAITING = "waiting"  # for its time, or for its next time
+    DONE = "done"
+    CANCELLED = "cancelled"
+
+
+class Repeats(StrEnum):
+    """How often a reminder comes again, at the same time of day."""
+
+    DAILY = "daily"
+    WEEKDAYS = "weekdays"  # Monday to Friday
+    WEEKLY = "weekly"
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """What a chat is to be told at a time.
+
+    Attributes:
+        is_task: Whether the agent is asked the text then, and its answer is what the chat is told.
+        due_at: The next time.
+        starts_at: The first time; the others are counted from it.
+        time_zone: The IANA name of where its time of day is meant.
+        language: Two letters, of the person who asked for it; None where that is not known.
+    """
+
+    id: int
+    context_id: int
+    transport: str
+    text: str
+    due_at: datetime
+    starts_at: datetime
+    created_at: datetime
+    is_task: bool = False
+    repeats: Repeats | None = None
+    time_zone: str = "UTC"
+    language: str | None = None
+    author: Author | None = None
+
+    def is_late(self, now: datetime) -> bool:
+        """Return whether its time was so long ago that a person wants to know."""
+        return now - self.due_at > LATE

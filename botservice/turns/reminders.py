@@ -1,0 +1,113 @@
+"""Reminders that are due: each becomes a turn, once, whatever is killed in between."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from botservice.agents import FinishAction
+from botservice.contexts import AgentContext
+from botservice.errors import BotServiceError
+from botservice.history.rows import insert_message
+from botservice.memory import FinalAnswerStep, TaskStep
+from botservice.messages import InboundMessage
+from botservice.reminders.records import find_due, take_reminder
+from botservice.reminders.reminder import Reminder
+from botservice.reminders.wording import announce, ask, explain
+from botservice.storage import Claim, Storage
+from botservice.turns.answer import new_answer, preview
+from botservice.turns.opening import open_scheduled_turn
+from botservice.turns.options import RunOptions
+from botservice.turns.outbox import write_deliveries
+from botservice.turns.records import find_running_turn, finish_turn, insert_turn
+from botservice.turns.transport import Transport
+from botservice.turns.turn import Outcome, Turn, TurnStatus
+
+logger = logging.getLogger(__name__)
+
+_MOST_IN_A_ROW = 20
+
+
+class _NotDueError(BotServiceError):
+    """Somebody has cancelled or sent a reminder since it was read."""
+
+
+class Reminding:
+    """Sends what is due in contexts that the caller has claimed."""
+
+    def __init__(self, storage: Storage, options: RunOptions, transports: Mapping[str, Transport]) -> None:
+        self._storage = storage
+        self._options = options
+        self._transports = transports
+
+    async def fire_due(self, claim: Claim) -> None:
+        """Make turns of the reminders that are due in a context, up to the first that the agent is to answer.
+
+        A turn that has begun there is finished first: whoever looks for what is due comes again.
+        """
+        for _ in range(_MOST_IN_A_ROW):
+            reminder = await self._storage.read(lambda connection: self._find(connection, claim.context_id))
+            if reminder is None:
+                return
+            try:
+                if reminder.is_task:
+                    await self._ask(reminder, claim)
+                    return
+                await self._tell(reminder, claim)
+            except _NotDueError:
+                continue
+            logger.info("reminder.fired", extra={"reminder": reminder.id, "context": claim.context_id})
+
+    def _find(self, connection: Connection, context_id: int) -> Reminder | None:
+        if find_running_turn(connection, context_id) is not None:
+            return None
+        return find_due(connection, context_id, self._options.clock(), self._transports)
+
+    async def _ask(self, reminder: Reminder, claim: Claim) -> None:
+        """Begin a turn in which the agent is asked what the reminder says."""
+        now = self._options.clock()
+        context = await self._load(reminder)
+        message = InboundMessage(ask(reminder, now), reminder.author)
+        await open_scheduled_turn(
+            context, claim, message, self._options, transport=reminder.transport, also=_taking(reminder, now)
+        )
+
+    async def _tell(self, reminder: Reminder, claim: Claim) -> None:
+        """Store the whole turn of a reminder: what is said, why, and what has to be delivered."""
+        now = self._options.clock()
+        context = await self._load(reminder)
+        said = announce(reminder, now)
+        new = await new_answer(0, FinishAction(said), now)
+        payloads = self._transports[reminder.transport].plan(preview(new), ())
+        context.begin_turn("", TaskStep(explain(reminder)), keeps_steps=False)
+        context.memory.steps.append(FinalAnswerStep(said))
+        changes = context.records.changes(context.memory.steps)
+        take = _taking(reminder, now)
+
+        def write(connection: Connection) -> None:
+            take(connection)
+            turn_id = insert_turn(connection, context.id, reminder.transport, now, status=TurnStatus.RUNNING)
+            turn = Turn(turn_id, context.id, TurnStatus.RUNNING, reminder.transport, 1, now)
+            insert_message(connection, context.id, replace(new, answers_turn_id=turn_id))
+            context.records.apply(connection, changes, turn_id)
+            write_deliveries(connection, turn, payloads, now)
+            finish_turn(connection, turn_id, now, Outcome.ANSWERED)
+
+        await self._storage.write(write, fence=claim, sort_key=(context.id,))
+
+    async def _load(self, reminder: Reminder) -> AgentContext:
+        return await self._storage.read(
+            lambda connection: AgentContext.read(self._storage, connection, reminder.context_id, with_steps=False)
+        )
+
+
+def _taking(reminder: Reminder, now: datetime) -> Callable[[Connection], None]:
+    """Return what takes a reminder in the transaction of its turn: where it is not due any more, nothing happens."""
+
+    def take(connection: Connection) -> None:
+        if not take_reminder(connection, reminder, now):
+            raise _NotDueError(f"reminder {reminder.id} is not due any more")
+
+    return take
