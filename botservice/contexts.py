@@ -23,6 +23,7 @@ from botservice.memory.step_view import StepView
 from botservice.messages import Message, storable
 from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs
+from botservice.storage.statements import execute
 from botservice.storage.tables import contexts, turns
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
@@ -247,7 +248,7 @@ class AgentContext:
 
 def find_context(connection: Connection, keys: ContextKeys) -> int | None:
     """Return the id of the context with these keys."""
-    found: int | None = connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one_or_none()
+    found: int | None = execute(connection, _CONTEXT_ID, {"key_hash": keys.digest}).scalar_one_or_none()
     return found
 
 
@@ -261,7 +262,7 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
         with connection.begin_nested():
             return int(connection.execute(new.returning(contexts.c.id)).scalar_one())
     except IntegrityError:  # another replica made it at the same moment
-        return int(connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one())
+        return int(execute(connection, _CONTEXT_ID, {"key_hash": keys.digest}).scalar_one())
 
 
 def rename_context(connection: Connection, old: ContextKeys, new: ContextKeys) -> bool:
@@ -279,7 +280,7 @@ def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, s
     Raises:
         StorageError: there is no such context.
     """
-    keys: Mapping[str, str] | None = connection.execute(_CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
+    keys: Mapping[str, str] | None = execute(connection, _CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
     if keys is None:
         raise StorageError(f"there is no context {context_id}")
     return keys
@@ -294,7 +295,7 @@ def read_snapshot(
     connection: Connection, context_id: int, turn_id: int | None = None, *, with_steps: bool = True
 ) -> Snapshot:
     """Return what a context holds, with the steps in view of a turn, of the newest by default."""
-    metadata = connection.execute(_METADATA, {"context": context_id}).scalar_one_or_none()
+    metadata = execute(connection, _METADATA, {"context": context_id}).scalar_one_or_none()
     if metadata is None:
         raise StorageError(f"context {context_id} was deleted: get it anew with AgentContext.get_or_create")
     in_view = _turns_in_view(connection, context_id, turn_id) if with_steps else []
@@ -324,11 +325,11 @@ def _find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None
 
 
 def _read_steps_taken(connection: Connection, turn_id: int) -> int:
-    return connection.execute(_STEPS_TAKEN, {"turn": turn_id}).scalar_one_or_none() or 0
+    return execute(connection, _STEPS_TAKEN, {"turn": turn_id}).scalar_one_or_none() or 0
 
 
 def _find_last_step_number(connection: Connection, context_id: int) -> int:
-    return connection.execute(_LAST_STEP_NUMBER, {"context": context_id}).scalar_one_or_none() or 0
+    return execute(connection, _LAST_STEP_NUMBER, {"context": context_id}).scalar_one_or_none() or 0
 
 
 def _turns_in_view(connection: Connection, context_id: int, turn_id: int | None) -> list[int]:

@@ -26,6 +26,7 @@ from botservice.history.sequence import StoredMessages
 from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
+from botservice.storage.statements import execute
 from botservice.storage.tables import messages
 
 logger = logging.getLogger(__name__)
@@ -267,5 +268,5 @@ async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter,
 
 def find_last_user_message(connection: Connection, context_id: int) -> Message | None:
     """Return the newest message of a person in a context."""
-    found = read_messages(connection, context_id, connection.execute(LAST_OF_A_PERSON, {"context": context_id}).all())
+    found = read_messages(connection, context_id, execute(connection, LAST_OF_A_PERSON, {"context": context_id}).all())
     return found[0] if found else None

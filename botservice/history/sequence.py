@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, func, select
 from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_messages
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Message
+from botservice.storage.statements import execute
 from botservice.storage.tables import messages
 
 _FIRST_PAGE = 32
@@ -101,9 +102,9 @@ class StoredMessages(Sequence[Message]):
         size = min(max(_FIRST_PAGE, len(self._rows)), _LARGEST_PAGE)
         sought: dict[str, int] = {"context": self._context_id, "size": size}
         if self._oldest_position is None:
-            rows = self._connection.execute(NEWEST_FIRST, sought).all()
+            rows = execute(self._connection, NEWEST_FIRST, sought).all()
         else:
-            rows = self._connection.execute(NEWEST_FIRST_BEFORE, {**sought, "before": self._oldest_position}).all()
+            rows = execute(self._connection, NEWEST_FIRST_BEFORE, {**sought, "before": self._oldest_position}).all()
         self._is_complete = len(rows) < size
         if rows:
             self._oldest_position = rows[-1].position

@@ -16,7 +16,11 @@ from botservice.memory.data_urls import read_data_url, write_data_url
 from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.messages import Message
 from botservice.storage.blobs import read_blobs, store_blob
+from botservice.storage.statements import execute_many
 from botservice.storage.tables import messages, prompt_log
+
+# Made once: making it anew for every call takes SQLAlchemy longer than running it.
+_INSERT = insert(prompt_log)
 
 Range = list[int]  # [first, end): end is not in it
 _GONE = "[deleted]"
@@ -106,8 +110,9 @@ class PromptLog:
         for _, entry in unsaved:
             for data in entry.blobs.values():
                 store_blob(connection, context_id, data)
-        connection.execute(
-            insert(prompt_log),
+        execute_many(
+            connection,
+            _INSERT,
             [
                 {"turn_id": self.turn_id, "seq": place, "context_id": context_id, "content": entry.content}
                 for place, entry in unsaved

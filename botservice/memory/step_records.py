@@ -14,6 +14,7 @@ from botservice.memory.positions import place_between
 from botservice.memory.prompt_log import PromptLog, Range, Unsaved
 from botservice.memory.step_data import StepData, attach_files, detach_files
 from botservice.storage.blobs import store_blob
+from botservice.storage.statements import execute
 from botservice.storage.tables import steps
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
@@ -24,6 +25,7 @@ _LAST_POSITION = (
     .order_by(steps.c.position.desc())
     .limit(1)
 )
+_LAST_POSITION_ELSEWHERE = _LAST_POSITION.where(steps.c.turn_id.not_in(bindparam("turns", expanding=True)))
 
 _LARGEST_NUMBER = 2**31
 _position = attrgetter("position")
@@ -231,7 +233,7 @@ class StepRecords:
             "step_number": number if isinstance(number, int) and abs(number) < _LARGEST_NUMBER else None,
             **self._values(connection, new),
         }
-        return int(connection.execute(_INSERT, values).scalar_one())
+        return int(execute(connection, _INSERT, values).scalar_one())
 
     def _values(self, connection: Connection, write: _Write) -> dict[str, object]:
         for data in write.data.files:
@@ -286,5 +288,8 @@ def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: 
 
 def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int] = ()) -> float:
     """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
-    query = _LAST_POSITION.where(steps.c.turn_id.not_in(without_turns)) if without_turns else _LAST_POSITION
-    return connection.execute(query, {"context": context_id}).scalar_one_or_none() or 0.0
+    values: dict[str, Any] = {"context": context_id}
+    if not without_turns:
+        return execute(connection, _LAST_POSITION, values).scalar_one_or_none() or 0.0
+    values["turns"] = without_turns
+    return execute(connection, _LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0

@@ -9,6 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.storage.chunks import chunks
 from botservice.storage.columns import Json
+from botservice.storage.statements import execute
 from botservice.storage.tables import blobs, messages, metadata
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -38,7 +39,7 @@ def store_blob(connection: Connection, context_id: int, data: bytes) -> str:
     """Keep data once in its context and return its SHA-256 digest."""
     digest = digest_of(data)
     values = {"context_id": context_id, "sha256": digest, "data": data}
-    connection.execute(_INSERT[connection.dialect.name], values)
+    execute(connection, _INSERT[connection.dialect.name], values)
     return digest
 
 

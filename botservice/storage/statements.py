@@ -58,8 +58,7 @@ def execute(connection: Connection, statement: ClauseElement, values: Values) ->
     cursor = connection.connection.cursor()
     try:
         cursor.execute(compiled.text, compiled.bind(values))
-        rows: Sequence[Sequence[Any]] = cursor.fetchall() if compiled.gives_rows else []
-        return Rows(compiled.rows(rows), cursor.rowcount)
+        return Rows(compiled.read(cursor) if compiled.gives_rows else [], cursor.rowcount)
     except connection.dialect.loaded_dbapi.Error as error:
         raise _as_sqlalchemy_error(connection, compiled.text, error) from error
     finally:
@@ -97,7 +96,9 @@ class _Compiled:
         self._binds = [
             (name, processors.get(name), None if name in given else state.parameters[name]) for name in names
         ]
-        self._results = _result_processors(columns, dialect)
+        self._types = [column.type.dialect_impl(dialect) for column in columns]
+        self._dialect = dialect
+        self._results: list[tuple[int, Callable[[Any], Any]]] | None = None
         make_class: Any = namedtuple  # noqa: PYI024 - its names are known only now
         row = make_class("Row", [column.key for column in columns], rename=True)
         self._make_row = row._make
@@ -115,12 +116,16 @@ class _Compiled:
             return found
         return {name: value for (name, _, _), value in zip(self._binds, found, strict=True)}
 
-    def rows(self, found: Sequence[Sequence[Any]]) -> list[Any]:
-        """Return what the driver gave as rows of the types of their columns."""
+    def read(self, cursor: Any) -> list[Any]:
+        """Return what a cursor has as rows of the types of their columns."""
+        if self._results is None:  # some drivers say only with the result what they give for a type
+            codes = [description[1] for description in cursor.description]
+            made = [kind.result_processor(self._dialect, code) for kind, code in zip(self._types, codes, strict=True)]
+            self._results = [(place, process) for place, process in enumerate(made) if process is not None]
         if not self._results:
-            return [self._make_row(each) for each in found]
+            return [self._make_row(each) for each in cursor.fetchall()]
         rows = []
-        for each in found:
+        for each in cursor.fetchall():
             changed = list(each)
             for place, process in self._results:
                 changed[place] = process(changed[place])
@@ -157,11 +162,6 @@ def _prepare(statement: ClauseElement, dialect: Dialect) -> _Prepared:
 
 def _bind_processor(bind: BindParameter[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
     return bind.type.dialect_impl(dialect).bind_processor(dialect)
-
-
-def _result_processors(columns: Sequence[Any], dialect: Dialect) -> list[tuple[int, Callable[[Any], Any]]]:
-    made = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
-    return [(place, process) for place, process in enumerate(made) if process is not None]
 
 
 def _as_sqlalchemy_error(connection: Connection, text: str, error: Any) -> Any:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from botservice.errors import DeliveryError
 from botservice.storage import Claim, Storage
+from botservice.storage.statements import execute, execute_many
 from botservice.storage.tables import deliveries
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import Payload, Transport
@@ -111,7 +112,7 @@ class Outbox:
 
     async def _set(self, delivery: Delivery, claim: Claim, *, status: DeliveryStatus, **values: Any) -> None:
         await self._storage.write(
-            lambda connection: connection.execute(_UPDATE, {"row": delivery.id, "status": status.value, **values}),
+            lambda connection: execute(connection, _UPDATE, {"row": delivery.id, "status": status.value, **values}),
             fence=claim,
             sort_key=(claim.context_id,),
         )
@@ -154,7 +155,7 @@ class StoredStream:
     async def opened(self, external_id: str) -> None:
         """Commit the platform's id of the message."""
         change = {"row": self._row_id, "external_id": external_id}
-        await self._storage.write(lambda connection: connection.execute(_UPDATE, change), fence=self._claim)
+        await self._storage.write(lambda connection: execute(connection, _UPDATE, change), fence=self._claim)
 
 
 def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:
@@ -172,9 +173,10 @@ def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payl
                 "attempts": 0,
                 "due_at": now,
             }
-        connection.execute(_UPDATE, {"row": stream.id, **values})
+        execute(connection, _UPDATE, {"row": stream.id, **values})
     if rest:
-        connection.execute(
+        execute_many(
+            connection,
             _INSERT,
             [
                 {
@@ -194,7 +196,7 @@ def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payl
 
 def find_next_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
     """Return the first delivery of a context that is still owed; a stream that is open is its turn's."""
-    row = connection.execute(_NEXT, {"context": context_id, "transports": list(transports)}).one_or_none()
+    row = execute(connection, _NEXT, {"context": context_id, "transports": list(transports)}).one_or_none()
     if row is None:
         return None
     return Delivery(
@@ -216,4 +218,4 @@ def find_owing_contexts(connection: Connection, now: datetime, transports: Colle
 
 
 def _find_stream(connection: Connection, turn_id: int) -> Any:
-    return connection.execute(_OPEN_STREAM, {"turn": turn_id}).one_or_none()
+    return execute(connection, _OPEN_STREAM, {"turn": turn_id}).one_or_none()

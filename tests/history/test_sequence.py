@@ -134,7 +134,12 @@ async def test_files_are_read_with_the_message_that_is_taken(sqlite_storage):
         file = Attachment("image/png", f"{number}.png", data=bytes([number]) * 10)
         await context.chat_history.append_user_message(f"m{number}", attachments=[file])
     statements = []
-    event.listen(sqlite_storage._read_engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+
+    def watch(connection, _):
+        connection.set_trace_callback(statements.append)
+
+    event.listen(sqlite_storage._read_engine, "connect", watch)
+    sqlite_storage._read_engine.dispose()
     [last] = await context.chat_history.select_messages(MessageWindowMessageSelector(1))
     assert last.attachments[0].data == bytes([9]) * 10
     assert len([each for each in statements if "FROM blobs" in each]) == 1
