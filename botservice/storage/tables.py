@@ -8,7 +8,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     Table,
     Text,
     UniqueConstraint,
@@ -16,16 +15,9 @@ from sqlalchemy import (
     text,
 )
 
+from botservice.storage import access_tables  # noqa: F401 - they belong to the same metadata
 from botservice.storage.columns import Id, Json, Timestamp
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+from botservice.storage.metadata import metadata
 
 
 def _context_id() -> Column[int]:
@@ -118,6 +110,18 @@ vectors = Table(
     Column("data", LargeBinary, nullable=False),
     Index("ix_vectors_context_id_id", "context_id", "id"),
     sqlite_autoincrement=True,
+)
+
+# Where the words of very long chats stand, packed: for each stretch of positions a block per group of words.
+word_blocks = Table(
+    "word_blocks",
+    metadata,
+    _context_id(),
+    Column("block", Integer, nullable=False),
+    Column("first_position", Id, nullable=False),
+    Column("last_position", Id, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("context_id", "block", "first_position"),
 )
 
 # The bytes of attachments, once per context.
