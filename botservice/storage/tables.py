@@ -8,6 +8,7 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    PrimaryKeyConstraint,
     Table,
     Text,
     UniqueConstraint,
@@ -15,7 +16,7 @@ from sqlalchemy import (
     text,
 )
 
-from botservice.storage import access_tables  # noqa: F401 - they belong to the same metadata
+from botservice.storage import access_tables, slack_tables  # noqa: F401 - they belong to the same metadata
 from botservice.storage.columns import Id, Json, Timestamp
 from botservice.storage.metadata import metadata
 
