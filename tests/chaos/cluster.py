@@ -1,0 +1,68 @@
+"""Several processes of the same service behind one address."""
+
+import os
+import resource
+import signal
+from pathlib import Path
+
+from chaos.relay import Relay
+from crash.served import ServedBot
+
+GOES_ON = resource.RLIM_INFINITY
+
+
+class Replica(ServedBot):
+    """One process, which can also be stopped for a while, or find its disk full."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        folder.mkdir(exist_ok=True)
+        super().__init__(folder, "--app", "chaos_bot:service", **settings)
+        self.is_stopped = False
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "it runs"
+        return self._process.pid
+
+    def stop(self) -> None:
+        """Stop the process where it stands; it does not notice."""
+        os.kill(self.pid, signal.SIGSTOP)
+        self.is_stopped = True
+
+    def go_on(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+        self.is_stopped = False
+
+    def limit_files(self, limit_bytes: int) -> None:
+        """Let no file of the process grow beyond a size, as on a full disk."""
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (limit_bytes, GOES_ON))
+
+
+class Cluster:
+    """Replicas, and the relay that their platform reaches them by."""
+
+    def __init__(self, folder: Path, size: int, settings: dict[str, str]) -> None:
+        self._folder = folder
+        self._settings = settings
+        self.replicas: list[Replica] = []
+        self.size = size
+
+    def start(self, relay: Relay) -> None:
+        """Start all of them; the public address is the relay's."""
+        settings = self._settings | {"PUBLIC_URL": f"http://127.0.0.1:{relay.port}"}
+        for number in range(self.size):
+            replica = Replica(self._folder / f"replica{number}", **settings)
+            self.replicas.append(replica)
+            replica.start()
+
+    def ports(self) -> list[int]:
+        """Return where a balancer finds those that it believes to be well."""
+        return [replica.port for replica in self.replicas if replica.port and not replica.is_stopped]
+
+    def close(self) -> None:
+        for replica in self.replicas:
+            replica.__exit__()
+
+    @property
+    def log(self) -> str:
+        return "\n".join(replica.log for replica in self.replicas)

@@ -1,0 +1,162 @@
+"""One run of the chaos suite: a town writes, things go wrong, and the oracle looks at what is left."""
+
+import contextlib
+import random
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.cluster import Cluster
+from chaos.database import Database
+from chaos.faults import City, Fault
+from chaos.relay import Relay
+from chaos.town import Findings, Town, examine, model
+from crash.served import ROOT
+from standins.bot_api import BotApi
+from standins.openai_api import OpenAIApi, Reply, rate_limited, server_error
+
+ANSWERED_SECONDS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run found, and what had happened to it."""
+
+    findings: Findings
+    faults: Counter[str]
+    seconds: float
+
+    @property
+    def disruptions(self) -> int:
+        return sum(self.faults.values())
+
+
+@contextlib.contextmanager
+def city_of(folder: Path, database: Database, *, replicas: int) -> Iterator[City]:
+    """Run everything that a run needs."""
+    shutil.copy(ROOT / "tests" / "chaos" / "chaos_bot.py", folder / "chaos_bot.py")
+    (folder / "tools.log").touch()
+    (folder / "clock").write_text("0")
+    model_faults: list[str] = []
+    with OpenAIApi.running(_failing(model_faults)) as llm, BotApi.running() as api:
+        settings = {
+            "DATABASE_URL": database.url,
+            "TELEGRAM_BOT_TOKEN": api.token,
+            "TELEGRAM_API_URL": api.url,
+            "OPENAI_BASE_URL": llm.base_url,
+            "CHAOS_TOOL_LOG": str(folder / "tools.log"),
+            "CHAOS_CLOCK": str(folder / "clock"),
+            "PYTHONPATH": f"{ROOT}:{folder}",
+            "HOST": "127.0.0.1",
+        }
+        cluster = Cluster(folder, replicas, settings)
+        with Relay.running(cluster.ports) as relay:
+            try:
+                cluster.start(relay)
+                yield City(cluster, database, api, llm, folder / "clock", model_faults)
+            finally:
+                cluster.close()
+
+
+def run(
+    city: City,
+    town: Town,
+    seed: random.Random,
+    happen: Callable[[City, random.Random], Iterator[str]],
+    tool_log: Path,
+) -> Result:
+    """Let people write while things happen; when they are over, wait until everybody is answered."""
+    started = time.monotonic()
+    is_over = threading.Event()
+    writing = threading.Thread(target=_write, args=(town, random.Random(seed.random()), is_over), daemon=True)
+    writing.start()
+    faults: Counter[str] = Counter(happen(city, seed))
+    is_over.set()
+    writing.join()
+    while not town.has_said_everything:
+        town.write(seed)
+        time.sleep(0.05)
+    try:
+        city.api.wait_until(lambda: not town.unanswered(), timeout=ANSWERED_SECONDS, what="everybody is answered")
+    except TimeoutError as error:
+        raise AssertionError(f"not answered: {town.unanswered()[:20]}\n{city.cluster.log[-5000:]}") from error
+    findings = examine(town, city.api, city.llm, city.database, tool_log)
+    return Result(findings, faults, time.monotonic() - started)
+
+
+def _write(town: Town, seed: random.Random, is_over: threading.Event) -> None:
+    while not is_over.wait(0.05):
+        town.write(seed)
+
+
+def anything(faults: Sequence[Fault], *, count: int, seconds: float) -> Callable[[City, random.Random], Iterator[str]]:
+    """Return what lets one fault after the other happen: so many at least, and for so long."""
+
+    def happen(city: City, seed: random.Random) -> Iterator[str]:
+        deadline = time.monotonic() + seconds
+        done = 0
+        while done < count or time.monotonic() < deadline:
+            fault = seed.choice(faults)
+            _wait_for_some_traffic(city, seed)
+            fault(city, seed)
+            done += 1
+            yield fault.__name__
+
+    return happen
+
+
+def a_kill_every_second(seconds: int) -> Callable[[City, random.Random], Iterator[str]]:
+    """Return what kills one process of those that run every second, and starts it again."""
+
+    def happen(city: City, seed: random.Random) -> Iterator[str]:
+        free = list(city.cluster.replicas)
+        with ThreadPoolExecutor(len(free)) as pool:
+            for _ in range(seconds):
+                time.sleep(1.0)
+                if not free:  # all of them are on their way up
+                    continue
+                replica = free.pop(seed.randrange(len(free)))
+                replica.kill()
+                pool.submit(replica.start).add_done_callback(lambda _, each=replica: free.append(each))
+                yield "kill"
+
+    return happen
+
+
+def _wait_for_some_traffic(city: City, seed: random.Random) -> None:
+    """Wait for a few model calls, where there are any to come: a moment that depends on the work."""
+    left = seed.randrange(1, 20)
+
+    def passed(_: Any) -> bool:
+        nonlocal left
+        left -= 1
+        return left <= 0
+
+    with contextlib.suppress(TimeoutError):
+        city.llm.wait_for_call(passed, since=len(city.llm.journal), timeout=2)
+
+
+def _failing(faults: list[str]) -> Callable[[dict[str, Any]], Any]:
+    """Return a model that goes wrong in the ways that are listed, one after the other, and then works."""
+
+    def reply(body: dict[str, Any]) -> Any:
+        way = faults.pop(0) if faults else None
+        match way:
+            case None:
+                return model(body)
+            case "error":
+                return server_error(500)
+            case "limit":
+                return rate_limited(1)
+            case "cut":
+                return Reply(drop_after=0)
+            case _:
+                return Reply(text="never to be seen whole", drop_after=1)
+
+    return reply
