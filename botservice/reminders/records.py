@@ -69,7 +69,7 @@ _MOVE = (
 _FINISH = (
     update(reminders)
     .where(reminders.c.id == bindparam("row"), reminders.c.due_at == bindparam("was_due_at"), _IS_WAITING)
-    .values(status=ReminderStatus.DONE.value, fired_at=bindparam("now"), finished_at=bindparam("now"))
+    .values(status=bindparam("became"), fired_at=bindparam("now"), finished_at=bindparam("now"))
 )
 _CANCEL = (
     update(reminders)
@@ -179,9 +179,15 @@ def take_reminder(connection: Connection, reminder: Reminder, now: datetime) -> 
     values: dict[str, Any] = {"row": reminder.id, "was_due_at": reminder.due_at, "now": now}
     zone = find_zone(reminder.time_zone) or find_zone("UTC")
     if reminder.repeats is None or zone is None:
-        return connection.execute(_FINISH, values).rowcount > 0
+        return connection.execute(_FINISH, {**values, "became": ReminderStatus.DONE.value}).rowcount > 0
     following = next_time(reminder.starts_at, reminder.repeats, zone, max(now, reminder.due_at))
     return connection.execute(_MOVE, {**values, "next_due_at": following}).rowcount > 0
+
+
+def give_up_reminder(connection: Connection, reminder: Reminder, now: datetime) -> None:
+    """End a reminder that cannot be sent, also one that would come again."""
+    values = {"row": reminder.id, "was_due_at": reminder.due_at, "now": now, "became": ReminderStatus.FAILED.value}
+    connection.execute(_FINISH, values)
 
 
 def mend_schedules(connection: Connection, now: datetime) -> int:

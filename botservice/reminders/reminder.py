@@ -19,6 +19,7 @@ class ReminderStatus(StrEnum):
     WAITING = "waiting"  # for its time, or for its next time
     DONE = "done"
     CANCELLED = "cancelled"
+    FAILED = "failed"  # it could not be made a message
 
 
 class Repeats(StrEnum):

@@ -9,11 +9,11 @@ from sqlalchemy import Connection
 
 from botservice.agents import FinishAction
 from botservice.contexts import AgentContext
-from botservice.errors import BotServiceError
+from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.history.rows import insert_message
 from botservice.memory import FinalAnswerStep, TaskStep
 from botservice.messages import InboundMessage
-from botservice.reminders.records import find_due, take_reminder
+from botservice.reminders.records import find_due, find_due_contexts, give_up_reminder, take_reminder
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.wording import announce, ask, explain
 from botservice.storage import Claim, Storage
@@ -41,24 +41,42 @@ class Reminding:
         self._storage = storage
         self._options = options
         self._transports = transports
+        self._due: frozenset[int] = frozenset()
+
+    def look(self, connection: Connection) -> list[int]:
+        """Return the contexts in which something is due, and remember them for `fire_due`."""
+        found = find_due_contexts(connection, self._options.clock(), self._transports)
+        self._due = frozenset(found)
+        return found
 
     async def fire_due(self, claim: Claim) -> None:
-        """Make turns of the reminders that are due in a context, up to the first that the agent is to answer.
+        """Make turns of what is due in a context, up to the first that the agent is to answer.
 
-        A turn that has begun there is finished first: whoever looks for what is due comes again.
+        A turn that has begun there is finished first: the next look finds what is left.
         """
+        if claim.context_id not in self._due:
+            return
         for _ in range(_MOST_IN_A_ROW):
             reminder = await self._storage.read(lambda connection: self._find(connection, claim.context_id))
             if reminder is None:
                 return
-            try:
-                if reminder.is_task:
-                    await self._ask(reminder, claim)
-                    return
-                await self._tell(reminder, claim)
-            except _NotDueError:
-                continue
+            await self._fire(reminder, claim)
+            if reminder.is_task:
+                return
+
+    async def _fire(self, reminder: Reminder, claim: Claim) -> None:
+        try:
+            await (self._ask if reminder.is_task else self._tell)(reminder, claim)
             logger.info("reminder.fired", extra={"reminder": reminder.id, "context": claim.context_id})
+        except _NotDueError:
+            logger.info("reminder.gone", extra={"reminder": reminder.id})
+        except (ClaimLost, StorageUnavailable):
+            raise
+        except Exception:
+            # Transports are foreign code: what one of them cannot show must not hold the chat up for ever.
+            logger.exception("reminder.failed", extra={"reminder": reminder.id})
+            now = self._options.clock()
+            await self._storage.write(lambda connection: give_up_reminder(connection, reminder, now), fence=claim)
 
     def _find(self, connection: Connection, context_id: int) -> Reminder | None:
         if find_running_turn(connection, context_id) is not None:

@@ -25,6 +25,7 @@ from botservice.turns.records import (
     handle_stops,
     postpone_turn,
 )
+from botservice.turns.reminders import Reminding
 from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, TURN_RETRIES
 from botservice.turns.run import AgentRun, RunOptions
 from botservice.turns.transport import NoTransport, Transport
@@ -89,6 +90,7 @@ class Worker:
         self._transports: dict[str, Transport] = {"api": NoTransport()}
         self._transports.update({transport.name: transport for transport in transports})
         self._outbox = Outbox(storage, self._transports, self._clock)
+        self._reminding = Reminding(storage, options, self._transports)
         self._slots = asyncio.Semaphore(max_turns)
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._again: set[int] = set()
@@ -151,6 +153,7 @@ class Worker:
         return [
             *find_busy_contexts(connection, now, self._transports),
             *find_owing_contexts(connection, now, self._transports),
+            *self._reminding.look(connection),
         ]
 
     async def _work(self, context_id: int) -> None:
@@ -160,6 +163,7 @@ class Worker:
                 if claim is None:
                     return
                 try:
+                    await self._reminding.fire_due(claim)
                     await self._work_through(claim)
                 finally:
                     await asyncio.shield(self._storage.claims.release(claim))
