@@ -22,6 +22,7 @@ from botservice.settings import Settings, reveal
 from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.builtin import current_time
+from botservice.tools.remembering import forget_fact, remember
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.served import ServedTransport
@@ -64,7 +65,7 @@ def build_service(settings: Settings) -> AgentService:
     """Return the service that the settings describe, without a storage."""
     has_model = settings.has_model
     agent = FunctionsBasedAgent(
-        tools=[current_time],
+        tools=[current_time, remember, forget_fact],
         llm=_build_model(settings) if has_model else DemoChatLLM(),
         # The demo shows what searching finds, so nothing else stands in its prompt.
         message_selector=TokenWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
@@ -82,6 +83,7 @@ def _build_model(settings: Settings) -> ChatLLM:
         base_url=settings.openai_base_url,
         api_key=reveal(settings.openai_api_key),
         timeout_seconds=settings.model_timeout_seconds,
+        max_answer_tokens=settings.max_answer_tokens,
     )
 
 

@@ -13,6 +13,7 @@ BotServiceError
 ├── InboxFull                  too much is waiting; the platform delivers again
 ├── LLMError                   the model did not answer
 │   └── ContextOverflow        the prompt is longer than the model's context window
+├── BudgetExceeded             a call would cost more than the owner allows at this moment
 ├── TurnInProgress             the context has an open turn that somebody else drives
 ├── TurnGrew                   more was said to a turn that was about to begin
 ├── ClaimLost                  the right to write to this context has passed to somebody else
@@ -22,6 +23,8 @@ BotServiceError
     ├── DeliveryRefused        it never will (blocked, deleted, forbidden)
     └── DeliveryUnknown        it may have taken it: the answer was lost
 """
+
+from datetime import datetime
 
 
 class BotServiceError(Exception):
@@ -95,6 +98,22 @@ class ContextOverflow(LLMError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, is_transient=False)
+
+
+class BudgetExceeded(BotServiceError):
+    """A call would take more than a person, a chat or the service may use at this moment.
+
+    Attributes:
+        scope: Whose budget it is: person, chat or service.
+        unit: What is used up: messages, tokens or money.
+        ends_at: When the next period begins (aware, UTC).
+    """
+
+    def __init__(self, message: str, *, scope: str, unit: str, ends_at: datetime) -> None:
+        super().__init__(message)
+        self.scope = scope
+        self.unit = unit
+        self.ends_at = ends_at
 
 
 class TurnInProgress(BotServiceError):

@@ -123,10 +123,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """What a model call cost, in the model's own tokens."""
+    """What a model call cost, in the model's own tokens.
+
+    Attributes:
+        cached_tokens: How many of input_tokens the server had read before, where it says so.
+    """
 
     input_tokens: int
     output_tokens: int
+    cached_tokens: int | None = None
 
     @property
     def total_tokens(self) -> int:

@@ -2,15 +2,17 @@
 
 import ipaddress
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from botservice.errors import SettingsError
+from botservice.policies import AccessMode, Limit, Prices, parse_identities, parse_limits, parse_prices
 
 OPENAI_API_URL = "https://api.openai.com/v1"
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
@@ -19,6 +21,7 @@ NO_EMBEDDING = "none"
 _DATABASES = frozenset({"sqlite", "postgres", "postgresql"})
 _PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
 _BOT_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
+_A_LIMIT = "limits such as: 10 messages/minute, 200k tokens/day, 20 money/month (tokens and money by day or month)"
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")  # Bot API, setWebhook
 
 # What a person is told that a setting must be, where it is not.
@@ -35,6 +38,14 @@ _MUST_BE = {
     "window_tokens": "a whole number, 0 or more",
     "search_k": "a whole number, 0 or more",
     "model_timeout_seconds": "a number of seconds above 0",
+    "access": "open, allow or pairing",
+    "owners": "people such as telegram:42, slack:T024BE7LD:U2147483697",
+    "allowed": "people and chats such as telegram:42, telegram:-100123, slack:T024BE7LD:C2147483705",
+    "budget_person": _A_LIMIT,
+    "budget_chat": _A_LIMIT,
+    "budget_service": _A_LIMIT,
+    "prices": "prices per million tokens, MODEL=INPUT/OUTPUT/CACHED, such as: gpt-5.5=1.25/10/0.125",
+    "max_answer_tokens": "a whole number, 1 or more",
     "log_level": "DEBUG, INFO, WARNING or ERROR",
     "log_format": "text or json",
 }
@@ -107,6 +118,12 @@ def _matching(pattern: re.Pattern[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _parsed(parse: Callable[[str], object]) -> BeforeValidator:
+    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
+
+
+Identities = Annotated[frozenset[str], NoDecode, _parsed(parse_identities)]
+Limits = Annotated[tuple[Limit, ...], NoDecode, _parsed(parse_limits)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
@@ -146,6 +163,7 @@ class ModelSettings(_Environment):
     openai_model: str | None = None
     openai_embedding_model: str | None = None
     model_timeout_seconds: float = Field(120.0, gt=0, allow_inf_nan=False)
+    max_answer_tokens: int | None = Field(None, ge=1)
 
     @property
     def has_model(self) -> bool:
@@ -184,6 +202,15 @@ class Settings(ModelSettings):
     window_tokens: int = Field(4000, ge=0)
     search_k: int = Field(3, ge=0)
     system_prompt: str | None = None
+
+    access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN
+    owners: Identities = frozenset()
+    allowed: Identities = frozenset()
+    budget_person: Limits = ()
+    budget_chat: Limits = ()
+    budget_service: Limits = ()
+    prices: Annotated[Prices, NoDecode, _parsed(parse_prices)] = Field(default_factory=dict)
+    currency: str = "USD"
 
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT

@@ -29,6 +29,7 @@ class OpenAIChatLLM:
     Attributes:
         model: The model's name, as the server knows it.
         timeout_seconds: How long the server may send nothing.
+        max_answer_tokens: How long an answer may become; None for what the server allows.
     """
 
     def __init__(
@@ -38,10 +39,12 @@ class OpenAIChatLLM:
         base_url: str | None = None,
         api_key: str | None = None,
         timeout_seconds: float | None = None,
+        max_answer_tokens: int | None = None,
     ) -> None:
         """Make a client; what is not given is a setting: OPENAI_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY.
 
         Args:
+            max_answer_tokens: How long an answer may become (MAX_ANSWER_TOKENS, what the server allows).
             timeout_seconds: How long the server may send nothing (MODEL_TIMEOUT_SECONDS, 120).
 
         Raises:
@@ -55,6 +58,7 @@ class OpenAIChatLLM:
             raise SettingsError("OPENAI_API_KEY must be set, or OPENAI_BASE_URL for a server that needs no key")
         register_secret(api_key)
         self.timeout_seconds = timeout_seconds or settings.model_timeout_seconds
+        self.max_answer_tokens = max_answer_tokens or settings.max_answer_tokens
         # Retries are the service's: it knows how long a person has waited. So is the time limit of an answer.
         self._options: dict[str, Any] = {
             "api_key": api_key or "none",
@@ -75,6 +79,8 @@ class OpenAIChatLLM:
         body: dict[str, Any] = {"messages": list(messages)}
         if tools:
             body["tools"] = list(tools)
+        if self.max_answer_tokens is not None:
+            body["max_completion_tokens"] = self.max_answer_tokens
         if self._includes_usage:
             try:
                 return await self._ask(body | {"stream_options": {"include_usage": True}}, on_text)

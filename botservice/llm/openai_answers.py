@@ -122,4 +122,8 @@ def _read_calls(calls: list[tuple[str, str, str]]) -> tuple[ToolCall, ...]:
 def _read_usage(usage: Any) -> TokenUsage | None:
     if usage is None:
         return None
-    return TokenUsage(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+    details = getattr(usage, "prompt_tokens_details", None)
+    cached = details.get("cached_tokens") if isinstance(details, dict) else getattr(details, "cached_tokens", None)
+    # Servers differ in what they send here; only a number above nothing says something.
+    known = cached if isinstance(cached, int) and not isinstance(cached, bool) and cached > 0 else None
+    return TokenUsage(usage.prompt_tokens or 0, usage.completion_tokens or 0, known)
