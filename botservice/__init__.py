@@ -60,6 +60,7 @@ from botservice.messages import Attachment, Author, Button, CommandCall, Inbound
 from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.tools import Tool, tool
+from botservice.tools.remembering import forget_fact, remember
 from botservice.turns import AgentRun, RetryPolicy
 
 if TYPE_CHECKING:
@@ -136,7 +137,9 @@ __all__ = [
     "ToolResult",
     "TurnInProgress",
     "UnknownStep",
+    "forget_fact",
     "forget_old_images",
+    "remember",
     "tool",
 ]
 

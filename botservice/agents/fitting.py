@@ -16,12 +16,14 @@ class Pieces:
     """What a prompt is made of.
 
     Attributes:
+        person: What is known of whoever asks.
         found: Best first.
         earlier: The steps before the current prompt's work, oldest first. A step goes or stays as a whole, so that
             there is never a call without its results.
     """
 
     system: str = ""
+    person: str = ""
     found: list[SearchHit] = field(default_factory=list)
     window: list[Message] = field(default_factory=list)
     earlier: list[RenderedStep] = field(default_factory=list)
@@ -44,8 +46,9 @@ def fit(
 ) -> None:
     """Put into pieces as many steps as there is room for, and leave out older messages where the last one needs it.
 
-    What goes first: the earlier prompts' steps, older steps, older messages, remembered ones. The question always
-    stays; where it is too long by itself, its middle goes. No more steps are looked at than go in.
+    What goes first: the earlier prompts' steps, older steps, older messages, remembered ones, what is known of the
+    person. The question always stays; where it is too long by itself, its middle goes. No more steps are looked at
+    than go in.
 
     Args:
         steps: The steps of the current prompt's work, newest first.
@@ -54,7 +57,8 @@ def fit(
     window = [scales.message(message) for message in pieces.window]
     found = scales.found(pieces.found)
     question = scales.message(pieces.question) if pieces.question else 0
-    room = max_tokens - question - scales.text(pieces.system) - sum(window) - sum(found)
+    person = scales.text(pieces.person) if pieces.person else 0
+    room = max_tokens - question - scales.text(pieces.system) - person - sum(window) - sum(found)
     pieces.steps, room, is_complete = _newest(steps, room, scales, at_least=1)
     if is_complete:
         pieces.earlier, room, _ = _newest(earlier, room, scales, at_least=0)
@@ -62,6 +66,8 @@ def fit(
     pieces.window = pieces.window[cut:]
     cut, room = _cut_first(found[::-1], room)
     pieces.found = pieces.found[: len(pieces.found) - cut]
+    if room < 0:
+        pieces.person, room = "", room + person
     if room < 0:
         room += sum(map(scales.step, pieces.steps))
         pieces.steps = []

@@ -1,4 +1,4 @@
-"""Building a prompt: the agent's words, what was found, the window, the question, the steps, in this order."""
+"""Building a prompt: the agent's words, the person, what was found, the window, the question, the steps, in order."""
 
 import asyncio
 import itertools
@@ -20,6 +20,8 @@ from botservice.memory.found import FOUND_END, FOUND_START
 from botservice.memory.readable import image_url
 from botservice.memory.step_view import RenderedStep
 from botservice.messages import Attachment, Message, Role
+from botservice.people.facts import visible_facts
+from botservice.people.known import describe_person
 
 _REMEMBERED = (
     "Remembered from earlier in this chat, because it may have to do with what is asked now. These are records of what "
@@ -51,6 +53,7 @@ class PromptBuilder:
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
         pieces = Pieces(
             system=self.system_prompt,
+            person=await self._describe_asker(context),
             found=recall.found,
             window=recall.window,
             question=context.chat_history.last_user_message,
@@ -63,6 +66,15 @@ class PromptBuilder:
             earlier=view.newest(steps, 0, start - is_task, keys),
         )
         return _assemble(pieces)
+
+    async def _describe_asker(self, context: AgentContext) -> str:
+        """Return what is known of whoever asks, as far as it may be told in this context."""
+        question = context.chat_history.last_user_message
+        author = None if question is None else question.author
+        if question is None or author is None or author.id is None:
+            return ""
+        known = await context.storage.read(lambda connection: visible_facts(connection, context.id, author))
+        return describe_person(known, author.name, question.text, counter_for(self.model).count)
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
@@ -112,6 +124,8 @@ def _assemble(pieces: Pieces) -> Prompt:
     prompt = Prompt()
     if pieces.system:
         prompt.add_section("system", [{"role": "system", "content": pieces.system}])
+    if pieces.person:
+        prompt.add_section("person", [{"role": "system", "content": pieces.person}])
     if pieces.found:
         prompt.add_section("found", [{"role": "system", "content": _remembered(pieces.found)}])
     said = [_said(message, is_group=is_group) for message in pieces.window]

@@ -24,6 +24,8 @@ _QUESTION = re.compile(
     r"[?\uff1f\u061f]\s*$|^\s*(what|who|where|when|which|how|why|do|does|did|is|are|can|could|tell me|remind me)\b",
     re.IGNORECASE,
 )
+_WISH = re.compile(r"\W*(?:please\s+)?remember(?:\s+that|\s*:)\s+(?P<fact>.+)", re.IGNORECASE | re.DOTALL)
+_KNOWN = re.compile(r"^\[#\d+, (?P<date>[\d-]+)\] (?P<text>.+)$", re.MULTILINE)
 _REMEMBERED = re.compile(r"^\[(?P<date>[\d-]+) [\d:]+ UTC\] (?P<author>[^:\n]+): (?P<text>.+)$", re.MULTILINE)
 _PIECES = re.compile(r"\S+\s*")
 _MAX_SHOWN = 2
@@ -43,6 +45,8 @@ class DemoChatLLM:
             answer = f"My tool says: {_text(messages[-1])}"
         elif _TIME.fullmatch(text) and any(tool["function"]["name"] == "current_time" for tool in tools):
             return ChatResponse("", (ToolCall("demo_call", "current_time", {}),))
+        elif (wish := _WISH.fullmatch(text)) and any(tool["function"]["name"] == "remember" for tool in tools):
+            return ChatResponse("", (ToolCall("demo_call", "remember", {"text": wish["fact"][:500]}),))
         elif _GREETING.fullmatch(text) or _ABOUT_ITSELF.search(text):
             answer = f"Hello! {INTRODUCTION}"
         elif _QUESTION.search(text):
@@ -62,8 +66,9 @@ def _recall(question: str, messages: Sequence[ChatMessage]) -> str:
         match["text"]: match
         for message in messages
         if message["role"] == "system"
-        for match in _REMEMBERED.finditer(_text(message))
-        if match["author"] != "assistant" and not _QUESTION.search(match["text"])
+        for pattern in (_KNOWN, _REMEMBERED)
+        for match in pattern.finditer(_text(message))
+        if match.groupdict().get("author") != "assistant" and not _QUESTION.search(match["text"])
     }
     common = {text: len(wanted & _features(text)) for text in said}
     most = max(common.values(), default=0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from botservice import AgentContext, AgentService, Storage
+from botservice import AgentContext, AgentService, Author, Storage
 from botservice.app import build_service
 from botservice.llm.demo import DemoChatLLM
 from botservice.settings import Settings
@@ -80,3 +80,17 @@ async def test_its_pieces_make_its_answer() -> None:
     pieces: list[str] = []
     answer = await DemoChatLLM().chat([{"role": "user", "content": "My dog is called Rex"}], on_text=pieces.append)
     assert "".join(pieces) == answer.text
+
+
+async def test_what_it_is_asked_to_remember_it_knows_in_another_chat(
+    service: AgentService, context: AgentContext, sqlite_storage: Storage
+) -> None:
+    alice = Author("test", "1", "Alice")
+    answer = await service.prompt(context, "Please remember that I am allergic to nuts", author=alice)
+    assert "Noted" in answer.text
+    other = await AgentContext.get_or_create(sqlite_storage, {"transport": "test", "chat_id": "2"})
+    answer = await service.prompt(other, "what am I allergic to?", author=alice)
+    assert "I am allergic to nuts" in answer.text
+    third = await AgentContext.get_or_create(sqlite_storage, {"transport": "test", "chat_id": "3"})
+    answer = await service.prompt(third, "what am I allergic to?", author=Author("test", "2", "Alice"))
+    assert "nuts" not in answer.text

@@ -1,0 +1,64 @@
+"""Small conversations for the tests of persons."""
+
+from datetime import UTC, datetime
+
+from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, NoMessages, ScriptedChatLLM, Storage
+from botservice.messages import Button, CommandCall, InboundMessage
+from botservice.people.identities import ensure_identity, note_audience
+from botservice.tools.remembering import forget_fact, remember
+from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.turn import Turn, TurnStatus
+
+ALICE = Author("telegram", "1", "Alice")
+ALICE_ON_SLACK = Author("slack", "T1/U1", "Alice S.")
+BOB = Author("telegram", "2", "Bob")
+OTHER_ALICE = Author("slack", "T1/U9", "Alice")
+NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+
+
+def make_service(storage, script, *, tools=(remember, forget_fact), search_k=0, selector=None):
+    """Return a service with a scripted model, and that model."""
+    llm = script if isinstance(script, ScriptedChatLLM) else ScriptedChatLLM(script)
+    agent = FunctionsBasedAgent(
+        tools=tools, llm=llm, search_k=search_k, message_selector=selector or NoMessages(), prompt="You are X"
+    )
+    return AgentService(agent, storage), llm
+
+
+async def open_chat(storage: Storage, name: str, *people: Author) -> AgentContext:
+    """Return a chat in which these people were seen: a group where there is more than one."""
+    context = await AgentContext.get_or_create(storage, {"transport": name.partition("-")[0], "chat_id": name})
+    await see(storage, context, *people, is_private=len(people) < 2)
+    return context
+
+
+async def see(storage: Storage, context: AgentContext, *people: Author, is_private: bool = True) -> None:
+    """Have people be seen in a chat."""
+
+    def write(connection):
+        heard = [(each, ensure_identity(connection, each, NOW)) for each in people]
+        note_audience(connection, context.id, heard, is_private=is_private)
+
+    await storage.write(write)
+
+
+async def command(context: AgentContext, text: str, author: Author, commands, *, is_private=True) -> CommandAnswer:
+    """Have somebody give a command in a chat, and return the answer, with its changes made."""
+    name, _, arguments = text.removeprefix("/").partition(" ")
+    message = InboundMessage(text, author, command=CommandCall(name, arguments), is_private=is_private, created_at=NOW)
+    turn = Turn(0, context.id, TurnStatus.RUNNING, "test", 1, NOW)
+    claim = await context.storage.claims.try_claim(context.id)
+    assert claim is not None
+    try:
+        request = CommandRequest(message.command, message, context, turn, claim, NOW)
+        answer = await commands.answer(request)
+        if answer.apply is not None:
+            await context.storage.write(answer.apply)
+    finally:
+        await context.storage.claims.release(claim)
+    return answer
+
+
+def values(buttons: tuple[Button, ...]) -> list[str]:
+    """Return what buttons say."""
+    return [button.says for button in buttons]
