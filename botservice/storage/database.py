@@ -5,7 +5,6 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage import schema
@@ -25,12 +24,13 @@ from botservice.storage.engines import (
     prepare_postgres,
     truncate_log,
 )
-from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
+from botservice.storage.failures import as_unavailable
 from botservice.storage.file_lock import SharedFile
 from botservice.storage.limits import StorageLimits
 from botservice.storage.listener import Hear, Listener
 from botservice.storage.operations import Fence, SortKey
 from botservice.storage.pooler import check_sessions
+from botservice.storage.readers import Readers
 from botservice.storage.url import DatabaseUrl
 from botservice.storage.writer import Writer
 
@@ -55,7 +55,7 @@ class Storage:
         self.where = where
         self._migrates = migrates
         self._limits = limits
-        self._readers: ThreadPoolExecutor | None = None
+        self._readers: Readers | None = None
         self._read_engine: Engine
         self._writer: Writer
         self._undo: contextlib.ExitStack
@@ -129,7 +129,7 @@ class Storage:
         """
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+        return await self._readers.read(query)
 
     async def write(
         self, operation: Callable[[Connection], T], *, fence: Fence | None = None, sort_key: SortKey = ()
@@ -199,8 +199,9 @@ class Storage:
             else:
                 schema.check_version(version, remedy=_REMEDY, oldest_compatible=oldest)
             self._start_writer(undo)
-            readers = ThreadPoolExecutor(READ_CONNECTIONS, thread_name_prefix="botservice-reader")
-            undo.callback(readers.shutdown)
+            readers = Readers(self._read_engine, READ_CONNECTIONS, name=self.name)
+            readers.start()
+            undo.callback(readers.close)
             self._undo = undo.pop_all()
             self._readers = readers
 
@@ -226,21 +227,3 @@ class Storage:
         undo.callback(self.claims.close)
         self._writer.start()
         undo.callback(self._writer.close)
-
-    def _read(self, query: Callable[[Connection], T]) -> T:
-        try:
-            try:
-                return self._read_once(query)
-            except DBAPIError as error:
-                if not is_lost_connection(error):
-                    raise
-            # It had died unnoticed, most likely when the server restarted. Reading changes nothing: do it again.
-            return self._read_once(query)
-        except SQLAlchemyError as error:
-            if is_outage(error):
-                raise as_unavailable(error, f"the database {self.name} does not answer") from error
-            raise
-
-    def _read_once(self, query: Callable[[Connection], T]) -> T:
-        with self._read_engine.connect() as connection:
-            return query(connection)
