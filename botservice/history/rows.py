@@ -24,7 +24,6 @@ from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Author, Message, Role, storable
 from botservice.storage.blobs import delete_orphans, read_blobs, store_blob
 from botservice.storage.chunks import chunks
-from botservice.storage.statements import execute
 from botservice.storage.tables import contexts, messages
 
 _LARGEST_ID = 2**63 - 1
@@ -111,15 +110,15 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         "event_id": new.event_id,
         "answers_turn_id": new.answers_turn_id,
     }
-    message_id = execute(connection, _INSERT, values).scalar_one()
+    message_id = connection.execute(_INSERT, values).scalar_one()
     return Message(message_id, new.role, text, new.attachments, author, created_at, new.token_count, new.external_id)
 
 
 def _find_stored(connection: Connection, new: NewMessage) -> Message | None:
     if new.event_id is not None:
-        found = execute(connection, _OF_EVENT, {"event": new.event_id})
+        found = connection.execute(_OF_EVENT, {"event": new.event_id})
     elif new.answers_turn_id is not None:
-        found = execute(connection, _OF_TURN, {"turn": new.answers_turn_id})
+        found = connection.execute(_OF_TURN, {"turn": new.answers_turn_id})
     else:
         return None
     row = found.one_or_none()
@@ -127,7 +126,7 @@ def _find_stored(connection: Connection, new: NewMessage) -> Message | None:
 
 
 def _next_position(connection: Connection, context_id: int) -> int:
-    position = execute(connection, _NEXT_POSITION, {"context": context_id}).scalar_one_or_none()
+    position = connection.execute(_NEXT_POSITION, {"context": context_id}).scalar_one_or_none()
     if position is None:
         raise StorageError(f"context {context_id} was deleted: get it anew with AgentContext.get_or_create")
     return int(position)
@@ -150,7 +149,7 @@ def read_messages(
 def find_position(connection: Connection, context_id: int, message_id: int | None) -> int | None:
     """Return where a message stands in its context; None where it is not there."""
     sought = {"context": context_id, "message": message_id}
-    position: int | None = execute(connection, _POSITION, sought).scalar_one_or_none()
+    position: int | None = connection.execute(_POSITION, sought).scalar_one_or_none()
     return position
 
 

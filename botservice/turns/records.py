@@ -113,9 +113,6 @@ _GATHERING_TURN = (
 _BUSY_CONTEXTS = select(turns.c.id, turns.c.context_id).where(
     _IS_OPEN, turns.c.due_at <= bindparam("now"), turns.c.transport.in_(bindparam("transports", expanding=True))
 )
-_NEWEST_STOP = select(func.max(events.c.order_key)).where(
-    _IS_UNHANDLED, events.c.context_id == bindparam("context"), events.c.kind == EventKind.STOP.value
-)
 _STOPS = (
     select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
     .where(_IS_UNHANDLED, events.c.kind == EventKind.STOP.value)
@@ -313,12 +310,6 @@ def find_busy_contexts(connection: Connection, now: datetime, transports: Collec
     """Return the contexts that have a turn to work on now, those that have waited longest first."""
     found = connection.execute(_BUSY_CONTEXTS, {"now": now, "transports": list(transports)}).all()
     return list(dict.fromkeys(row.context_id for row in sorted(found)))
-
-
-def find_stop(connection: Connection, context_id: int) -> int | None:
-    """Return the order key of the newest stop control of a context that has not taken effect."""
-    newest: int | None = connection.execute(_NEWEST_STOP, {"context": context_id}).scalar_one()
-    return newest
 
 
 def handle_stops(connection: Connection, context_id: int, now: datetime) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,17 +10,24 @@ from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext, read_context_keys
 from botservice.errors import BotServiceError, ClaimLost, LLMError, RunInterrupted, StorageUnavailable, TurnGrew
-from botservice.messages import InboundMessage, Message, Role
+from botservice.messages import Message, Role
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact, turn_logging
-from botservice.turns.commands import CommandAnswer, CommandRequest, Commands, NoCommands, apply_all
-from botservice.turns.opening import Inbound, open_turn
+from botservice.turns.beginning import Beginning
+from botservice.turns.changes import (
+    Controls,
+    DueChanges,
+    apply_changes,
+    find_changed_contexts,
+    find_controls,
+    find_due,
+    find_stale,
+)
+from botservice.turns.commands import Commands, NoCommands
 from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery, find_owing_contexts, write_deliveries
 from botservice.turns.records import (
-    begin_turn,
     find_busy_contexts,
     find_next_turn,
-    find_stop,
     finish_turn,
     handle_stops,
     postpone_turn,
@@ -37,7 +44,6 @@ MAX_TURNS_AT_ONCE = 256
 SWEEP_SECONDS = 0.5
 _STORAGE_PAUSE_SECONDS = 1.0
 
-Write = Callable[[Connection], None]
 _APOLOGY = (
     "Sorry, I could not answer this: something went wrong on my side. Your message is kept, and this chat goes on. "
     "If it matters, name {error_id} to whoever runs me."
@@ -57,12 +63,12 @@ class _Begun:
     """A turn to begin, or to begin again.
 
     Attributes:
-        stop: The order key of a stop control that has not taken effect.
+        controls: What has not taken effect: the wish that it stop, and changes of messages that it may begin with.
     """
 
     turn: Turn
     context: AgentContext
-    stop: int | None
+    controls: Controls
 
 
 class Worker:
@@ -84,8 +90,8 @@ class Worker:
         max_turns: int = MAX_TURNS_AT_ONCE,
     ) -> None:
         self._storage = storage
-        self._commands = commands
         self._options = options
+        self._beginning = Beginning(storage, options, commands)
         self._clock = options.clock
         self._transports: dict[str, Transport] = {"api": NoTransport()}
         self._transports.update({transport.name: transport for transport in transports})
@@ -154,6 +160,7 @@ class Worker:
             *find_busy_contexts(connection, now, self._transports),
             *find_owing_contexts(connection, now, self._transports),
             *self._reminding.look(connection),
+            *find_changed_contexts(connection, now, self._transports),
         ]
 
     async def _work(self, context_id: int) -> None:
@@ -191,6 +198,8 @@ class Worker:
             match work:
                 case _Owed(delivery, context_keys) if delivery.due_at <= self._clock():
                     await self._outbox.attempt(context_keys, delivery, claim)
+                case DueChanges():
+                    await apply_changes(self._storage, self._transports, work, claim, self._clock())
                 case _Begun(turn) if self._may_begin(turn):
                     with turn_logging(turn.id):
                         await self._work_on(turn, work, claim)
@@ -200,23 +209,27 @@ class Worker:
     def _may_begin(self, turn: Turn) -> bool:
         return not self._is_stopping and turn.due_at <= self._clock() and turn.transport in self._transports
 
-    def _find_work(self, connection: Connection, context_id: int) -> _Owed | _Begun | None:
-        """Return what a context has to do next: what it owes comes before what it is asked."""
+    def _find_work(self, connection: Connection, context_id: int) -> _Owed | DueChanges | _Begun | None:
+        """Return what a context has to do next: what it owes comes before what is changed, and that before a turn."""
         delivery = find_next_delivery(connection, context_id, self._transports)
         if delivery is not None:
             return _Owed(delivery, read_context_keys(connection, context_id))
+        controls = find_controls(connection, context_id, self._transports)
+        changes = find_due(connection, context_id, controls)
+        if changes is not None:
+            return changes
         turn = find_next_turn(connection, context_id, self._clock(), self._transports)
         if turn is None:
-            return None
+            return find_stale(controls, self._clock())
         context = AgentContext.read(self._storage, connection, context_id, turn.id, with_steps=turn.is_open)
-        return _Begun(turn, context, find_stop(connection, context_id))
+        return _Begun(turn, context, controls)
 
     async def _work_on(self, turn: Turn, work: _Begun, claim: Claim) -> None:
         transport = self._transports[turn.transport]
         try:
             if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
                 await self._give_up(turn, claim, transport, "it was cut off too often")
-            elif await self._begin(turn, work.context, claim, transport):
+            elif await self._beginning.begin(turn, work.context, work.controls, claim, transport):
                 await self._run(turn, work, claim, transport)
         except TurnGrew:
             logger.info("turn.grew")  # it is read again, with what has come meanwhile
@@ -229,35 +242,6 @@ class Worker:
         except Exception as error:
             logger.exception("turn.failed")
             await self._try_later(turn, claim, transport, type(error).__name__)
-
-    async def _begin(self, turn: Turn, context: AgentContext, claim: Claim, transport: Transport) -> bool:
-        """Begin a turn, or begin it again; return whether the agent is to answer it."""
-        if turn.is_open:
-            await self._storage.write(
-                lambda connection: begin_turn(connection, turn.id, self._clock(), is_first=False), fence=claim
-            )
-            return True
-        read = [(event, await transport.read(event)) for event in turn.events]
-        inbound = [(event, message) for event, message in read if message is not None]
-        answers = [
-            await self._obey(message, context, turn, claim) for _, message in inbound if self._is_command(message)
-        ]
-        rest: list[Inbound] = [(event, message) for event, message in inbound if not self._is_command(message)]
-        rest.extend((None, answer.ask) for answer in answers if answer.ask is not None)
-        obeyed = self._commit_commands(answers, turn, transport)
-        if answers and not rest:
-            await self._end_without_agent(turn, claim, obeyed)
-            return False
-        return await open_turn(context, turn, claim, rest, self._options, also=obeyed)
-
-    def _is_command(self, message: InboundMessage) -> bool:
-        return message.is_addressed and message.command is not None and self._commands.knows(message.command.name)
-
-    async def _obey(self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim) -> CommandAnswer:
-        assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
-        return await self._commands.answer(
-            CommandRequest(message.command, message, context, turn, claim, self._clock())
-        )
 
     async def _run(self, turn: Turn, work: _Begun, claim: Claim, transport: Transport) -> None:
         record = StoredStream(self._storage, turn, claim, self._clock)
@@ -272,7 +256,7 @@ class Worker:
         )
         self._runs[claim.context_id] = run
         try:
-            if work.stop is not None and work.stop > turn.order_key:
+            if work.controls.stop is not None and work.controls.stop > turn.order_key:
                 run.interrupt()  # it came before this process worked on the turn
                 await self._handle_stops(claim.context_id)
             await run.finish()
@@ -281,29 +265,6 @@ class Worker:
             del self._runs[claim.context_id]
             if live is not None:
                 await live.close()
-
-    def _commit_commands(self, answers: Sequence[CommandAnswer], turn: Turn, transport: Transport) -> Write:
-        """Return what stores the effects of commands; neither they nor their answers are part of the conversation."""
-        now = self._clock()
-        messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
-        payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
-
-        def write(connection: Connection) -> None:
-            apply_all(connection, answers)
-            if payloads:
-                write_deliveries(connection, turn, payloads, now)
-
-        return write
-
-    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write) -> None:
-        now = self._clock()
-
-        def end(connection: Connection) -> None:
-            begin_turn(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
-            also(connection)
-            finish_turn(connection, turn.id, now, Outcome.ANSWERED)
-
-        await self._storage.write(end, fence=claim)
 
     async def _stop_turn(self, context_id: int) -> None:
         """Stop the turn that runs in a context. One that is about to begin sees the control when it does."""

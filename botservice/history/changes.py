@@ -1,0 +1,99 @@
+"""Changing what was said: an edited message keeps its place, and is counted, searched and embedded anew."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, delete, literal_column, select, text, update
+
+from botservice.history.rows import delete_rows, store_attachment
+from botservice.messages import Attachment, Role, storable
+from botservice.storage.blobs import delete_orphans
+from botservice.storage.tables import contexts, messages, vectors
+
+# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
+_IS_EXTERNAL = text("messages.external_id IS NOT NULL")
+_IS_EDITED = text("messages.edited_at IS NOT NULL")
+_IS_OF_A_PERSON = messages.c.role == literal_column(f"'{Role.USER.value}'")
+_OF_PEOPLE = select(messages.c.id, messages.c.external_id, messages.c.text, messages.c.attachments).where(
+    _IS_EXTERNAL,
+    _IS_OF_A_PERSON,
+    messages.c.context_id == bindparam("context"),
+    messages.c.external_id.in_(bindparam("external_ids", expanding=True)),
+)
+_CHANGE = update(messages).where(messages.c.id == bindparam("row"))
+_NOTE_CHANGE = (
+    update(contexts)
+    .where(contexts.c.id == bindparam("context"))
+    .values(deletion_version=contexts.c.deletion_version + 1)
+)
+_FORGET_MEANING = delete(vectors).where(vectors.c.message_id == bindparam("message"))
+_EDITED = (
+    select(messages.c.id, messages.c.edited_at)
+    .where(and_(_IS_EDITED, messages.c.edited_at >= bindparam("since")))
+    .order_by(messages.c.edited_at)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewWords:
+    """What a message says from now on.
+
+    Attributes:
+        token_count: Tokens of text, in token_encoding.
+    """
+
+    text: str
+    attachments: tuple[Attachment, ...]
+    token_count: int
+    token_encoding: str
+
+
+def find_stored(connection: Connection, context_id: int, external_ids: Collection[str]) -> set[str]:
+    """Return those of a platform's message ids that people's messages in a context have."""
+    sought = {"context": context_id, "external_ids": list(external_ids)}
+    return {row.external_id for row in connection.execute(_OF_PEOPLE, sought)}
+
+
+def change_message(connection: Connection, context_id: int, external_id: str, new: NewWords, now: datetime) -> bool:
+    """Have a person's message say something else; return whether that is anything new."""
+    changed = [
+        _change_row(connection, context_id, row, new, now) for row in _find_rows(connection, context_id, external_id)
+    ]
+    if any(changed):
+        connection.execute(_NOTE_CHANGE, {"context": context_id})
+    return any(changed)
+
+
+def delete_message(connection: Connection, context_id: int, external_id: str) -> bool:
+    """Delete a person's message by the platform's id; return whether it was there."""
+    return delete_rows(connection, context_id, [row.id for row in _find_rows(connection, context_id, external_id)]) > 0
+
+
+def find_edited(connection: Connection, since: datetime) -> list[tuple[int, datetime]]:
+    """Return the messages that were changed since then, in all contexts, with the time of the change, in its order."""
+    return [(row.id, row.edited_at) for row in connection.execute(_EDITED, {"since": since})]
+
+
+def _find_rows(connection: Connection, context_id: int, external_id: str) -> Sequence[Any]:
+    return connection.execute(_OF_PEOPLE, {"context": context_id, "external_ids": [external_id]}).all()
+
+
+def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords, now: datetime) -> bool:
+    said = storable(new.text)
+    files = [store_attachment(connection, context_id, each) for each in new.attachments] or None
+    if said == row.text and files == row.attachments:
+        return False
+    values = {
+        "text": said,
+        "attachments": files,
+        "token_count": new.token_count,
+        "token_encoding": new.token_encoding,
+        "edited_at": now,
+    }
+    connection.execute(_CHANGE, {"row": row.id, **values})
+    connection.execute(_FORGET_MEANING, {"message": row.id})
+    gone = {each["sha256"] for each in row.attachments or () if "sha256" in each}
+    delete_orphans(connection, context_id, gone - {each.get("sha256") for each in files or ()})
+    return True

@@ -1,0 +1,85 @@
+"""The beginning of a turn that a transport accepted: its events are read, and its commands obeyed."""
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import Connection
+
+from botservice.contexts import AgentContext
+from botservice.messages import InboundMessage
+from botservice.storage import Claim, Storage
+from botservice.turns.changes import Controls, as_changed, mark_handled
+from botservice.turns.commands import CommandAnswer, CommandRequest, Commands, apply_all
+from botservice.turns.opening import Inbound, open_turn
+from botservice.turns.outbox import write_deliveries
+from botservice.turns.records import begin_turn, finish_turn
+from botservice.turns.run import RunOptions
+from botservice.turns.transport import Transport
+from botservice.turns.turn import Outcome, Turn
+
+Write = Callable[[Connection], None]
+
+
+class Beginning:
+    """Begins turns: with what was said, as it was changed since, and with what commands ask in its place."""
+
+    def __init__(self, storage: Storage, options: RunOptions, commands: Commands) -> None:
+        self._storage = storage
+        self._options = options
+        self._commands = commands
+
+    async def begin(
+        self, turn: Turn, context: AgentContext, controls: Controls, claim: Claim, transport: Transport
+    ) -> bool:
+        """Begin a turn, or begin it again; return whether the agent is to answer it."""
+        if turn.is_open:
+            now = self._options.clock()
+            await self._storage.write(
+                lambda connection: begin_turn(connection, turn.id, now, is_first=False), fence=claim
+            )
+            return True
+        read = [(event, await transport.read(event)) for event in turn.events]
+        said = [(event, message) for event, message in read if message is not None]
+        inbound, changes = await as_changed(transport, said, controls)
+        commands = [(event, message) for event, message in inbound if self._is_command(message)]
+        answers = [(event, await self._obey(message, context, turn, claim)) for event, message in commands]
+        rest: list[Inbound] = [(event, message) for event, message in inbound if not self._is_command(message)]
+        rest.extend((event, answer.ask) for event, answer in answers if answer.ask is not None)
+        also = self._commit([answer for _, answer in answers], changes, turn, transport)
+        if answers and not rest:
+            await self._end_without_agent(turn, claim, also)
+            return False
+        return await open_turn(context, turn, claim, rest, self._options, also=also)
+
+    def _is_command(self, message: InboundMessage) -> bool:
+        return message.is_addressed and message.command is not None and self._commands.knows(message.command.name)
+
+    async def _obey(self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim) -> CommandAnswer:
+        assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
+        request = CommandRequest(message.command, message, context, turn, claim, self._options.clock())
+        return await self._commands.answer(request)
+
+    def _commit(
+        self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport
+    ) -> Write:
+        """Return what stores the effects of commands; neither they nor their answers are part of the conversation."""
+        now = self._options.clock()
+        messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
+        payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
+
+        def write(connection: Connection) -> None:
+            mark_handled(connection, changes, now)
+            apply_all(connection, answers)
+            if payloads:
+                write_deliveries(connection, turn, payloads, now)
+
+        return write
+
+    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write) -> None:
+        now = self._options.clock()
+
+        def end(connection: Connection) -> None:
+            begin_turn(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
+            also(connection)
+            finish_turn(connection, turn.id, now, Outcome.ANSWERED)
+
+        await self._storage.write(end, fence=claim)

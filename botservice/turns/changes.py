@@ -1,0 +1,220 @@
+"""Edits and deletions of what people wrote.
+
+A message that is not in the history yet enters it as it was changed. One that is there is changed in its place, by
+whoever holds the context: a run that is under way goes on with what it was asked.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, text, update
+
+from botservice.errors import ClaimLost, StorageUnavailable
+from botservice.history.changes import NewWords, change_message, delete_message, find_stored
+from botservice.history.chat_history import count_text
+from botservice.messages import InboundMessage
+from botservice.storage import Claim, Storage
+from botservice.storage.tables import events, messages
+from botservice.turns.transport import Transport
+from botservice.turns.turn import EventKind, StoredEvent
+
+logger = logging.getLogger(__name__)
+
+# So long a change waits for a message that it has overtaken on the way.
+PATIENCE = timedelta(minutes=10)
+
+# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
+_IS_UNHANDLED = text("events.turn_id IS NULL AND events.handled_at IS NULL")
+_IS_EXTERNAL = text("events.external_id IS NOT NULL")
+_IS_CHANGE = text(f"events.kind IN ('{EventKind.EDIT.value}', '{EventKind.DELETE.value}')")
+
+_CONTROLS = (
+    select(
+        events.c.id,
+        events.c.kind,
+        events.c.order_key,
+        events.c.transport,
+        events.c.external_id,
+        events.c.key,
+        events.c.raw,
+        events.c.received_at,
+    )
+    .where(_IS_UNHANDLED, events.c.context_id == bindparam("context"))
+    .order_by(events.c.order_key)
+)
+_NEWEST = select(func.max(events.c.order_key)).where(
+    _IS_EXTERNAL,
+    _IS_CHANGE,
+    events.c.context_id == bindparam("context"),
+    events.c.external_id == bindparam("external"),
+)
+_HANDLE = update(events).where(events.c.id.in_(bindparam("ids", expanding=True))).values(handled_at=bindparam("now"))
+_CHANGED_CONTEXTS = (
+    select(events.c.context_id)
+    .distinct()
+    .select_from(
+        events.outerjoin(
+            messages,
+            and_(messages.c.context_id == events.c.context_id, messages.c.external_id == events.c.external_id),
+        )
+    )
+    .where(
+        _IS_UNHANDLED,
+        _IS_CHANGE,
+        events.c.transport.in_(bindparam("transports", expanding=True)),
+        or_(messages.c.id.is_not(None), events.c.received_at < bindparam("before")),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An edit or a deletion that has not taken effect.
+
+    Attributes:
+        external_id: The platform's id of the message.
+    """
+
+    event: StoredEvent
+    kind: EventKind
+    transport: str
+    order_key: int
+    external_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What was said about the turns and messages of a context, and has not taken effect.
+
+    Attributes:
+        stop: The order key of the newest wish that what runs be stopped.
+        changes: Oldest first.
+    """
+
+    stop: int | None = None
+    changes: tuple[Change, ...] = ()
+
+    def of_message(self, external_id: str | None) -> list[Change]:
+        """Return the changes of one message, oldest first."""
+        return [each for each in self.changes if external_id is not None and each.external_id == external_id]
+
+
+@dataclass(frozen=True, slots=True)
+class DueChanges:
+    """Changes of one context that can take effect now.
+
+    Attributes:
+        changes: Oldest first, of messages that are in the history.
+        stale: The ids of those whose message never came.
+    """
+
+    changes: tuple[Change, ...]
+    stale: tuple[int, ...] = ()
+
+
+def find_controls(connection: Connection, context_id: int, transports: Collection[str]) -> Controls:
+    """Return the controls of a context that have not taken effect; changes only of these transports."""
+    rows = connection.execute(_CONTROLS, {"context": context_id}).all()
+    stops = [row.order_key for row in rows if row.kind == EventKind.STOP.value]
+    changes = [_read(row) for row in rows if row.external_id is not None and row.transport in transports]
+    return Controls(max(stops, default=None), tuple(changes))
+
+
+def find_due(connection: Connection, context_id: int, controls: Controls) -> DueChanges | None:
+    """Return what of a context's changes is to be done now, before its next turn; None for nothing."""
+    if not controls.changes:
+        return None
+    stored = find_stored(connection, context_id, {each.external_id for each in controls.changes})
+    changes = tuple(each for each in controls.changes if each.external_id in stored)
+    return DueChanges(changes) if changes else None
+
+
+def find_stale(controls: Controls, now: datetime) -> DueChanges | None:
+    """Return the changes whose message has not come in all the time that it had; None for none."""
+    stale = tuple(each.event.id for each in controls.changes if each.event.received_at < now - PATIENCE)
+    return DueChanges((), stale) if stale else None
+
+
+def find_changed_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
+    """Return the contexts with changes that somebody has to see to."""
+    sought = {"transports": list(transports), "before": now - PATIENCE}
+    return list(connection.execute(_CHANGED_CONTEXTS, sought).scalars())
+
+
+def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime) -> None:
+    """Take note that controls took effect."""
+    ids = list(event_ids)
+    if ids:
+        connection.execute(_HANDLE, {"ids": ids, "now": now})
+
+
+async def apply_changes(
+    storage: Storage, transports: Mapping[str, Transport], due: DueChanges, claim: Claim, now: datetime
+) -> None:
+    """Have the history say what people made of their messages. What cannot be read changes nothing, and is logged."""
+    by_message: dict[str, list[Change]] = {}
+    for change in due.changes:
+        by_message.setdefault(change.external_id, []).append(change)
+    for external_id, changes in by_message.items():
+        newest = changes[-1]
+        words = await _read_words(transports[newest.transport], newest)
+        ids = [each.event.id for each in changes]
+        write = _writer(claim.context_id, external_id, newest, words, ids, now)
+        await storage.write(write, fence=claim, sort_key=(claim.context_id,))
+    if due.stale:
+        await storage.write(lambda connection: mark_handled(connection, due.stale, now), fence=claim)
+
+
+async def as_changed(
+    transport: Transport, inbound: Sequence[tuple[StoredEvent, InboundMessage]], controls: Controls
+) -> tuple[list[tuple[StoredEvent, InboundMessage]], list[int]]:
+    """Return messages that are about to enter the history as they were changed, and the ids of those changes."""
+    result: list[tuple[StoredEvent, InboundMessage]] = []
+    handled: list[int] = []
+    for event, message in inbound:
+        changes = controls.of_message(message.external_id)
+        handled += [each.event.id for each in changes]
+        if not changes:
+            result.append((event, message))
+        elif changes[-1].kind is EventKind.EDIT:
+            result.append((event, await transport.read(changes[-1].event) or message))
+    return result, handled
+
+
+def _writer(
+    context_id: int, external_id: str, newest: Change, words: NewWords | None, ids: Sequence[int], now: datetime
+) -> Callable[[Connection], None]:
+    def write(connection: Connection) -> None:
+        mark_handled(connection, ids, now)
+        known = connection.execute(_NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
+        if known is not None and known > newest.order_key:
+            return  # a newer one took effect before this one had come
+        if newest.kind is EventKind.DELETE:
+            delete_message(connection, context_id, external_id)
+        elif words is not None:
+            change_message(connection, context_id, external_id, words, now)
+
+    return write
+
+
+async def _read_words(transport: Transport, change: Change) -> NewWords | None:
+    if change.kind is EventKind.DELETE:
+        return None
+    try:
+        message = await transport.read(change.event)
+    except (ClaimLost, StorageUnavailable):
+        raise
+    except Exception:
+        logger.exception("change.unreadable", extra={"event": change.event.id})
+        return None
+    if message is None:
+        return None
+    counter, count = await count_text(message.text)
+    return NewWords(message.text, message.attachments, count, counter.name)
+
+
+def _read(row: Row[*tuple[object, ...]]) -> Change:
+    event = StoredEvent(row.id, row.key, row.raw or b"", row.received_at)
+    return Change(event, EventKind(row.kind), row.transport, row.order_key, row.external_id)
