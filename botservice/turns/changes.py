@@ -16,6 +16,7 @@ from botservice.history.changes import NewWords, change_message, delete_message,
 from botservice.history.chat_history import count_text
 from botservice.messages import InboundMessage
 from botservice.storage import Claim, Storage
+from botservice.storage.statements import execute
 from botservice.storage.tables import events, messages
 from botservice.turns.transport import Transport
 from botservice.turns.turn import EventKind, StoredEvent
@@ -116,7 +117,7 @@ class DueChanges:
 
 def find_controls(connection: Connection, context_id: int, transports: Collection[str]) -> Controls:
     """Return the controls of a context that have not taken effect; changes only of these transports."""
-    rows = connection.execute(_CONTROLS, {"context": context_id}).all()
+    rows = execute(connection, _CONTROLS, {"context": context_id}).all()
     stops = [row.order_key for row in rows if row.kind == EventKind.STOP.value]
     changes = [_read(row) for row in rows if row.external_id is not None and row.transport in transports]
     return Controls(max(stops, default=None), tuple(changes))
@@ -147,7 +148,7 @@ def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime
     """Take note that controls took effect."""
     ids = list(event_ids)
     if ids:
-        connection.execute(_HANDLE, {"ids": ids, "now": now})
+        execute(connection, _HANDLE, {"ids": ids, "now": now})
 
 
 async def apply_changes(
@@ -188,7 +189,7 @@ def _writer(
 ) -> Callable[[Connection], None]:
     def write(connection: Connection) -> None:
         mark_handled(connection, ids, now)
-        known = connection.execute(_NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
+        known = execute(connection, _NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
         if known is not None and known > newest.order_key:
             return  # a newer one took effect before this one had come
         if newest.kind is EventKind.DELETE:

@@ -9,6 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.contexts import ContextKeys, find_or_insert_context
 from botservice.errors import TurnGrew
+from botservice.storage.statements import execute
 from botservice.storage.tables import events, turns
 from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus
 
@@ -146,13 +147,13 @@ def insert_event(
         "raw": event.raw,
         "received_at": now,
     }
-    event_id = connection.execute(_INSERT_EVENT[connection.dialect.name], values).scalar_one_or_none()
+    event_id = execute(connection, _INSERT_EVENT[connection.dialect.name], values).scalar_one_or_none()
     if event_id is not None:
         return context_id
     if is_own_turn:
         connection.execute(delete(turns).where(turns.c.id == turn_id))
     elif turn_id is not None:
-        connection.execute(_LEAVE_TURN, {"turn": turn_id})
+        execute(connection, _LEAVE_TURN, {"turn": turn_id})
     return None
 
 
@@ -172,11 +173,11 @@ def _find_or_insert_turn(
         "due_at": due_at,
         "created_at": now,
     }
-    own = connection.execute(_INSERT_OWN_TURN, values).scalar_one_or_none()
+    own = execute(connection, _INSERT_OWN_TURN, values).scalar_one_or_none()
     if own is not None:
         return int(own), True
     sought = {"context": context_id, "transport": transport, "order_key": event.order_key}
-    shared = connection.execute(_LAST_WAITING, sought).scalar_one_or_none()
+    shared = execute(connection, _LAST_WAITING, sought).scalar_one_or_none()
     if shared is not None and _join(connection, shared):
         return int(shared), False
     return insert_turn(connection, context_id, transport, now, order_key=event.order_key, due_at=due_at), True
@@ -184,7 +185,7 @@ def _find_or_insert_turn(
 
 def _join(connection: Connection, turn_id: int) -> bool:
     """Return whether one more event belongs to a turn; it does not where that has begun, or is full."""
-    return connection.execute(_JOIN_TURN, {"turn": turn_id}).scalar_one_or_none() is not None
+    return execute(connection, _JOIN_TURN, {"turn": turn_id}).scalar_one_or_none() is not None
 
 
 def insert_turn(
@@ -211,7 +212,7 @@ def insert_turn(
         "attempts": int(is_running),
         "keeps_steps": keeps_steps,
     }
-    return int(connection.execute(_INSERT_TURN, values).scalar_one())
+    return int(execute(connection, _INSERT_TURN, values).scalar_one())
 
 
 def _gather(connection: Connection, context_id: int, event: InboundEvent, now: datetime) -> int | None:
@@ -219,10 +220,10 @@ def _gather(connection: Connection, context_id: int, event: InboundEvent, now: d
     if event.group_key is None:
         return None
     sought = {"context": context_id, "group": event.group_key}
-    turn_id = connection.execute(_GATHERING_TURN, sought).scalar_one_or_none()
+    turn_id = execute(connection, _GATHERING_TURN, sought).scalar_one_or_none()
     if turn_id is None or not _join(connection, turn_id):
         return None
-    connection.execute(_UPDATE_TURN, {"turn": turn_id, "due_at": now + GATHERING})
+    execute(connection, _UPDATE_TURN, {"turn": turn_id, "due_at": now + GATHERING})
     return int(turn_id)
 
 
@@ -237,22 +238,22 @@ def begin_turn(connection: Connection, turn_id: int, now: datetime, *, is_first:
     """
     values: dict[str, Any] = {"turn": turn_id, "status": TurnStatus.RUNNING.value}
     if not is_first:
-        connection.execute(_COUNT_BEGINNING, values)
+        execute(connection, _COUNT_BEGINNING, values)
         return
-    begun = connection.execute(_BEGIN_FIRST, {**values, "started_at": now, "joined": joined_events})
+    begun = execute(connection, _BEGIN_FIRST, {**values, "started_at": now, "joined": joined_events})
     if not begun.rowcount:
         raise TurnGrew(f"turn {turn_id} has other events than were read")
 
 
 def note_system_prompt(connection: Connection, turn_id: int, digest: str) -> None:
     """Take note of the blob with what the agent was told to be."""
-    connection.execute(_UPDATE_TURN, {"turn": turn_id, "system_prompt": digest})
+    execute(connection, _UPDATE_TURN, {"turn": turn_id, "system_prompt": digest})
 
 
 def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_step_number: int) -> None:
     """Take note that a turn got one step further: its beginnings count anew."""
     values = {"turn": turn_id, "attempts": 1, "steps_taken": steps_taken, "last_step_number": last_step_number}
-    connection.execute(_UPDATE_TURN, values)
+    execute(connection, _UPDATE_TURN, values)
 
 
 def finish_turn(
@@ -266,24 +267,24 @@ def finish_turn(
 ) -> None:
     """End a turn."""
     values = {"turn": turn_id, "status": status.value, "outcome": outcome.value, "finished_at": now, "error": error}
-    connection.execute(_UPDATE_TURN, values)
+    execute(connection, _UPDATE_TURN, values)
 
 
 def postpone_turn(connection: Connection, turn_id: int, due_at: datetime, error: str) -> None:
     """Have a turn tried again later; the ones after it wait."""
     values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "due_at": due_at, "error": error}
-    connection.execute(_COUNT_BEGINNING, values)
+    execute(connection, _COUNT_BEGINNING, values)
 
 
 def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:
     """Take a turn up again that was set aside."""
     values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "due_at": now, "attempts": 1}
-    connection.execute(_UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
+    execute(connection, _UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
 
 
 def find_running_turn(connection: Connection, context_id: int) -> Turn | None:
     """Return the turn of a context that has begun and not ended."""
-    row = connection.execute(_RUNNING_TURN, {"context": context_id}).one_or_none()
+    row = execute(connection, _RUNNING_TURN, {"context": context_id}).one_or_none()
     return None if row is None else _read_turn(connection, row)
 
 
@@ -294,13 +295,13 @@ def find_next_turn(connection: Connection, context_id: int, now: datetime, trans
     hours, such as a reminder, holds nothing up.
     """
     sought = {"context": context_id, "latest": now + GATHERING, "transports": list(transports)}
-    row = connection.execute(_NEXT_TURN, sought).one_or_none()
+    row = execute(connection, _NEXT_TURN, sought).one_or_none()
     return None if row is None else _read_turn(connection, row)
 
 
 def find_failed_turn(connection: Connection, context_id: int, transport: str) -> Turn | None:
     """Return the newest turn of a context, where it was set aside."""
-    row = connection.execute(_NEWEST_TURN, {"context": context_id}).one_or_none()
+    row = execute(connection, _NEWEST_TURN, {"context": context_id}).one_or_none()
     if row is None or row.status != TurnStatus.SET_ASIDE.value or row.transport != transport:
         return None
     return _read_turn(connection, row)
@@ -314,7 +315,7 @@ def find_busy_contexts(connection: Connection, now: datetime, transports: Collec
 
 def handle_stops(connection: Connection, context_id: int, now: datetime) -> None:
     """Take note that the stop controls of a context took effect."""
-    connection.execute(_HANDLE_STOPS, {"context": context_id, "now": now})
+    execute(connection, _HANDLE_STOPS, {"context": context_id, "now": now})
 
 
 def find_stops(connection: Connection) -> dict[int, int]:
@@ -328,7 +329,7 @@ def count_waiting(connection: Connection) -> int:
 
 
 def _read_turn(connection: Connection, row: Any) -> Turn:
-    found = connection.execute(_EVENTS_OF_TURN, {"turn": row.id}).all()
+    found = execute(connection, _EVENTS_OF_TURN, {"turn": row.id}).all()
     return Turn(
         row.id,
         row.context_id,

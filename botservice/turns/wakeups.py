@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, func, select
 
 from botservice.storage.listener import CHANNEL
+from botservice.storage.statements import execute
 from botservice.turns.turn import EventKind
 
 _NOTIFY = select(func.pg_notify(CHANNEL, bindparam("payload")))
@@ -52,4 +53,4 @@ def notify_replicas(connection: Connection, wakeups: Iterable[Wakeup]) -> None:
     """Tell every replica on the same Postgres, when this transaction commits, what is new."""
     if connection.dialect.name == "postgresql":
         for wakeup in dict.fromkeys(wakeups):
-            connection.execute(_NOTIFY, {"payload": wakeup.encode()})
+            execute(connection, _NOTIFY, {"payload": wakeup.encode()})
