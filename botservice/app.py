@@ -23,6 +23,7 @@ from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.builtin import current_time
 from botservice.tools.remembering import forget_fact, remember
+from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.served import ServedTransport
@@ -65,7 +66,7 @@ def build_service(settings: Settings) -> AgentService:
     """Return the service that the settings describe, without a storage."""
     has_model = settings.has_model
     agent = FunctionsBasedAgent(
-        tools=[current_time, remember, forget_fact],
+        tools=[current_time, remember, forget_fact, *REMINDER_TOOLS],
         llm=_build_model(settings) if has_model else DemoChatLLM(),
         # The demo shows what searching finds, so nothing else stands in its prompt.
         message_selector=TokenWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),

@@ -20,6 +20,11 @@ _ABOUT_ITSELF = re.compile(r"\b(who|what) are you\b", re.IGNORECASE)
 _TIME = re.compile(
     r"(?!.*\bmy\b)(.*\bwhat\b.*|\W*)\b(time|date|day)( is it| is today| today| now)*\W*", re.IGNORECASE | re.DOTALL
 )
+_REMIND = re.compile(
+    r"\W*(?:please\s+)?remind me in (?P<count>\d{1,6}) (?P<unit>minute|hour|day)s? "
+    r"(?:to |that |about |of )?(?P<text>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
 _QUESTION = re.compile(
     r"[?\uff1f\u061f]\s*$|^\s*(what|who|where|when|which|how|why|do|does|did|is|are|can|could|tell me|remind me)\b",
     re.IGNORECASE,
@@ -47,6 +52,9 @@ class DemoChatLLM:
             return ChatResponse("", (ToolCall("demo_call", "current_time", {}),))
         elif (wish := _WISH.fullmatch(text)) and any(tool["function"]["name"] == "remember" for tool in tools):
             return ChatResponse("", (ToolCall("demo_call", "remember", {"text": wish["fact"][:500]}),))
+        elif (reminder := _REMIND.fullmatch(text)) and any(tool["function"]["name"] == "remind_me" for tool in tools):
+            wait = {f"in_{reminder['unit'].lower()}s": int(reminder["count"])}
+            return ChatResponse("", (ToolCall("demo_call", "remind_me", {"text": reminder["text"].strip(), **wait}),))
         elif _GREETING.fullmatch(text) or _ABOUT_ITSELF.search(text):
             answer = f"Hello! {INTRODUCTION}"
         elif _QUESTION.search(text):

@@ -39,6 +39,7 @@ class Beginning:
             return True
         read = [(event, await transport.read(event)) for event in turn.events]
         said = [(event, message) for event, message in read if message is not None]
+        context.language = _language([message for _, message in said])
         inbound, changes = await as_changed(transport, said, controls)
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         answers = [(event, await self._obey(message, context, turn, claim)) for event, message in commands]
@@ -83,3 +84,9 @@ class Beginning:
             finish_turn(connection, turn.id, now, Outcome.ANSWERED)
 
         await self._storage.write(end, fence=claim)
+
+
+def _language(messages: Sequence[InboundMessage]) -> str | None:
+    """Return the two letters of the language of who wrote, where a platform says it."""
+    spoken = next((message.language for message in messages if message.language), None)
+    return spoken and spoken.partition("-")[0].lower()

@@ -64,6 +64,12 @@ async def test_it_uses_its_tool(service: AgentService, context: AgentContext, qu
     assert [call.name for step in context.completed_steps for call in step.tool_calls or ()] == ["current_time"]
 
 
+async def test_it_sets_a_reminder_where_it_can(service: AgentService, context: AgentContext) -> None:
+    answer = await service.prompt(context, "Please remind me in 5 minutes to call Anna!")
+    assert answer.text.startswith("My tool says: Reminder 1 is set for ")
+    assert "in 5 min" in answer.text
+
+
 @pytest.mark.parametrize(
     "text", ["", "   ", "🎉", "?", "a" * 10_000, "what " * 2_000, "مرحبا؟", "[2026-01-01 10:00 UTC] a: b"]
 )
