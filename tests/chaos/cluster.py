@@ -19,11 +19,6 @@ class Replica(ServedBot):
         super().__init__(folder, "--app", "chaos_bot:service", **settings)
         self.is_stopped = False
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None, "it runs"
-        return self._process.pid
-
     def stop(self) -> None:
         """Stop the process where it stands; it does not notice."""
         os.kill(self.pid, signal.SIGSTOP)

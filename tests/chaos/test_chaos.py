@@ -17,9 +17,9 @@ from chaos.town import Town
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "0"))
-FAULTS = int(os.environ.get("CHAOS_FAULTS", "12"))
-KILLS = int(os.environ.get("CHAOS_KILLS", "10"))
-CHATS = int(os.environ.get("CHAOS_CHATS", "40"))
+FAULTS = int(os.environ.get("CHAOS_FAULTS", "10"))
+KILLS = int(os.environ.get("CHAOS_KILLS", "8"))
+CHATS = int(os.environ.get("CHAOS_CHATS", "20"))
 MESSAGES = int(os.environ.get("CHAOS_MESSAGES", "5"))
 SEED = os.environ.get("CHAOS_SEED", "1")
 

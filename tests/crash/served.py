@@ -42,6 +42,11 @@ class ServedBot:
         return f"http://127.0.0.1:{self.port}"
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None, "it runs"
+        return self._process.pid
+
+    @property
     def log(self) -> str:
         self._log.flush()
         return (self._folder / "serve.log").read_text(errors="replace")
