@@ -1,0 +1,126 @@
+"""Joining two accounts of one person: a code from one, given by the other, and agreed to by both.
+
+A display name proves nothing. Whoever has the code has seen it in the other account, and that account then sees who
+gave it before anything is joined.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from botservice.people.identities import Identity, join_identities
+from botservice.storage.tables import identities, link_codes, persons
+
+CODE_LIFETIME: Final = timedelta(minutes=10)
+MAX_GUESSES: Final = 5  # wrong codes of one person in GUESSING
+GUESSING: Final = timedelta(hours=1)
+
+_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that is taken for another
+_LENGTH: Final = 8  # 40 bits, for ten minutes
+
+
+class LinkProblem(StrEnum):
+    """Why a code was not taken."""
+
+    UNKNOWN = "unknown"  # wrong, used, or too old: which of them is nobody's business
+    GUESSING = "guessing"  # too many wrong ones
+    SAME = "same"  # both accounts are one person already
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A code that waits.
+
+    Attributes:
+        asker: Whose code it is.
+        giver: Who gave it; None until somebody does.
+        is_accepted: Whether the giver agreed.
+    """
+
+    id: int
+    asker: Identity
+    giver: Identity | None
+    is_accepted: bool
+
+
+def new_code(choose: Callable[[str], str] = secrets.choice) -> str:
+    """Return a code to be shown once, such as "ABCD-EFGH"."""
+    letters = "".join(choose(_LETTERS) for _ in range(_LENGTH))
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+def offer_link(connection: Connection, asker: Identity, code: str, now: datetime) -> None:
+    """Keep the digest of a code that joins somebody with asker; an older code of theirs is void."""
+    connection.execute(delete(link_codes).where(link_codes.c.identity_id == asker.id))
+    connection.execute(delete(link_codes).where(link_codes.c.expires_at <= now))
+    values = {"identity_id": asker.id, "code_hash": _digest(code), "expires_at": now + CODE_LIFETIME}
+    connection.execute(insert(link_codes).values(values))
+
+
+def take_code(connection: Connection, giver: Identity, code: str, now: datetime) -> Offer | LinkProblem:
+    """Take note that somebody gave a code; nothing is joined yet. It works for the first who gives it alone."""
+    failed, since = connection.execute(
+        select(persons.c.failed_guesses, persons.c.guessing_since).where(persons.c.id == giver.person_id)
+    ).one()
+    is_fresh = since is None or since <= now - GUESSING
+    if failed >= MAX_GUESSES and not is_fresh:
+        return LinkProblem.GUESSING
+    row = connection.execute(
+        select(link_codes).where(link_codes.c.code_hash == _digest(code), link_codes.c.expires_at > now)
+    ).one_or_none()
+    if row is None or row.other_identity_id not in (None, giver.id) or row.identity_id == giver.id:
+        change = update(persons).where(persons.c.id == giver.person_id)
+        guesses = {"failed_guesses": 1, "guessing_since": now} if is_fresh else {"failed_guesses": failed + 1}
+        connection.execute(change.values(guesses))
+        return LinkProblem.UNKNOWN
+    if _find(connection, row.identity_id).person_id == giver.person_id:
+        return LinkProblem.SAME
+    connection.execute(update(link_codes).where(link_codes.c.id == row.id).values(other_identity_id=giver.id))
+    return Offer(row.id, _find(connection, row.identity_id), giver, is_accepted=False)
+
+
+def accept_offer(connection: Connection, giver: Identity, offer_id: int, now: datetime) -> Offer | None:
+    """Take note that whoever gave a code agrees; None where the offer is not theirs, or too old."""
+    change = update(link_codes).where(
+        link_codes.c.id == offer_id, link_codes.c.other_identity_id == giver.id, link_codes.c.expires_at > now
+    )
+    row = connection.execute(change.values(is_accepted=True).returning(link_codes)).one_or_none()
+    return None if row is None else _offer(connection, row)
+
+
+def offer_of(connection: Connection, asker: Identity, now: datetime) -> Offer | None:
+    """Return the code of asker that waits."""
+    query = select(link_codes).where(link_codes.c.identity_id == asker.id, link_codes.c.expires_at > now)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _offer(connection, row)
+
+
+def confirm_offer(connection: Connection, asker: Identity, offer_id: int, now: datetime) -> Identity | None:
+    """Join two accounts whose persons both agreed; return the other, or None where nothing was to be joined."""
+    offer = offer_of(connection, asker, now)
+    if offer is None or offer.id != offer_id or offer.giver is None or not offer.is_accepted:
+        return None
+    connection.execute(delete(link_codes).where(link_codes.c.id == offer.id))
+    join_identities(connection, offer.asker, offer.giver)
+    return offer.giver
+
+
+def _offer(connection: Connection, row: Row[*tuple[object, ...]]) -> Offer:
+    giver = None if row.other_identity_id is None else _find(connection, row.other_identity_id)
+    return Offer(row.id, _find(connection, row.identity_id), giver, row.is_accepted)
+
+
+def _find(connection: Connection, identity_id: int) -> Identity:
+    row = connection.execute(select(identities).where(identities.c.id == identity_id)).one()
+    return Identity(row.id, row.person_id, row.platform, row.platform_id, row.name)
+
+
+def _digest(code: str) -> str:
+    letters = "".join(letter for letter in code.upper() if letter.isalnum())
+    return hashlib.sha256(b"botservice link code\0" + letters.encode()).hexdigest()
