@@ -21,6 +21,7 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
 
 _LOOK_SECONDS = 0.2
+_PROMPT = "\nyou> "
 _HELP = "Type a message and press Enter. Ctrl+C stops an answer, Ctrl+D ends the chat."
 
 
@@ -63,7 +64,7 @@ class TerminalTransport:
         self._prompt(f"{_HELP}\n")
         lines = _Lines(self._source)
         while not self._is_gone:
-            self._prompt("\nyou> ")
+            self._prompt(_PROMPT)
             line = await lines.next()
             if line is None:
                 return
@@ -92,6 +93,9 @@ class TerminalTransport:
         if context_keys.get("session_id") != self._session_id:
             return None  # of an earlier chat that was killed: it is in the history
         text = visible(str(delivery.payload["text"]))
+        if not delivery.payload.get("answers"):
+            self._interject(text)
+            return None
         if self._asked is None or f" {self._asked} " not in f" {delivery.payload.get('answers')} ":
             self._write(f"(to what you asked before)\n{text}\n")
             return None
@@ -128,6 +132,15 @@ class TerminalTransport:
         """Print what is being done."""
         self._write(f"{self._break()}({visible(activity)}…)\n")
         self._shown = ""
+
+    def _interject(self, text: str) -> None:
+        """Print what nobody asked for now, such as a reminder, on lines of its own."""
+        is_waiting = self._is_interactive and self._asked is None
+        self._write("\n" if is_waiting else self._break())
+        self._write(f"{text}\n")
+        self._shown = ""
+        if is_waiting:
+            self._prompt(_PROMPT)
 
     def _break(self) -> str:
         return "\n" if self._shown else ""

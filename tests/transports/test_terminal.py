@@ -124,6 +124,18 @@ def test_a_tool_is_named_while_it_runs(terminal: Terminal, model: OpenAIApi) -> 
     assert "(current_time…)\nNoon.\n" in terminal.shows("you> ")
 
 
+@pytest.mark.slow
+def test_a_reminder_comes_while_nobody_types(terminal: Terminal, model: OpenAIApi) -> None:
+    remind = ToolUse("remind_me", {"text": "Tea is ready", "in_minutes": 0.02})
+    model.reply = lambda body: "I will." if body["messages"][-1]["role"] == "tool" else remind
+    terminal.shows("you> ")
+    terminal.types("remind me\n")
+    terminal.shows("I will.\n\nyou> ")
+    assert terminal.shows("you> ") == "\n⏰ Tea is ready\n\nyou> "
+    terminal.types("\x04")
+    assert terminal.ends() == 0
+
+
 def test_whoever_stops_reading_ends_the_chat(tmp_path: Path) -> None:
     command = f"yes hello | {sys.executable} -m botservice chat | head -1"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DATABASE_URL": f"sqlite:///{tmp_path / 'bot.db'}"}
