@@ -4,7 +4,7 @@ from botservice.history.chat_history import ChatHistory
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.indexing import EmbeddingIndexer
 from botservice.history.local_embedder import LocalEmbedder
-from botservice.history.search import SearchHit
+from botservice.history.questions import SearchHit
 from botservice.history.selectors import (
     MessageSelector,
     MessageWindowMessageSelector,

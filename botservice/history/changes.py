@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, delete, literal_column, select, text, update
 
 from botservice.history.rows import delete_rows, store_attachment
+from botservice.history.word_blocks import forget_words
 from botservice.messages import Attachment, Role, storable
 from botservice.storage.blobs import delete_orphans
 from botservice.storage.tables import contexts, messages, vectors
@@ -58,10 +59,10 @@ def find_stored(connection: Connection, context_id: int, external_ids: Collectio
 
 def change_message(connection: Connection, context_id: int, external_id: str, new: NewWords, now: datetime) -> bool:
     """Have a person's message say something else; return whether that is anything new."""
-    changed = [
-        _change_row(connection, context_id, row, new, now) for row in _find_rows(connection, context_id, external_id)
-    ]
+    rows = _find_rows(connection, context_id, external_id)
+    changed = [_change_row(connection, context_id, row, new, now) for row in rows]
     if any(changed):
+        forget_words(connection, context_id, [row.id for row in rows])
         connection.execute(_NOTE_CHANGE, {"context": context_id})
     return any(changed)
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.neighbours import with_neighbours
+from botservice.history.questions import Question, SearchHit
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
@@ -19,7 +20,7 @@ from botservice.history.rows import (
     read_messages,
     select_messages,
 )
-from botservice.history.search import Question, SearchHit, SearchIndexes
+from botservice.history.search import SearchIndexes
 from botservice.history.searchable import question_of, searchable_text
 from botservice.history.selectors import MessageSelector
 from botservice.history.sequence import StoredMessages

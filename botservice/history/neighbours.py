@@ -7,8 +7,8 @@ from typing import Final
 
 from sqlalchemy import Connection, select
 
+from botservice.history.questions import SearchHit
 from botservice.history.rows import read_messages, select_messages
-from botservice.history.search import SearchHit
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Message, Role
 from botservice.storage.tables import messages

@@ -20,13 +20,12 @@ from sqlalchemy import (
 )
 
 from botservice.errors import StorageError
+from botservice.history.word_blocks import LARGEST_ID, forget_words
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Author, Message, Role, storable
 from botservice.storage.blobs import delete_orphans, read_blobs, store_blob
 from botservice.storage.chunks import chunks
 from botservice.storage.tables import contexts, messages
-
-_LARGEST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +159,8 @@ def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[i
     """
     count = 0
     digests: set[str] = set()
+    message_ids = None if message_ids is None else list(message_ids)
+    forget_words(connection, context_id, message_ids)
     for condition in _conditions(context_id, message_ids):
         kept = select(messages.c.attachments).where(condition, messages.c.attachments.is_not(None))
         for attachments in connection.execute(kept).scalars():
@@ -177,7 +178,7 @@ def _conditions(context_id: int, message_ids: Iterable[int] | None) -> Iterator[
     if message_ids is None:
         yield of_context
         return
-    for chunk in chunks({number for number in message_ids if 0 < number <= _LARGEST_ID}):
+    for chunk in chunks({number for number in message_ids if 0 < number <= LARGEST_ID}):
         yield and_(of_context, messages.c.id.in_(chunk))
 
 

@@ -1,6 +1,6 @@
 """The vectors of messages: the queries that own their table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, select
 
 from botservice.messages import Role
+from botservice.storage.chunks import chunks
 from botservice.storage.tables import messages, vectors
 
 _KEPT_AS = np.dtype("<f2")  # half floats: half the bytes rank the same
@@ -22,6 +23,11 @@ _PAGE = (
     )
     .order_by(vectors.c.id)
     .limit(bindparam("most"))
+)
+_OF_MESSAGES = select(vectors.c.id, vectors.c.message_id, vectors.c.data).where(
+    vectors.c.context_id == bindparam("context"),
+    vectors.c.model_key == bindparam("model"),
+    vectors.c.message_id.in_(bindparam("ids", expanding=True)),
 )
 _MISSING = (
     select(messages.c.id, messages.c.context_id, messages.c.role, messages.c.text, messages.c.attachments)
@@ -60,7 +66,20 @@ def read_vectors(
 ) -> VectorPage | None:
     """Return the next vectors of one model in a context, in the order in which they were stored; None at the end."""
     wanted = {"context": context_id, "model": model_key, "after": after, "most": limit}
-    rows = connection.execute(_PAGE, wanted).all()
+    return _page(connection.execute(_PAGE, wanted).all())
+
+
+def read_vectors_of(
+    connection: Connection, context_id: int, model_key: str, message_ids: Collection[int]
+) -> VectorPage | None:
+    """Return the vectors of one model that some messages have; None where none has any."""
+    rows: list[Any] = []
+    for ids in chunks(message_ids):
+        rows += connection.execute(_OF_MESSAGES, {"context": context_id, "model": model_key, "ids": ids})
+    return _page(rows)
+
+
+def _page(rows: Sequence[Row[*tuple[Any, ...]]]) -> VectorPage | None:
     if not rows:
         return None
     width = len(rows[-1].data)

@@ -8,7 +8,9 @@ from sqlalchemy import update
 
 from botservice import AgentContext, Attachment, Author, NoMessages, Storage
 from botservice.history.chat_history import ChatHistory
-from botservice.history.search import PAGE, Question, SearchIndexes
+from botservice.history.context_index import PAGE
+from botservice.history.questions import Question
+from botservice.history.search import SearchIndexes
 from botservice.storage.tables import contexts, messages
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)

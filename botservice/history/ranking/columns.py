@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 _KINDS: Final = {
     "id": np.int64,
+    "position": np.int32,
     "time": np.float64,
     "length": np.float32,
     "author": np.int32,
@@ -24,6 +25,7 @@ class Rows(NamedTuple):
     """What is kept of messages besides their words, a list for each field.
 
     Attributes:
+        position: The message's number in its context.
         time: Seconds since the epoch.
         length: Tokens.
         author: A number of People; 0 for nobody.
@@ -33,6 +35,7 @@ class Rows(NamedTuple):
     """
 
     id: list[int]
+    position: list[int]
     time: list[float]
     length: list[int]
     author: list[int]

@@ -16,6 +16,7 @@ class Document:
         author_name: The display name, where one is known.
         author_key: What tells two people of one name apart; None where nothing does.
         created_at: When it was said (aware).
+        position: Its number in its context; needed for very long ones only.
     """
 
     id: int
@@ -24,3 +25,4 @@ class Document:
     author_name: str | None
     author_key: str | None
     created_at: datetime
+    position: int = 0

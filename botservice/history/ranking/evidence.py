@@ -1,5 +1,6 @@
 """Where the words of a question stand: the same word, a form of it, a word that looks like it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,21 @@ MAX_WORDS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Census:
+    """How frequent the words of a question are in a whole chat, of which an index has a part.
+
+    Attributes:
+        size: The messages of the chat.
+        having: How many of them have a word, or a form of it.
+        having_others: How many have a word that may stand for it.
+    """
+
+    size: int
+    having: Mapping[str, int]
+    having_others: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Chat:
     """The parts of an index that scoring reads."""
 
@@ -28,6 +44,7 @@ class Chat:
     vocabulary: Vocabulary
     postings: Postings
     people: People
+    census: Census | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +100,19 @@ def _of_word(chat: Chat, word: str, spoken: tuple[int, ...], share: float, norm:
     strength = _counted(chat, word, forms, norm, weights)
     alike = _alike(chat, word, forms, len(norm))
     related = _related(chat, chat.vocabulary.having(other_keys) - forms, len(norm))
-    having = np.count_nonzero(strength > 0)
+    having, having_related = int(np.count_nonzero(strength > 0)), int(np.count_nonzero(related > 0))
     # A word that the chat does not have, and no list either, is probably misspelt: what it looks like stands for it.
     alike *= weights.alike if having or other_keys else weights.misspelt
-    frequency = int(having or np.count_nonzero(related > 0) or np.count_nonzero(alike > 0))
-    worth = rarity(len(norm), frequency)
-    related *= weights.related * min(1.0, rarity(len(norm), int(np.count_nonzero(related > 0))) / worth)
+    frequency = having or having_related or int(np.count_nonzero(alike > 0))
+    size = len(norm)
+    if chat.census is not None:
+        size, frequency = (
+            chat.census.size,
+            chat.census.having.get(word) or chat.census.having_others.get(word) or frequency,
+        )
+        having_related = chat.census.having_others.get(word) or having_related
+    worth = rarity(size, frequency)
+    related *= weights.related * min(1.0, rarity(size, having_related) / worth)
     strength = np.maximum(strength, np.maximum(alike, related))
     places = np.flatnonzero(strength > 0).astype(np.int32)
     return Evidence(share * worth, places, strength[places])

@@ -9,9 +9,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.blocks import pack
+from botservice.history.ranking.candidates import WantedWord, want_words
 from botservice.history.ranking.columns import Columns, Rows
+from botservice.history.ranking.dates import Span
 from botservice.history.ranking.documents import Document
-from botservice.history.ranking.evidence import Chat
+from botservice.history.ranking.evidence import Census, Chat
 from botservice.history.ranking.grammar import NUMBERS, TIMES
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
@@ -102,6 +105,7 @@ class SearchIndex:
         has_digits = [_DIGIT.search(document.text) is not None for document in documents]
         return Rows(
             id=[document.id for document in documents],
+            position=[document.position for document in documents],
             time=[document.created_at.timestamp() for document in documents],
             length=[len(tokens) for tokens in texts],
             author=[self._people.number(document) for document in documents],
@@ -158,6 +162,7 @@ class SearchIndex:
         exclude: Collection[int] = (),
         now: datetime | None = None,
         query_vector: NDArray[Any] | None = None,
+        census: Census | None = None,
     ) -> list[tuple[int, float]]:
         """Return at most k ids with their scores, best first; nothing for blank text.
 
@@ -165,6 +170,7 @@ class SearchIndex:
             asker: Who asks: "I" and "my" are theirs.
             exclude: Ids that are not to be found.
             now: What "yesterday" and "last May" count from; without it they say nothing.
+            census: How frequent the words are, where this is only a part of the chat.
             query_vector: The question's vector, of the same model as those of set_vectors.
         """
         if k < 1 or not text.strip() or not self._positions:
@@ -177,8 +183,32 @@ class SearchIndex:
             fingerprint=_fingerprint(tokenize(text), text),
             dense=None if query_vector is None else self._vectors.similarities(query_vector, len(self._columns)),
         )
-        chat = Chat(self._columns, self._vocabulary, self._postings, self._people)
-        return rank(chat, request, k=k, weights=self._weights)
+        return rank(self._chat(census), request, k=k, weights=self._weights)
+
+    def _chat(self, census: Census | None = None) -> Chat:
+        return Chat(self._columns, self._vocabulary, self._postings, self._people, census)
+
+    def blocks(self, first: int) -> dict[int, bytes]:
+        """Return where its words stand as blocks to be stored, offsets counted from position first."""
+        keys, words = self._vocabulary.keys()
+        owners, places = self._postings.each(words)
+        return pack(keys[owners], self._columns.column("position")[places].astype(np.int64) - first)
+
+    def want_words(self, text: str, now: datetime | None) -> list[WantedWord]:
+        """Return what to ask older messages for, where this is the newest part of a very long chat."""
+        query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
+        return want_words(self._chat(), query, self._weights)
+
+    def spans_of(self, text: str, now: datetime | None) -> list[Span]:
+        """Return the stretches of time that a question names by their beginning and end."""
+        query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
+        return [span for span in query.spans if span.end]
+
+    def positions_of(self, keys: Collection[str]) -> NDArray[np.int64]:
+        """Return the positions of the messages that have a word known under one of keys."""
+        places = [self._postings.get(word)[0] for word in self._vocabulary.having(keys)]
+        found = self._columns.column("position")[np.concatenate(places)] if places else np.zeros(0, np.int64)
+        return np.unique(found).astype(np.int64)
 
     def without_names(self, text: str) -> str:
         """Return text without the names of this chat's people, to be embedded as a question.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.history.ranking import languages
+from botservice.history.ranking.blocks import key_of
 from botservice.history.ranking.grams import GramIndex
 from botservice.history.ranking.inflections import is_inflected
 from botservice.history.ranking.tokens import fold
@@ -111,6 +112,17 @@ class Vocabulary:
         ids, groups = self._ids, self._groups
         found = {ids[key] for key in keys if key in ids}
         return found.union(*(groups[key] for key in keys if key in groups))
+
+    def words(self, numbers: Collection[int]) -> list[str]:
+        """Return the words that have these ids."""
+        return [word for word, number in self._ids.items() if number in numbers] if numbers else []
+
+    def keys(self) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+        """Return the keys under which all words are known, as blocks have them, and the word that each leads to."""
+        pairs = [(key_of(word), number) for word, number in self._ids.items()]
+        pairs += [(key_of(key), number) for key, group in self._groups.items() for number in group]
+        keys, numbers = zip(*pairs, strict=True) if pairs else ((), ())
+        return np.array(keys, np.uint32), np.array(numbers, np.int32)
 
     def alike(self, word: str) -> list[tuple[int, float]]:
         """Return words that look like word, with a likeness in (0, 1], best first."""

@@ -1,0 +1,48 @@
+"""What is looked for in a chat, and what is found."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from numpy.typing import NDArray
+
+from botservice.messages import Author, Message
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A message that was found.
+
+    Attributes:
+        score: Larger is better; comparable within one search only.
+        neighbour: The question that it answers, or its answer, where it says little by itself.
+    """
+
+    message: Message
+    score: float
+    neighbour: Message | None = None
+
+    @property
+    def messages(self) -> list[Message]:
+        """The message, and its neighbour where it has one."""
+        return [self.message] if self.neighbour is None else [self.message, self.neighbour]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for.
+
+    Attributes:
+        asker: Whose "I" and "my" stand in text.
+        asked_at: What "yesterday" counts from.
+        exclude: Ids of messages that are not to be found.
+        vector: Its meaning, where an embedder gave one.
+    """
+
+    text: str
+    k: int
+    asked_at: datetime
+    asker: Author | None = None
+    exclude: Collection[int] = ()
+    vector: NDArray[Any] | None = None

@@ -1,0 +1,123 @@
+"""Which messages of a very long chat are worth ranking: by the words of a question, there and in the talk around."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botservice.history.ranking.evidence import MAX_WORDS, Chat, Scores, rarity
+from botservice.history.ranking.inflections import form_keys
+from botservice.history.ranking.query import Query
+from botservice.history.ranking.related import related_keys
+from botservice.history.ranking.weights import Weights
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedWord:
+    """A word of a question, as a very long chat is asked for it.
+
+    Attributes:
+        weight: How much it counts before rarity.
+        forms: The keys of its inflections, itself among them.
+        others: The keys of words that may stand for it.
+        share: How much one of others is worth against the word itself.
+    """
+
+    word: str
+    weight: float
+    forms: frozenset[str]
+    others: frozenset[str]
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWord:
+    """Where a wanted word stands: positions from 0, ascending."""
+
+    wanted: WantedWord
+    forms: Positions
+    others: Positions
+
+
+def want_words(chat: Chat, query: Query, weights: Weights) -> list[WantedWord]:
+    """Return what to ask for; chat is the newest part of the chat, whose words tell what a misspelt one may be."""
+    words = sorted(query.words.items(), key=lambda item: -item[1] * _worth(chat, item[0], query))[:MAX_WORDS]
+    wanted = []
+    for word, weight in words:
+        forms, related = form_keys(word, query.spoken), related_keys(word, query.spoken)
+        known = chat.vocabulary.having(forms)
+        alike = {number for number, _ in chat.vocabulary.alike(word)} - known if not (known or related) else set()
+        others = related.union(chat.vocabulary.words(alike))
+        share = weights.misspelt if alike else weights.related
+        wanted.append(WantedWord(word, weight, forms, others - forms, share))
+    return wanted
+
+
+def _worth(chat: Chat, word: str, query: Query) -> float:
+    having = sum(chat.postings.count(form) for form in chat.vocabulary.having(form_keys(word, query.spoken)))
+    return rarity(max(len(chat.columns), having), having)
+
+
+def choose(
+    found: Sequence[FoundWord], size: int, weights: Weights, *, most: int, said_within: Sequence[range] = ()
+) -> Positions:
+    """Return the positions of the best messages of a chat of size, ascending, with those around them.
+
+    Args:
+        most: How many of them, those around them not counted.
+        said_within: Positions of the times that are asked for.
+    """
+    own, around = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    for word in found:
+        count = len(word.forms) or len(word.others)
+        if count:
+            gain = np.float32(word.wanted.weight * rarity(size, count))
+            own += gain * _strength(word, size)
+            around += gain * _near(word, size, weights)
+    score = _scaled(own) + np.float32(weights.window) * _scaled(around)
+    for inside in said_within:
+        score[inside.start : inside.stop] *= np.float32(1 + weights.date)
+        score[inside.start : inside.stop] += np.float32(weights.date_alone)
+    return _with_neighbours(_best(score, most), size, weights.reach)
+
+
+def _strength(word: FoundWord, size: int) -> Scores:
+    strength = np.zeros(size, np.float32)
+    strength[word.others] = word.wanted.share
+    strength[word.forms] = 1
+    return strength
+
+
+def _near(word: FoundWord, size: int, weights: Weights) -> Scores:
+    """Return how much of a word stands in each message or near it; what is stronger is written last."""
+    near = np.zeros(size, np.float32)
+    for places, share in ((word.others, word.wanted.share), (word.forms, 1.0)):
+        for step in range(weights.reach, 0, -1):
+            strength = share * weights.onward**step
+            near[places[places >= step] - step] = strength
+            near[places[places < size - step] + step] = strength
+        near[places] = share
+    return near
+
+
+def _scaled(scores: Scores) -> Scores:
+    top = float(scores.max(initial=0))
+    return scores / np.float32(top) if top > 0 else scores
+
+
+def _best(score: Scores, most: int) -> Positions:
+    """Return the positions of the best scores above 0, at most so many; the newer of equals."""
+    if len(score) > most:
+        least = float(np.partition(score, len(score) - most)[len(score) - most])
+        above, equal = np.flatnonzero(score > max(least, 0)), np.flatnonzero(score == least)
+        return above if least <= 0 else np.concatenate([equal[len(equal) - (most - len(above)) :], above])
+    return np.flatnonzero(score > 0)
+
+
+def _with_neighbours(places: Positions, size: int, reach: int) -> Positions:
+    around = np.unique((places[:, None] + np.arange(-reach, reach + 1)).ravel())
+    inside: Positions = around[(around >= 0) & (around < size)]
+    return inside
