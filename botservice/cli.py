@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -136,6 +137,50 @@ def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON o
             keys = " ".join(f"{key}={_printable(value)}" for key, value in ordered)
             last = f"{each.last_message_at:%Y-%m-%d %H:%M}" if each.last_message_at else "-"
             typer.echo(f"{each.id:>6}  {each.message_count:>7} messages  {last:<16}  {keys}")
+
+
+turns_cli = typer.Typer(help="List the turns that wait, run or were set aside; try one again, or drop it.")
+cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
+TurnArgument = Annotated[int, typer.Argument(metavar="TURN", help="A number, as `botservice turns` lists it.")]
+
+
+@turns_cli.callback()
+def turns(
+    command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
+) -> None:
+    """List the turns that are not done: those that run, those that wait, and those that were set aside."""
+    from botservice.turns.backlog import list_turns
+
+    if command.invoked_subcommand is not None:
+        return
+    now = datetime.now(UTC)
+    for each in _with_storage(list_turns):
+        if as_json:
+            typer.echo(json.dumps(each.as_dict(now)))
+            continue
+        age = timedelta(seconds=int((now - each.created_at).total_seconds()))
+        keys = " ".join(f"{key}={_printable(value)}" for key, value in sorted(each.context_keys.items()))
+        about = f"{each.messages} messages  " if each.messages > 1 else ""
+        error = f"  {_printable(each.error)}" if each.error else ""
+        typer.echo(f"{each.id:>6}  {each.status:<9}  {age!s:>8}  {each.transport:<8}  {about}{keys}{error}")
+
+
+@turns_cli.command()
+def retry(turn: TurnArgument) -> None:
+    """Try a turn now that was set aside, or that waits for its next try."""
+    from botservice.turns.backlog import retry_turn
+
+    _with_storage(lambda storage: retry_turn(storage, turn, datetime.now(UTC)))
+    typer.echo(f"turn {turn} is tried again by the service")
+
+
+@turns_cli.command()
+def drop(turn: TurnArgument) -> None:
+    """End a turn without an answer; one that runs is stopped."""
+    from botservice.turns.backlog import drop_turn
+
+    _with_storage(lambda storage: drop_turn(storage, turn, datetime.now(UTC)))
+    typer.echo(f"turn {turn} is dropped")
 
 
 @cli.command()

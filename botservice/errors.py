@@ -15,7 +15,7 @@ BotServiceError
 │   └── ContextOverflow        the prompt is longer than the model's context window
 ├── BudgetExceeded             a call would cost more than the owner allows at this moment
 ├── TurnInProgress             the context has an open turn that somebody else drives
-├── TurnGrew                   more was said to a turn that was about to begin
+├── TurnGrew                   a turn that was about to begin is not what was read of it
 ├── ClaimLost                  the right to write to this context has passed to somebody else
 ├── RunInterrupted             the run was stopped
 ├── RunFinished                the run has its answer already
@@ -121,7 +121,7 @@ class TurnInProgress(BotServiceError):
 
 
 class TurnGrew(BotServiceError):
-    """More was said to a turn that was about to begin: it has to be read again."""
+    """More was said to a turn that was about to begin, or it was dropped: it has to be read again."""
 
 
 class ClaimLost(BotServiceError):

@@ -20,7 +20,6 @@ class TurnStatus(StrEnum):
 
     QUEUED = "queued"  # accepted, not begun
     RUNNING = "running"  # begun; whoever holds its context goes on with it
-    WAITING = "waiting"  # for somebody or something outside; its context is free meanwhile
     DONE = "done"  # nothing more to do
     SET_ASIDE = "set_aside"  # given up; a person may have it tried again
 

@@ -28,6 +28,7 @@ from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery, fi
 from botservice.turns.records import (
     find_busy_contexts,
     find_next_turn,
+    find_stops,
     finish_turn,
     handle_stops,
     postpone_turn,
@@ -37,12 +38,14 @@ from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, TURN_RETRIES
 from botservice.turns.run import AgentRun, RunOptions
 from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import Delivery, EventKind, Outcome, Turn, TurnStatus
+from botservice.turns.wakeups import Wakeup
 
 logger = logging.getLogger(__name__)
 
 MAX_TURNS_AT_ONCE = 256
 SWEEP_SECONDS = 0.5
 _STORAGE_PAUSE_SECONDS = 1.0
+_WAITING_PER_SLOT = 8  # contexts that the sweep lines up for each turn that may run; the others are found later
 
 _APOLOGY = (
     "Sorry, I could not answer this: something went wrong on my side. Your message is kept, and this chat goes on. "
@@ -71,6 +74,14 @@ class _Begun:
     controls: Controls
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A turn that runs."""
+
+    run: AgentRun
+    order_key: int
+
+
 class Worker:
     """Works on every context of a storage that nobody else works on.
 
@@ -78,6 +89,7 @@ class Worker:
         transports: Who reads the events and makes the answers visible; turns of others are left alone.
         commands: What people may ask of the service itself.
         max_turns: How many turns may run at once.
+        sweep_seconds: How often it looks for what it was not woken for.
     """
 
     def __init__(
@@ -88,6 +100,7 @@ class Worker:
         *,
         commands: Commands = NoCommands(),  # noqa: B008 - it has no state
         max_turns: int = MAX_TURNS_AT_ONCE,
+        sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
         self._storage = storage
         self._options = options
@@ -98,11 +111,17 @@ class Worker:
         self._outbox = Outbox(storage, self._transports, self._clock)
         self._reminding = Reminding(storage, options, self._transports)
         self._slots = asyncio.Semaphore(max_turns)
+        self._sweep_seconds = sweep_seconds
+        self._max_busy = max_turns * _WAITING_PER_SLOT
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._again: set[int] = set()
-        self._runs: dict[int, AgentRun] = {}
+        self._runs: dict[int, _Running] = {}
+        self._claims: dict[int, Claim] = {}
+        self._let_go_at: dict[int, float] = {}
+        self._stops: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[None] | None = None
         self._is_stopping = False
 
     @property
@@ -114,6 +133,7 @@ class Worker:
         """Begin to work; what was left behind by an earlier process is taken up at once."""
         self._is_stopping = False
         self._sweeping = asyncio.create_task(self._sweep(), name="botservice-sweep")
+        self._listening = asyncio.create_task(self._listen(), name="botservice-listen")
 
     async def stop(self, *, grace_seconds: float = 0.0) -> None:
         """Take nothing new, let what runs go on for grace_seconds, then cut it off; another process goes on with it."""
@@ -127,6 +147,9 @@ class Worker:
             tasks = list(tasks_left)
         for task in tasks:
             task.cancel()
+        if self._listening is not None:
+            tasks.append(self._listening)
+            self._listening.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
@@ -141,27 +164,70 @@ class Worker:
         else:
             self._busy[context_id] = asyncio.create_task(self._work(context_id), name=f"context-{context_id}")
 
+    def hear(self, wakeup: Wakeup) -> None:
+        """Take note of what another replica has accepted.
+
+        It works on that itself, unless it says otherwise, or tried in vain because this replica has the context, or had
+        it until a moment ago.
+        """
+        context_id = wakeup.context_id
+        if wakeup.kind is EventKind.STOP and context_id in self._runs:
+            self._spawn(self._stop_turn(context_id))
+        elif wakeup.is_open or context_id in self._busy or context_id in self._let_go_at:
+            self.wake(context_id, wakeup.kind)
+
+    async def _listen(self) -> None:
+        def hear(payload: str) -> None:
+            wakeup = Wakeup.decode(payload)
+            if wakeup is not None:
+                self.hear(wakeup)
+
+        try:
+            await self._storage.listen(hear)
+        except Exception:
+            logger.exception("worker.listening_failed")  # whatever it was: the sweep finds everything, only later
+
     async def _sweep(self) -> None:
-        """Find what nobody was woken for: work of a process that died, and what has become due."""
+        """Find what nobody was woken for: work of a process that died, what has become due, and stops not heard of."""
         while True:
             try:
-                for context_id in await self._storage.read(self._find_contexts):
-                    if context_id not in self._busy:
+                self._drop_what_is_lost()
+                found, stops = await self._storage.read(self._look)
+                for context_id in found:
+                    if context_id not in self._busy and len(self._busy) < self._max_busy:
                         self.wake(context_id)
+                for context_id, order_key in stops.items():
+                    running = self._runs.get(context_id)
+                    if running is None or order_key > running.order_key:
+                        self.wake(context_id, EventKind.STOP)
             except StorageUnavailable as error:
                 logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
             except Exception:
                 logger.exception("worker.sweep_failed")  # whatever it was: without a sweep, nothing is taken up again
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(self._sweep_seconds)
 
-    def _find_contexts(self, connection: Connection) -> list[int]:
+    def _drop_what_is_lost(self) -> None:
+        """Cut off what can store nothing more: its claim went with a connection. Then it is claimed afresh."""
+        for context_id, claim in list(self._claims.items()):
+            if not claim.is_held:
+                self._again.add(context_id)
+                self._busy[context_id].cancel()
+        a_while_ago = asyncio.get_running_loop().time() - SWEEP_SECONDS
+        for context_id, let_go_at in list(self._let_go_at.items()):
+            if let_go_at < a_while_ago:
+                del self._let_go_at[context_id]
+
+    def _look(self, connection: Connection) -> tuple[list[int], dict[int, int]]:
+        """Return the contexts that nobody works on and that have something to do, and the stops without effect."""
         now = self._clock()
-        return [
+        due = [
             *find_busy_contexts(connection, now, self._transports),
             *find_owing_contexts(connection, now, self._transports),
-            *self._reminding.look(connection),
             *find_changed_contexts(connection, now, self._transports),
+            *self._reminding.look(connection),
         ]
+        new = [context_id for context_id in dict.fromkeys(due) if context_id not in self._busy]
+        return self._storage.claims.find_free(connection, new) if new else new, find_stops(connection)
 
     async def _work(self, context_id: int) -> None:
         try:
@@ -169,10 +235,13 @@ class Worker:
                 claim = await self._storage.claims.try_claim(context_id)
                 if claim is None:
                     return
+                self._claims[context_id] = claim
                 try:
                     await self._reminding.fire_due(claim)
                     await self._work_through(claim)
                 finally:
+                    del self._claims[context_id]
+                    self._let_go_at[context_id] = asyncio.get_running_loop().time()
                     await asyncio.shield(self._storage.claims.release(claim))
         except ClaimLost:
             logger.info("worker.claim_lost", extra={"context": context_id})
@@ -203,6 +272,9 @@ class Worker:
                 case _Begun(turn) if self._may_begin(turn):
                     with turn_logging(turn.id):
                         await self._work_on(turn, work, claim)
+                case _ if claim.context_id in self._stops:
+                    self._stops.discard(claim.context_id)
+                    await self._handle_stops(claim.context_id)  # nothing runs that they could stop
                 case _:
                     return  # nothing, or nothing yet: the sweep comes back when it is due
 
@@ -254,7 +326,7 @@ class Worker:
             plan_deliveries=lambda answer: transport.plan(answer, turn.events),
             live=live,
         )
-        self._runs[claim.context_id] = run
+        self._runs[claim.context_id] = _Running(run, turn.order_key)
         try:
             if work.controls.stop is not None and work.controls.stop > turn.order_key:
                 run.interrupt()  # it came before this process worked on the turn
@@ -268,11 +340,13 @@ class Worker:
 
     async def _stop_turn(self, context_id: int) -> None:
         """Stop the turn that runs in a context. One that is about to begin sees the control when it does."""
-        run = self._runs.get(context_id)
-        if run is not None:
-            run.interrupt()
-        if run is not None or context_id not in self._busy:
+        running = self._runs.get(context_id)
+        if running is not None:
+            running.run.interrupt()
             await self._handle_stops(context_id)
+        elif context_id not in self._busy:  # it takes effect where the context is worked on, if it is
+            self._stops.add(context_id)
+            self.wake(context_id)
 
     async def _handle_stops(self, context_id: int) -> None:
         await self._storage.write(lambda connection: handle_stops(connection, context_id, self._clock()))

@@ -14,7 +14,7 @@ from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import EventKind, InboundEvent
-from botservice.turns.worker import Worker
+from botservice.turns.worker import SWEEP_SECONDS, Worker
 
 PATIENCE_SECONDS = 60
 
@@ -121,6 +121,7 @@ async def office(
     tools: Sequence[Any] = (),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     max_turns: int = 256,
+    sweep_seconds: float = SWEEP_SECONDS,
     is_started: bool = True,
     selector: Any = None,
     search_k: int = 0,
@@ -132,7 +133,7 @@ async def office(
     )
     options = RunOptions(agent, StepCallbacks(None), 10, clock, NO_WAITING)
     messenger = messenger or Messenger()
-    worker = Worker(storage, options, [messenger], max_turns=max_turns)
+    worker = Worker(storage, options, [messenger], max_turns=max_turns, sweep_seconds=sweep_seconds)
     opened = Office(storage, messenger, worker, clock)
     if is_started:
         await worker.start()
