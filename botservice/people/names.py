@@ -1,0 +1,22 @@
+"""What people and chats are called where the owner names them: platform:id."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from botservice.messages import Author, storable
+
+_OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts"})
+_FIRST: Final = "team_id"  # a Slack channel has a name only within its team
+
+
+def person_name(author: Author | None) -> str:
+    """Return what a person is called, such as "telegram:42"; empty for somebody without an identity."""
+    if author is None or not author.platform or not author.id:
+        return ""
+    return storable(f"{author.platform}:{author.id}")
+
+
+def chat_name(context_keys: Mapping[str, str]) -> str:
+    """Return what a chat is called, such as "telegram:-100" or "slack:T1:C2": the same in all of its threads."""
+    names = sorted((name for name in context_keys if name not in _OF_A_THREAD), key=lambda name: (name != _FIRST, name))
+    return storable(":".join([context_keys.get("transport", "api"), *(context_keys[name] for name in names)]))

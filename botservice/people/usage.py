@@ -1,0 +1,148 @@
+"""What models were asked, and what it took: one row for each day, conversation, person and model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from sqlalchemy import Connection, delete, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from botservice.messages import Author
+from botservice.people.budgets_periods import day_of
+from botservice.people.names import chat_name, person_name
+from botservice.policies import NANO
+from botservice.storage.access_tables import model_usage
+from botservice.storage.statements import execute
+
+_KEY = ("day", "context_id", "person", "model")
+_SUMS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost")
+
+
+def _adding(dialect: Any) -> Any:
+    new = dialect.insert(model_usage)
+    return new.on_conflict_do_update(
+        index_elements=list(_KEY), set_={name: model_usage.c[name] + new.excluded[name] for name in _SUMS}
+    )
+
+
+_ADD = {"sqlite": _adding(sqlite), "postgresql": _adding(postgresql)}
+
+
+class UsageBy(StrEnum):
+    """What usage may be listed by."""
+
+    PERSON = "person"
+    CHAT = "chat"
+    MODEL = "model"
+    DAY = "day"
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Whose use a call is.
+
+    Attributes:
+        person: Such as "telegram:42"; empty for somebody without an identity.
+        chat: Such as "telegram:-100".
+    """
+
+    context_id: int
+    person: str
+    chat: str
+
+    @classmethod
+    def of(cls, context_id: int, context_keys: Mapping[str, str], author: Author | None) -> Self:
+        """Return who pays for what an author asks in a context."""
+        return cls(context_id, person_name(author), chat_name(context_keys))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A call of a model and what it took.
+
+    Attributes:
+        cost: In billionths of the currency; 0 where nobody set a price.
+    """
+
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLine:
+    """What was used by somebody, in a chat, of a model or on a day; all of it where subject is None."""
+
+    subject: str | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values; the cost in the currency."""
+        return {
+            "subject": self.subject,
+            "calls": self.calls,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cached_tokens": self.cached_tokens,
+            "cost": self.cost / NANO,
+        }
+
+
+def record_call(connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
+    """Add a call to what was used on its day."""
+    values = {
+        "day": day_of(now),
+        "context_id": payer.context_id,
+        "person": payer.person,
+        "model": call.model,
+        "chat": payer.chat,
+        "calls": 1,
+        "input_tokens": call.input_tokens,
+        "output_tokens": call.output_tokens,
+        "cached_tokens": call.cached_tokens,
+        "cost": call.cost,
+    }
+    execute(connection, _ADD[connection.dialect.name], values)
+
+
+def list_usage(
+    connection: Connection, by: UsageBy | None, since: datetime, *, persons: Sequence[str] | None = None
+) -> list[UsageLine]:
+    """Return what was used since the beginning of a day, most tokens first; days in their order.
+
+    Args:
+        by: What to sum up by; None for one line with all of it.
+        persons: Only what these people used.
+    """
+    sums = [func.coalesce(func.sum(model_usage.c[name]), 0).label(name) for name in _SUMS]
+    query = select(*sums).where(model_usage.c.day >= day_of(since))
+    if persons is not None:
+        query = query.where(model_usage.c.person.in_(persons))
+    if by is None:
+        return [UsageLine(None, *map(int, connection.execute(query).one()))]
+    subject = model_usage.c[by.value]
+    query = query.add_columns(subject.label("subject")).group_by(subject)
+    rows = connection.execute(query).all()
+    lines = [UsageLine(row.subject, *(int(getattr(row, name)) for name in _SUMS)) for row in rows]
+    if by is UsageBy.DAY:
+        return sorted(lines, key=lambda line: line.subject or "")
+    return sorted(lines, key=lambda line: (-line.input_tokens - line.output_tokens, line.subject or ""))
+
+
+def forget_usage(connection: Connection, person: Author) -> None:
+    """Let what a person used be nobody's: the sums of the service stay as they are, the name goes."""
+    name = person_name(person)
+    rows = connection.execute(select(model_usage).where(model_usage.c.person == name)).mappings().all()
+    connection.execute(delete(model_usage).where(model_usage.c.person == name))
+    statement = _ADD[connection.dialect.name]
+    for row in rows:
+        # A private chat is called as its person is: what is nobody's has no chat either.
+        execute(connection, statement, {**row, "context_id": 0, "person": "", "chat": ""})
