@@ -4,19 +4,15 @@ import asyncio
 import base64
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botservice.errors import LLMError, SettingsError
-from botservice.settings import DEFAULT_EMBEDDING_MODEL, OPENAI_API_URL, ModelSettings, reveal
-from botservice.telemetry import register_secret
+from botservice.errors import LLMError
+from botservice.llm.openai_clients import OpenAIClients
+from botservice.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
-_CONNECT_SECONDS = 5.0
 _TEXTS_PER_CALL = 64
 _MAX_CHARACTERS = 6_000  # in every language below the 8,191 tokens of OpenAI's models
 _SHORTENED_MODELS = "text-embedding-3-"
@@ -79,26 +75,18 @@ class OpenAIEmbedder:
         Raises:
             SettingsError: there is neither a key nor a base URL, or a setting is wrong.
         """
-        import openai  # noqa: F401 - here, because it takes a second, and not while others wait for the event loop
-
         settings = ModelSettings.load()
         self.model = model or settings.embedding_model or DEFAULT_EMBEDDING_MODEL
-        base_url = base_url or settings.openai_base_url
-        api_key = api_key or reveal(settings.openai_api_key)
-        if api_key is None and base_url is None:
-            raise SettingsError("OPENAI_API_KEY must be set, or OPENAI_BASE_URL for a server that needs no key")
-        register_secret(api_key)
+        self._clients = OpenAIClients(settings, base_url=base_url, api_key=api_key)
         if dimensions is None and self.model.startswith(_SHORTENED_MODELS):
             dimensions = _SHORTENED_DIM
         self.dim: int | None = dimensions
         self._dimensions = dimensions
         self._timeout_seconds = timeout_seconds
-        self._options: dict[str, Any] = {"api_key": api_key or "none", "base_url": base_url or OPENAI_API_URL}
-        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
         self._is_binary = True
 
     def __repr__(self) -> str:
-        return f"OpenAIEmbedder({self.model!r}, base_url={self._options['base_url']!r})"
+        return f"OpenAIEmbedder({self.model!r}, base_url={self._clients.base_url!r})"
 
     @property
     def model_key(self) -> str:
@@ -120,9 +108,7 @@ class OpenAIEmbedder:
 
     async def close(self) -> None:
         """Close the connections of the running loop; those of other loops have ended with them."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        await self._clients.close()
 
     async def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         import openai
@@ -156,23 +142,10 @@ class OpenAIEmbedder:
 
     async def _call(self, texts: list[str]) -> bytes:
         options: dict[str, Any] = {} if self._dimensions is None else {"dimensions": self._dimensions}
-        raw = await self._client().embeddings.with_raw_response.create(
+        raw = await self._clients.current().embeddings.with_raw_response.create(
             model=self.model, input=texts, encoding_format="base64" if self._is_binary else "float", **options
         )
         return raw.http_response.content
-
-    def _client(self) -> "AsyncOpenAI":
-        """Return the client of the running loop: connections do not travel between loops."""
-        import openai
-
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            self._clients = {known: one for known, one in self._clients.items() if not known.is_closed()}
-            timeout = openai.Timeout(self._timeout_seconds, connect=_CONNECT_SECONDS)
-            client = openai.AsyncOpenAI(**self._options, max_retries=0, timeout=timeout)
-            self._clients[loop] = client
-        return client
 
 
 def _read_answer(body: bytes, count: int) -> NDArray[np.float32]:

@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import openai
-from openai import AsyncOpenAI, AsyncStream
+from openai import AsyncStream
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from botservice.errors import LLMError, SettingsError
+from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai_answers import StreamedAnswer, read_completion
+from botservice.llm.openai_clients import OpenAIClients
 from botservice.llm.openai_errors import translate
-from botservice.settings import OPENAI_API_URL, ModelSettings, reveal
-from botservice.telemetry import register_secret
+from botservice.settings import ModelSettings
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "gpt-5.5"
-_CONNECT_SECONDS = 10.0
 
 
 class OpenAIChatLLM:
@@ -52,25 +51,13 @@ class OpenAIChatLLM:
         """
         settings = ModelSettings.load()
         self.model = model or settings.openai_model or DEFAULT_MODEL
-        base_url = base_url or settings.openai_base_url
-        api_key = api_key or reveal(settings.openai_api_key)
-        if api_key is None and base_url is None:
-            raise SettingsError("OPENAI_API_KEY must be set, or OPENAI_BASE_URL for a server that needs no key")
-        register_secret(api_key)
+        self._clients = OpenAIClients(settings, base_url=base_url, api_key=api_key)
         self.timeout_seconds = timeout_seconds or settings.model_timeout_seconds
         self.max_answer_tokens = max_answer_tokens or settings.max_answer_tokens
-        # Retries are the service's: it knows how long a person has waited. So is the time limit of an answer.
-        self._options: dict[str, Any] = {
-            "api_key": api_key or "none",
-            "base_url": base_url or OPENAI_API_URL,
-            "max_retries": 0,
-            "timeout": openai.Timeout(None, connect=_CONNECT_SECONDS),
-        }
-        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
         self._includes_usage = True
 
     def __repr__(self) -> str:
-        return f"OpenAIChatLLM({self.model!r}, base_url={self._options['base_url']!r})"
+        return f"OpenAIChatLLM({self.model!r}, base_url={self._clients.base_url!r})"
 
     async def chat(
         self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = (), *, on_text: TextSink | None = None
@@ -92,9 +79,7 @@ class OpenAIChatLLM:
 
     async def close(self) -> None:
         """Close the connections of the running loop; those of other loops have ended with them."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        await self._clients.close()
 
     async def _ask(self, body: dict[str, Any], on_text: TextSink | None) -> ChatResponse:
         try:
@@ -113,7 +98,7 @@ class OpenAIChatLLM:
         """The one place that sends. Messages travel in extra_body: the client's typed way costs five times the CPU."""
         clock = asyncio.get_running_loop().time
         async with asyncio.timeout(self.timeout_seconds) as limit:
-            raw = await self._client().chat.completions.with_raw_response.create(
+            raw = await self._clients.current().chat.completions.with_raw_response.create(
                 model=self.model, messages=[], stream=True, extra_body=body
             )
             if "json" in raw.headers.get("content-type", ""):  # a server that does not stream
@@ -126,15 +111,6 @@ class OpenAIChatLLM:
                     limit.reschedule(clock() + self.timeout_seconds)
                     answer.add(chunk, on_text)
         return answer.response()
-
-    def _client(self) -> AsyncOpenAI:
-        """Return the client of the running loop: connections do not travel between loops."""
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            self._clients = {known: one for known, one in self._clients.items() if not known.is_closed()}
-            client = self._clients[loop] = AsyncOpenAI(**self._options)
-        return client
 
 
 def _is_about_usage(error: BaseException | None) -> bool:

@@ -129,7 +129,7 @@ async def test_nonsense_is_logged_and_no_answer(
     def respond(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": "application/json"}, content=b"[1")
 
-    llm._clients[asyncio.get_running_loop()] = openai.AsyncOpenAI(
+    llm._clients._of_loop[asyncio.get_running_loop()] = openai.AsyncOpenAI(
         api_key="x", http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(respond))
     )
     with pytest.raises(LLMError, match="could not be read"):
