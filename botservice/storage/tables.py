@@ -18,7 +18,7 @@ from sqlalchemy import (
 
 from botservice.storage import access_tables, slack_tables  # noqa: F401 - they belong to the same metadata
 from botservice.storage.columns import Id, Json, Timestamp
-from botservice.storage.metadata import metadata
+from botservice.storage.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 
 
 def _context_id() -> Column[int]:
@@ -43,6 +43,12 @@ contexts = Table(
     Column("only_identity_id", Id),
     Column("created_at", Timestamp, nullable=False),
     Column("fresh_from", Id, nullable=False, server_default="0"),
+    Index(
+        "ix_contexts_only_identity_id",
+        "only_identity_id",
+        postgresql_where=text("only_identity_id IS NOT NULL"),
+        sqlite_where=text("only_identity_id IS NOT NULL"),
+    ),
     sqlite_autoincrement=True,
 )
 
