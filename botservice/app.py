@@ -25,6 +25,7 @@ from botservice.tools.builtin import current_time
 from botservice.tools.remembering import forget_fact, remember
 from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.turns.inbox import Inbox
+from botservice.turns.pressure import Pressure
 from botservice.turns.worker import Worker
 from transports.served import ServedTransport
 
@@ -35,17 +36,21 @@ _DEMO_SEARCH_K = 8
 
 @dataclass(slots=True)
 class Application:
-    """A service that runs: its storage is open and its worker works."""
+    """A service that runs: its storage is open and its worker works.
+
+    Attributes:
+        worker: None where other processes do the work.
+    """
 
     settings: Settings
     service: AgentService
     storage: Storage
-    worker: Worker
+    worker: Worker | None
     transports: Sequence[ServedTransport]
 
     async def is_ready(self) -> str | None:
         """Return why requests had better go elsewhere; None where they are welcome."""
-        if not self.worker.is_running:
+        if self.worker is not None and not self.worker.is_running:
             return "the worker does not run"
         try:
             async with asyncio.timeout(_READY_SECONDS):
@@ -139,9 +144,12 @@ def _where(error: BaseException) -> str:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, service: AgentService, transports: Sequence[ServedTransport]
+    settings: Settings, service: AgentService, transports: Sequence[ServedTransport], *, has_worker: bool = True
 ) -> AsyncIterator[Application]:
     """Run a service until the block is left; then let running turns have their grace.
+
+    Args:
+        has_worker: Whether this process works on turns; otherwise it only takes in, for others to work on.
 
     Raises:
         DatabaseInUse: another process works on the same SQLite file.
@@ -164,13 +172,16 @@ async def running(
             if close_embedder is not None:
                 stack.push_async_callback(close_embedder)
             await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
-        worker = Worker(storage, service.options, transports, commands=service.commands)
-        inbox = Inbox(storage, worker.wake)
+        worker = Worker(storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns)
+        pressure = Pressure(max_waiting=settings.max_waiting)
+        await stack.enter_async_context(pressure.watching(storage))
+        inbox = Inbox(storage, worker.wake, pressure=pressure, is_worked_here=has_worker)
         for transport in transports:
             stack.push_async_callback(transport.close)
-        await worker.start()
-        stack.push_async_callback(worker.stop, grace_seconds=GRACE_SECONDS)
+        if has_worker:
+            await worker.start()
+            stack.push_async_callback(worker.stop, grace_seconds=GRACE_SECONDS)
         for transport in transports:
             await transport.start(inbox, storage)
             stack.push_async_callback(transport.stop)
-        yield Application(settings, service, storage, worker, transports)
+        yield Application(settings, service, storage, worker if has_worker else None, transports)

@@ -56,12 +56,27 @@ def root(
 
 
 @cli.command()
-def serve(app: AppOption = None) -> None:
+def serve(
+    app: AppOption = None,
+    *,
+    worker: Annotated[
+        bool, typer.Option("--worker/--no-worker", help="Whether this process also works on turns.")
+    ] = True,
+) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
     from botservice import serving
 
     settings = _settings()
-    asyncio.run(serving.serve(settings, _build_service(settings, app)))
+    asyncio.run(serving.serve(settings, _build_service(settings, app), has_worker=worker))
+
+
+@cli.command()
+def worker(app: AppOption = None) -> None:
+    """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
+    from botservice import serving
+
+    settings = _settings()
+    asyncio.run(serving.work(settings, _build_service(settings, app)))
 
 
 @cli.command()

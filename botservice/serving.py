@@ -24,6 +24,7 @@ from botservice.app import GRACE_SECONDS, Application, running
 from botservice.errors import SettingsError
 from botservice.service import AgentService
 from botservice.settings import Settings
+from botservice.storage import DatabaseUrl
 from transports.registry import build_transports
 
 MAX_BODY_BYTES = 20 * 1024 * 1024
@@ -33,22 +34,68 @@ _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
 _THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME")
 
 
-async def serve(settings: Settings, service: AgentService) -> None:
+async def serve(settings: Settings, service: AgentService, *, has_worker: bool = True) -> None:
     """Serve until SIGTERM or SIGINT.
 
+    Args:
+        has_worker: Whether this process works on turns; otherwise `work` does, in others.
+
     Raises:
-        SettingsError: the port is taken.
+        SettingsError: the port is taken, or the settings do not allow for several processes.
         DatabaseInUse: another process works on the same SQLite file.
     """
+    if not has_worker:
+        check_split(settings, service)
     listener = listen(settings)
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
-        async with running(settings, service, build_transports(settings)) as application:
+        transports = build_transports(settings)
+        async with running(settings, service, transports, has_worker=has_worker) as application:
             for line in describe(application):
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
             gc.collect()
             gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
             await _serve_web(application, listener)
+
+
+async def work(settings: Settings, service: AgentService) -> None:
+    """Work on turns until SIGTERM or SIGINT, without a web server.
+
+    Raises:
+        SettingsError: the settings do not allow for several processes.
+    """
+    check_split(settings, service)
+    async with running(settings, service, build_transports(settings)) as application:
+        print("botservice works on turns, and serves no pages. Ctrl+C stops it.")  # noqa: T201 - to whoever started it
+        print(f"  model      {_describe_model(application)}")  # noqa: T201
+        print(f"  database   {application.storage.name}", flush=True)  # noqa: T201
+        gc.collect()
+        gc.freeze()
+        ending = asyncio.Event()
+        with _on_signals(lambda: _stop(ending.set)):
+            await ending.wait()
+        for transport in application.transports:
+            await transport.stop()
+
+
+def check_split(settings: Settings, service: AgentService) -> None:
+    """Return if web servers and workers can be processes of their own.
+
+    Raises:
+        SettingsError: they cannot.
+    """
+    storage = service.storage
+    is_sqlite = DatabaseUrl.parse(settings.database_url).is_sqlite if storage is None else storage.is_sqlite
+    if is_sqlite:
+        raise SettingsError(
+            "a worker in a process of its own needs Postgres, because one process works on an SQLite file: "
+            "set DATABASE_URL=postgresql://..., or run `botservice serve` alone, which does both"
+        )
+    if settings.telegram_bot_token is not None and settings.public_url is None:
+        raise SettingsError(
+            "a worker in a process of its own needs PUBLIC_URL: without a webhook, both processes would poll Telegram, "
+            "which allows for one"
+        )
 
 
 def build_web_app(application: Application) -> Starlette:
@@ -118,16 +165,20 @@ async def _serve_web(application: Application, listener: socket.socket) -> None:
         ),
     )
 
-    def stop() -> None:
+    def exit_server() -> None:
         server.should_exit = True
-        print(f"stopping: answers that are being made have {GRACE_SECONDS:g} seconds", flush=True)  # noqa: T201
-        # Everything is stored; whatever does not let go by then is of no use any more.
-        watchdog = threading.Timer(_OUT_SECONDS, os._exit, [0])
-        watchdog.daemon = True
-        watchdog.start()
 
-    with _on_signals(stop):
+    with _on_signals(lambda: _stop(exit_server)):
         await server.serve(sockets=[listener])
+
+
+def _stop(begin: Callable[[], None]) -> None:
+    begin()
+    print(f"stopping: answers that are being made have {GRACE_SECONDS:g} seconds", flush=True)  # noqa: T201
+    # Everything is stored; whatever does not let go by then is of no use any more.
+    watchdog = threading.Timer(_OUT_SECONDS, os._exit, [0])
+    watchdog.daemon = True
+    watchdog.start()
 
 
 @contextlib.contextmanager
@@ -199,10 +250,12 @@ def describe(application: Application) -> list[str]:
     lines = {
         "browser": on.get("web", "off"),
         "telegram": on.get("telegram", "off: TELEGRAM_BOT_TOKEN turns it on"),
-        "slack": on.get("slack", "off: this version cannot talk to Slack yet"),
+        "slack": on.get("slack", "off: SLACK_BOT_TOKEN turns it on"),
         "model": _describe_model(application),
         "database": application.storage.name,
     }
+    if application.worker is None:
+        lines["worker"] = "in processes of its own: botservice worker"
     paas = throwaway_disk(application.storage.is_sqlite)
     if paas is not None:
         lines["warning"] = f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"

@@ -17,6 +17,7 @@ from botservice.policies import AccessMode, Limit, Prices, parse_identities, par
 OPENAI_API_URL = "https://api.openai.com/v1"
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 NO_EMBEDDING = "none"
+SHORTEST_ENCRYPTION_KEY = 32
 
 _DATABASES = frozenset({"sqlite", "postgres", "postgresql"})
 _PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
@@ -31,7 +32,13 @@ _MUST_BE = {
     "telegram_api_url": "the address of a Bot API server, without /bot at its end",
     "telegram_bot_token": "a token from @BotFather, such as 123456:ABC-DEF",
     "telegram_webhook_secret": "1 to 256 letters, digits, _ or -",
+    "encryption_key": "random texts of 32 characters or more, with commas between them where there are several",
     "slack_api_url": "the address of Slack's Web API, such as https://slack.com/api/",
+    "slack_app_token": "an app-level token, which begins with xapp-",
+    "slack_bot_token": "a bot's token, which begins with xoxb-",
+    "slack_listen": "threads or channels",
+    "slack_pings": "none, users or all",
+    "slack_unfurl": "true or false",
     "public_url": "the https address where platforms reach this service (http only to a loopback address)",
     "port": "a number from 0 to 65535",
     "max_steps": "a whole number, 0 or more",
@@ -46,6 +53,8 @@ _MUST_BE = {
     "budget_service": _A_LIMIT,
     "prices": "prices per million tokens, MODEL=INPUT/OUTPUT/CACHED, such as: gpt-5.5=1.25/10/0.125",
     "max_answer_tokens": "a whole number, 1 or more",
+    "max_turns": "a whole number, 1 or more",
+    "max_waiting": "a whole number, 1 or more",
     "log_level": "DEBUG, INFO, WARNING or ERROR",
     "log_format": "text or json",
 }
@@ -65,6 +74,21 @@ class LogFormat(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+class SlackListen(StrEnum):
+    """What the bot hears in Slack's channels besides what is meant for it."""
+
+    THREADS = "threads"
+    CHANNELS = "channels"
+
+
+class SlackPings(StrEnum):
+    """Whom a model's words may ping in Slack."""
+
+    NONE = "none"
+    USERS = "users"
+    ALL = "all"
 
 
 def is_loopback(host: str) -> bool:
@@ -124,6 +148,15 @@ def _parsed(parse: Callable[[str], object]) -> BeforeValidator:
 
 Identities = Annotated[frozenset[str], NoDecode, _parsed(parse_identities)]
 Limits = Annotated[tuple[Limit, ...], NoDecode, _parsed(parse_limits)]
+
+
+def _encryption_key(secret: SecretStr) -> SecretStr:
+    keys = [key.strip() for key in secret.get_secret_value().split(",") if key.strip()]
+    if not keys or min(map(len, keys)) < SHORTEST_ENCRYPTION_KEY:
+        raise ValueError("it can be guessed")
+    return secret
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
@@ -192,6 +225,13 @@ class Settings(ModelSettings):
     slack_signing_secret: SecretStr | None = None
     slack_app_token: SecretStr | None = None
     slack_api_url: HttpUrl = "https://slack.com/api"
+    slack_client_id: str | None = None
+    slack_client_secret: SecretStr | None = None
+    slack_listen: Annotated[SlackListen, BeforeValidator(str.lower)] = SlackListen.THREADS
+    slack_pings: Annotated[SlackPings, BeforeValidator(str.lower)] = SlackPings.NONE
+    slack_unfurl: bool = False
+
+    encryption_key: Annotated[SecretStr, AfterValidator(_encryption_key)] | None = None
 
     public_url: Annotated[str, AfterValidator(_public_url)] | None = None
     host: str = "127.0.0.1"
@@ -211,6 +251,9 @@ class Settings(ModelSettings):
     budget_service: Limits = ()
     prices: Annotated[Prices, NoDecode, _parsed(parse_prices)] = Field(default_factory=dict)
     currency: str = "USD"
+
+    max_turns: int = Field(256, ge=1)
+    max_waiting: int = Field(10_000, ge=1)
 
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import NoReturn
 
 from botservice.errors import InboxFull, StorageUnavailable
@@ -54,6 +54,16 @@ class Pressure:
             raise InboxFull(f"{self.waiting} turns are waiting, and MAX_WAITING is {self._max_waiting}")
         if count and self.storing and self.storing + count > self._max_storing:
             raise InboxFull(f"{self.storing} messages wait to be stored: the database cannot keep up")
+
+    @contextlib.asynccontextmanager
+    async def watching(self, storage: Storage) -> AsyncIterator[None]:
+        """Keep count within the block."""
+        watching = asyncio.create_task(self.watch(storage), name="botservice-pressure")
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
 
     async def watch(self, storage: Storage) -> NoReturn:
         """Look how many turns are not done, again and again, until cancelled."""
