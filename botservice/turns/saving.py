@@ -4,15 +4,21 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, select
 
 from botservice.contexts import AgentContext, write_metadata
+from botservice.errors import ClaimLost
 from botservice.memory import MemoryItem
 from botservice.storage import Claim
+from botservice.storage.statements import execute
+from botservice.storage.tables import turns
 
 T = TypeVar("T")
 Also = Callable[[Connection, Sequence[int]], T]
 """Writes something in the same transaction; takes the ids of the rows that steps were added as."""
+
+# Locked, so that whoever forgets it at this moment waits: the turn goes first, and then what it wrote.
+_TURN = select(turns.c.id).where(turns.c.id == bindparam("turn")).with_for_update(read=True, key_share=True)
 
 
 def _nothing(_connection: Connection, _row_ids: Sequence[int]) -> None:
@@ -56,6 +62,7 @@ class Saver:
             return
 
         def operation(connection: Connection) -> tuple[list[int], T]:
+            _check_turn(connection, context.turn_id)
             row_ids = context.records.apply(connection, changes)
             if metadata is not None:
                 write_metadata(connection, context.id, metadata)
@@ -75,6 +82,16 @@ class Saver:
             confirm(await writing)  # a write that was issued happens: know of it before going away
             raise
         confirm(written)
+
+
+def _check_turn(connection: Connection, turn_id: int | None) -> None:
+    """Return if the turn that is worked on still exists: what was forgotten meanwhile must not be written back.
+
+    Raises:
+        ClaimLost: it does not.
+    """
+    if turn_id is not None and execute(connection, _TURN, {"turn": turn_id}).one_or_none() is None:
+        raise ClaimLost(f"turn {turn_id} was forgotten while it was worked on")
 
 
 def _ignore(_: object) -> None:

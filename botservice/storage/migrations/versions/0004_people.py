@@ -94,6 +94,13 @@ def _index_what_is_deleted() -> None:
         sqlite_where=sa.text("author_id IS NOT NULL"),
         postgresql_where=sa.text("author_id IS NOT NULL"),
     )
+    op.create_index(
+        "ix_contexts_only_identity_id",
+        "contexts",
+        ["only_identity_id"],
+        sqlite_where=sa.text("only_identity_id IS NOT NULL"),
+        postgresql_where=sa.text("only_identity_id IS NOT NULL"),
+    )
     for table in ("events", "tool_calls", "prompt_log", "deliveries"):
         op.create_index(op.f(f"ix_{table}_context_id"), table, ["context_id"])
 

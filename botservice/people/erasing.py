@@ -1,0 +1,223 @@
+"""Taking words out of every place where they lie: the statements.
+
+A turn that is under way writes nothing back: its row goes first, and without it nothing of it is stored any more (see
+`Saver`). What it was to answer and is not forgotten itself is asked anew.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, literal, select, update
+
+from botservice.history.rows import delete_rows
+from botservice.storage.blobs import delete_orphans
+from botservice.storage.chunks import chunks
+from botservice.storage.metadata import metadata
+from botservice.storage.tables import blobs, contexts, deliveries, events, messages, prompt_log, steps, turns
+
+_CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
+_QUEUED, _RUNNING, _DONE = "queued", "running", "done"
+# They go with their turns, or one by one.
+_BY_TURN: Final = {"turns", "events", "steps", "tool_calls", "prompt_log", "deliveries", "messages", "blobs"}
+_KEPT: Final = {"model_usage"}  # sums, without words
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What is to go from a conversation that stays.
+
+    Attributes:
+        message_ids: Messages of people.
+        quoting_ids: Answers to others that repeat them.
+        but_turn: The turn in which this is asked for; it stays, without its words.
+    """
+
+    context_id: int
+    message_ids: Collection[int]
+    quoting_ids: Collection[int] = ()
+    but_turn: int | None = None
+
+
+def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None, now: datetime) -> None:
+    """Empty a conversation that goes on: what is left is its keys, and what was said after the turn that asks for it.
+
+    The platform's names of events stay: delivered again, they would bring back what is forgotten.
+    """
+    waiting = select(turns.c.id).where(
+        turns.c.context_id == context_id,
+        turns.c.status == _QUEUED,
+        select(events.c.id).where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None)).exists(),
+    )
+    every = connection.execute(select(turns.c.id).where(turns.c.context_id == context_id)).scalars()
+    _delete_turns(connection, set(every) - {*connection.execute(waiting).scalars(), but_turn}, now)
+    controls = update(events).where(events.c.context_id == context_id, events.c.turn_id.is_(None))
+    connection.execute(controls.values(raw=None, handled_at=_handled(now)))
+    delete_rows(connection, context_id)
+    for table in metadata.sorted_tables:
+        if "context_id" in table.c and table.name not in _BY_TURN | _KEPT:
+            connection.execute(delete(table).where(table.c.context_id == context_id))
+    empty: dict[str, Any] = {
+        "metadata": {},
+        "only_identity_id": None,
+        "deletion_version": contexts.c.deletion_version + 1,
+    }
+    connection.execute(update(contexts).where(contexts.c.id == context_id).values(empty))
+    if but_turn is not None:
+        _forget_words_of(connection, but_turn, now)
+    delete_unused_blobs(connection, context_id)
+
+
+def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> int:
+    """Take messages out of a conversation with all that came of them, and return how many they were.
+
+    With them go the answers to them, and the record of the agent's work ever since: any prompt or step of it may
+    quote them. What others said, and the answers to them that do not repeat what is forgotten, stay.
+    """
+    context_id = erasure.context_id
+    own, since = _find_turns(connection, erasure)
+    later = {} if since is None else _turns_since(connection, context_id, since)
+    if erasure.but_turn is not None:
+        own.discard(erasure.but_turn)
+        later.pop(erasure.but_turn, None)
+        _forget_words_of(connection, erasure.but_turn, now)
+    _delete_turns(connection, own, now)
+    answer_ids = [*erasure.quoting_ids, *_answers_to(connection, context_id, own)]
+    count = delete_rows(connection, context_id, erasure.message_ids)
+    if answer_ids:
+        delete_rows(connection, context_id, answer_ids)
+    for turn_id, status in later.items():
+        if turn_id not in own:
+            _erase_work(connection, turn_id, status, now)
+    delete_unused_blobs(connection, context_id)
+    return count
+
+
+def erase_event(connection: Connection, turn_id: int) -> None:
+    """Forget what the platform delivered for a turn; its name stays, so that it is not taken in again."""
+    connection.execute(update(events).where(events.c.turn_id == turn_id).values(raw=None))
+
+
+def find_quoting(connection: Connection, context_id: int, message_ids: Collection[int], *, shortest: int) -> list[int]:
+    """Return the answers in a context that repeat one of these messages whole; short ones say too little to tell."""
+    texts: list[str] = []
+    first: int | None = None
+    for chunk in chunks(sorted(message_ids)):
+        query = select(messages.c.text, messages.c.position).where(
+            messages.c.context_id == context_id, messages.c.id.in_(chunk)
+        )
+        for row in connection.execute(query):
+            first = row.position if first is None else min(first, row.position)
+            if len(row.text.strip()) >= shortest:
+                texts.append(row.text.strip())
+    if not texts:
+        return []
+    said = select(messages.c.id, messages.c.text).where(
+        messages.c.context_id == context_id, messages.c.role != "user", messages.c.position > first
+    )
+    return [row.id for row in connection.execute(said) if any(text in row.text for text in texts)]
+
+
+def delete_unused_blobs(connection: Connection, context_id: int) -> None:
+    """Delete the files of a context that nothing in it refers to."""
+    kept = connection.execute(select(blobs.c.sha256).where(blobs.c.context_id == context_id)).scalars()
+    delete_orphans(connection, context_id, list(kept))
+
+
+def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int | None]:
+    """Return the turns that messages began, and the first turn in which they may have been seen."""
+    own: set[int] = set()
+    oldest: datetime | None = None
+    chosen = set(erasure.message_ids)
+    for chunk in chunks(sorted(chosen)):
+        found = select(messages.c.event_id, messages.c.created_at).where(
+            messages.c.context_id == erasure.context_id, messages.c.id.in_(chunk)
+        )
+        rows = connection.execute(found).all()
+        event_ids = [row.event_id for row in rows if row.event_id is not None]
+        begun = select(events.c.turn_id).where(events.c.id.in_(event_ids), events.c.turn_id.is_not(None))
+        own.update(connection.execute(begun).scalars())
+        # A message that a program handed in, or that was due at a time, is as old as its turn.
+        times = [row.created_at for row in rows if row.event_id is None]
+        unnamed = select(turns.c.id).where(turns.c.context_id == erasure.context_id, turns.c.created_at.in_(times))
+        own.update(connection.execute(unnamed).scalars() if times else ())
+        oldest = min([each.created_at for each in rows] + ([oldest] if oldest else []), default=None)
+    shared = _shared_turns(connection, own, chosen)
+    since = min(own, default=None)
+    if oldest is not None:
+        after = select(func.min(turns.c.id)).where(
+            turns.c.context_id == erasure.context_id, turns.c.created_at >= oldest - _CLOCKS_DIFFER
+        )
+        later = connection.execute(after).scalar_one()
+        since = min((each for each in (since, later) if each is not None), default=None)
+    return own - shared, since
+
+
+def _shared_turns(connection: Connection, turn_ids: Collection[int], chosen: set[int]) -> set[int]:
+    """Return those of some turns that answer other messages too."""
+    query = (
+        select(events.c.turn_id, messages.c.id)
+        .join(messages, messages.c.event_id == events.c.id)
+        .where(events.c.turn_id.in_(list(turn_ids)))
+    )
+    return {row.turn_id for row in connection.execute(query) if row.id not in chosen}
+
+
+def _turns_since(connection: Connection, context_id: int, first: int) -> dict[int, str]:
+    query = select(turns.c.id, turns.c.status).where(turns.c.context_id == context_id, turns.c.id >= first)
+    return {row.id: row.status for row in connection.execute(query)}
+
+
+def _answers_to(connection: Connection, context_id: int, turn_ids: Collection[int]) -> list[int]:
+    query: Select[Any] = select(messages.c.id).where(messages.c.context_id == context_id)
+    return [
+        number
+        for chunk in chunks(turn_ids)
+        for number in connection.execute(query.where(messages.c.answers_turn_id.in_(chunk))).scalars()
+    ]
+
+
+def _delete_turns(connection: Connection, turn_ids: Collection[int], now: datetime) -> None:
+    """Delete turns with their work; the names of their events stay."""
+    for chunk in chunks(turn_ids):
+        left = {"raw": None, "turn_id": None, "handled_at": _handled(now)}
+        connection.execute(update(events).where(events.c.turn_id.in_(chunk)).values(left))
+        connection.execute(delete(turns).where(turns.c.id.in_(chunk)))
+
+
+def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
+    """Forget how a turn of somebody else was answered; one that is under way begins anew."""
+    if status == _RUNNING:
+        _begin_anew(connection, turn_id, now)
+        return
+    _forget_words_of(connection, turn_id, now)
+    if status == _DONE:
+        erase_event(connection, turn_id)
+
+
+def _begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Put a turn that has not run any tool in the place of one that is under way; one that has is not answered."""
+    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+    has_events = connection.execute(select(func.count()).where(events.c.turn_id == turn_id)).scalar_one() > 0
+    if row["steps_taken"] or not has_events:
+        _delete_turns(connection, [turn_id], now)
+        return
+    values = {name: value for name, value in row.items() if name not in ("id", "started_at", "error", "system_prompt")}
+    values |= {"status": _QUEUED, "attempts": 0, "due_at": now}
+    new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
+    connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id))
+    connection.execute(delete(turns).where(turns.c.id == turn_id))
+
+
+def _handled(now: datetime) -> ColumnElement[datetime]:
+    return func.coalesce(events.c.handled_at, literal(now, events.c.handled_at.type))
+
+
+def _forget_words_of(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Delete the steps and prompts of a turn, and what was shown of it; the platform's ids of messages stay."""
+    connection.execute(delete(steps).where(steps.c.turn_id == turn_id))
+    connection.execute(delete(prompt_log).where(prompt_log.c.turn_id == turn_id))
+    shown = update(deliveries).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_not(None))
+    connection.execute(shown.values(payload={}, error=None))
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None, compacted_at=now))

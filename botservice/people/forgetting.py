@@ -1,0 +1,185 @@
+"""Forgetting: a message, a chat, or a person with all that is theirs."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from sqlalchemy import Connection, delete, select, update
+
+from botservice.errors import StorageError
+from botservice.messages import Author, Role
+from botservice.people.erasing import Erasure, delete_unused_blobs, erase_chat, erase_messages, find_quoting
+from botservice.people.identities import find_identity, identities_of
+from botservice.people.names import person_name
+from botservice.people.usage import forget_usage
+from botservice.storage import Storage
+from botservice.storage.access_tables import access_codes, access_refusals, budget_rates
+from botservice.storage.metadata import metadata
+from botservice.storage.tables import contexts, messages, persons
+
+_SHORTEST_QUOTE: Final = 12  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was deleted of a person.
+
+    Attributes:
+        contexts: Conversations that went whole, because nobody else wrote in them.
+        messages: Their messages in conversations with others, which stay.
+    """
+
+    contexts: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The conversation in which somebody asks to be forgotten, and the turn in which they do: these stay, empty."""
+
+    context_id: int
+    turn_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a person wrote in a conversation.
+
+    Attributes:
+        is_alone: Whether nobody else wrote there.
+    """
+
+    context_id: int
+    message_ids: Sequence[int]
+    is_alone: bool
+    quoting_ids: Sequence[int] = ()
+
+
+async def forget_person(storage: Storage, person: Author, *, here: Here | None = None) -> Forgotten:
+    """Delete all that is a person's, on every platform that they have linked.
+
+    Whole conversations go where nobody else wrote. In the others their messages go, the answers to them, and what the
+    agent noted since the first of them; what others said stays. What is known of them goes, and who they are.
+
+    Raises:
+        StorageError: nothing is kept of this person.
+    """
+    now = datetime.now(UTC)
+    accounts = await storage.read(lambda connection: _accounts(connection, person))
+    written = await storage.read(lambda connection: _find_written(connection, accounts))
+    known = await storage.read(lambda connection: find_identity(connection, person))
+    if not written and known is None:
+        raise StorageError(f"nothing is kept of {person.platform}:{person.id}")
+    gone, deleted = 0, 0
+    for each in written:
+        deleted += await storage.write(lambda connection, each=each: _erase(connection, each, here, now))  # type: ignore[misc]  # bound at once
+        gone += each.is_alone
+    await storage.write(
+        lambda connection: _forget_accounts(connection, accounts, None if known is None else known.person_id)
+    )
+    await storage.scrub()
+    return Forgotten(gone, deleted)
+
+
+async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = None) -> None:
+    """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty."""
+    await storage.write(lambda connection: _erase_whole(connection, context_id, here, datetime.now(UTC)))
+    await storage.scrub()
+
+
+async def forget_messages(
+    storage: Storage, context_id: int, message_ids: Collection[int], *, here: Here | None = None
+) -> int:
+    """Delete messages of people with all that came of them, and return how many there were."""
+    quoting = await storage.read(
+        lambda connection: find_quoting(connection, context_id, message_ids, shortest=_SHORTEST_QUOTE)
+    )
+    erasure = Erasure(context_id, message_ids, quoting, None if here is None else here.turn_id)
+    count = await storage.write(lambda connection: erase_messages(connection, erasure, datetime.now(UTC)))
+    await storage.scrub()
+    return count
+
+
+def _accounts(connection: Connection, person: Author) -> list[Author]:
+    """Return all accounts of a person; the one that is named, where they never wrote to this version."""
+    identity = find_identity(connection, person)
+    if identity is None:
+        return [person]
+    return [each.author for each in identities_of(connection, identity.person_id)]
+
+
+def _find_written(connection: Connection, accounts: Sequence[Author]) -> list[_Written]:
+    by_context: dict[int, list[int]] = {}
+    for account in accounts:
+        query = select(messages.c.context_id, messages.c.id).where(
+            messages.c.author_platform == account.platform, messages.c.author_id == account.id
+        )
+        for row in connection.execute(query):
+            by_context.setdefault(row.context_id, []).append(row.id)
+    for account in accounts:  # who gave commands alone has said nothing, and yet has a chat
+        identity = find_identity(connection, account)
+        if identity is not None:
+            seen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id)
+            for context_id in connection.execute(seen).scalars():
+                by_context.setdefault(context_id, [])
+    own = {(each.platform, each.id) for each in accounts}
+    return [
+        _Written(
+            context_id,
+            ids,
+            is_alone=(is_alone := _is_alone(connection, context_id, own)),
+            quoting_ids=() if is_alone else find_quoting(connection, context_id, ids, shortest=_SHORTEST_QUOTE),
+        )
+        for context_id, ids in by_context.items()
+    ]
+
+
+def _is_alone(connection: Connection, context_id: int, own: Collection[tuple[str | None, str | None]]) -> bool:
+    """Return whether nobody but these accounts wrote in a context; somebody without an account is somebody else."""
+    query = (
+        select(messages.c.author_platform, messages.c.author_id)
+        .where(messages.c.context_id == context_id, messages.c.role == Role.USER.value)
+        .distinct()
+    )
+    return all((row.author_platform, row.author_id) in own for row in connection.execute(query))
+
+
+def _erase(connection: Connection, written: _Written, here: Here | None, now: datetime) -> int:
+    if written.is_alone:
+        _erase_whole(connection, written.context_id, here, now)
+        return 0
+    turn_id = here.turn_id if here is not None and here.context_id == written.context_id else None
+    erasure = Erasure(written.context_id, written.message_ids, written.quoting_ids, turn_id)
+    return erase_messages(connection, erasure, now)
+
+
+def _erase_whole(connection: Connection, context_id: int, here: Here | None, now: datetime) -> None:
+    if here is not None and here.context_id == context_id:
+        erase_chat(connection, context_id, but_turn=here.turn_id, now=now)
+    else:
+        connection.execute(delete(contexts).where(contexts.c.id == context_id))
+
+
+def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_id: int | None) -> None:
+    """Forget who somebody is, and what is kept under their name; what they may do is the owner's to say, and stays."""
+    for account in accounts:
+        name = person_name(account)
+        forget_usage(connection, account)
+        connection.execute(delete(access_codes).where(access_codes.c.person == name))
+        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name))
+        connection.execute(delete(budget_rates).where(budget_rates.c.subject == name))
+        for table in metadata.sorted_tables:
+            if table is not messages and {"author_platform", "author_id", "context_id"} <= set(table.c.keys()):
+                is_theirs = (table.c.author_platform == account.platform) & (table.c.author_id == account.id)
+                touched = set(
+                    connection.execute(delete(table).where(is_theirs).returning(table.c.context_id)).scalars()
+                )
+                for context_id in touched:
+                    delete_unused_blobs(connection, context_id)
+    if person_id is not None:
+        for account in accounts:
+            identity = find_identity(connection, account)
+            seen = update(contexts).where(contexts.c.only_identity_id == (None if identity is None else identity.id))
+            connection.execute(seen.values(only_identity_id=None))
+        connection.execute(delete(persons).where(persons.c.id == person_id))

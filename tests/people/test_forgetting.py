@@ -1,0 +1,182 @@
+"""What is forgotten is gone from every place where words lie, and is not written back."""
+
+import asyncio
+
+import pytest
+from people.conversing import ALICE, NOW, open_chat
+from people.crowd import crowded, find_bytes
+
+from botservice import AgentContext, Author, MessageWindowMessageSelector, StorageError, ToolCall, tool
+from botservice.llm import ChatResponse
+from botservice.people.erasing import find_quoting
+from botservice.people.facts import facts_of, keep_fact
+from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
+from botservice.people.identities import find_identity
+from botservice.storage.tables import messages, steps, turns
+from botservice.tools.remembering import remember
+
+MARK = "zx81marker"
+LONG = f"My diary of {MARK}: " + "so it was and so it will be, " * 40
+PERSON = Author("messenger", "alice")
+
+
+@tool
+async def repeat(text: str) -> str:
+    """Repeat a text."""
+    return f"{text} {text}"
+
+
+class Parrot:
+    """A model that has a tool repeat what it is told, keeps it as a fact, and repeats it as its answer."""
+
+    model = "parrot"
+
+    async def chat(self, messages, tools=(), *, on_text=None):
+        last = messages[-1]
+        if last["role"] == "user":
+            text = last["content"] if isinstance(last["content"], str) else last["content"][0]["text"]
+            kept = ToolCall("c2", "remember", {"text": text[:200], "topic": "t"})
+            return ChatResponse("let me see", (ToolCall("c1", "repeat", {"text": text}), kept))
+        return ChatResponse(f"You said: {last['content']}")
+
+
+def parrots(storage):
+    return crowded(storage, Parrot(), tools=[repeat, remember], selector=MessageWindowMessageSelector(6), search_k=3)
+
+
+async def test_a_person_is_gone_from_every_place(storage):
+    async with parrots(storage) as bot:
+        say = bot.messenger.say
+        await say(bot, "alice", f"my dog is {MARK} {LONG}", chat="alice", name=f"Al {MARK}", file=f"{MARK}.png")
+        await say(bot, "alice", "what is my dog called?", chat="alice")
+        await say(bot, "alice", f"the cat is {MARK} too", chat="group1", file=f"{MARK}2.png")
+        await say(bot, "bob", "what did alice say about her cat?", chat="group1")
+        await say(bot, "bob", "my own dog is Rex", chat="bob")
+    context = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "alice"})
+    context.metadata["note"] = MARK
+    await context.save_metadata()
+    assert len(await find_bytes(storage, MARK)) >= 7
+    assert await forget_person(storage, PERSON) == Forgotten(contexts=1, messages=1)
+    assert await find_bytes(storage, MARK) == []
+    assert await find_bytes(storage, "my own dog is Rex")
+    group = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
+    assert "what did alice say about her cat?" in [each.text for each in await group.chat_history.messages()]
+    assert await group.chat_history.search("cat", k=3)
+    assert await storage.read(lambda c: find_identity(c, PERSON)) is None
+    with pytest.raises(StorageError, match="nothing is kept of messenger:alice"):
+        await forget_person(storage, PERSON)
+
+
+async def test_a_forgotten_chat_leaves_nothing_and_the_next_message_finds_nothing(storage):
+    async with parrots(storage) as bot:
+        await bot.messenger.say(bot, "alice", LONG, chat="alice", file=f"{MARK}.png")
+        context = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "alice"})
+        await forget_chat(storage, context.id)
+        assert await find_bytes(storage, MARK) == []
+        answer = await bot.messenger.say(bot, "alice", "what do you know of my diary?", chat="alice")
+    assert MARK not in answer
+
+
+async def test_a_message_goes_with_its_answer_and_what_came_of_it(storage):
+    async with parrots(storage) as bot:
+        await bot.messenger.say(bot, "alice", "I like tea best", chat="alice")
+        await bot.messenger.say(bot, "alice", LONG, chat="alice", file=f"{MARK}.png")
+        await bot.messenger.say(bot, "alice", "what did I write?", chat="alice")
+    context = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "alice"})
+    (chosen,) = [each.id for each in await context.chat_history.messages() if each.text == LONG]
+    assert await forget_messages(storage, context.id, [chosen]) == 1
+    assert await find_bytes(storage, MARK) == []
+    left = [each.text for each in await context.chat_history.messages()]
+    assert "I like tea best" in left
+    assert "what did I write?" in left
+
+
+class Blocking:
+    """A model that answers when it is let go."""
+
+    model = "blocking"
+
+    def __init__(self, answer):
+        self.asked, self.go, self._answer = asyncio.Event(), asyncio.Event(), answer
+        self.count = 0
+
+    async def chat(self, messages, tools=(), *, on_text=None):
+        self.count += 1
+        self.asked.set()
+        await self.go.wait()
+        return ChatResponse(self._answer)
+
+
+async def test_a_turn_that_is_under_way_writes_nothing_back(storage):
+    model = Blocking(f"you said {MARK}")
+    async with crowded(storage, model) as bot:
+        await bot.messenger.say(bot, "alice", f"my dog is {MARK}", chat="alice", waits=False)
+        async with asyncio.timeout(30):
+            await model.asked.wait()
+        await forget_person(storage, PERSON)
+        model.go.set()
+        await bot.messenger.say(bot, "bob", "hello", chat="bob")
+    assert await find_bytes(storage, f"dog is {MARK}") == []
+    assert "alice" not in bot.messenger.visible
+    contexts = await storage.read(lambda c: c.execute(messages.select()).all())
+    assert {row.author_id for row in contexts if row.role == "user"} == {"bob"}
+
+
+async def test_what_somebody_else_asked_meanwhile_is_answered_anew_without_it(storage):
+    model = Blocking("an answer")
+    async with crowded(storage, model, selector=MessageWindowMessageSelector(6)) as bot:
+        model.go.set()
+        await bot.messenger.say(bot, "alice", f"my dog is {MARK}", chat="group1")
+        model.go.clear()
+        model.asked.clear()
+        await bot.messenger.say(bot, "bob", "and mine is Rex", chat="group1", waits=False)
+        async with asyncio.timeout(30):
+            await model.asked.wait()
+        await forget_person(storage, PERSON)
+        model.go.set()
+        await bot.messenger.until(lambda: len(bot.messenger.visible["group1"]) == 2)
+    assert model.count == 3
+    assert await find_bytes(storage, MARK) == []
+    group = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
+    assert [each.text for each in await group.chat_history.messages()] == ["and mine is Rex", "an answer"]
+
+
+async def test_answers_to_others_that_repeat_it_go_and_the_others_stay(storage):
+    group = await open_chat(storage, "telegram-g", ALICE)
+    said = await group.chat_history.append_user_message("the safe opens with 4711", author=ALICE)
+    await group.chat_history.append_assistant_message("Alice says: the safe opens with 4711.")
+    await group.chat_history.append_assistant_message("Good morning")
+    found = await storage.read(lambda c: find_quoting(c, group.id, [said.id], shortest=12))
+    assert len(found) == 1
+    await forget_messages(storage, group.id, [said.id])
+    assert [each.text for each in await group.chat_history.messages()] == ["Good morning"]
+
+
+async def test_a_fact_of_a_forgotten_person_is_gone_and_comes_not_back_by_a_late_tool(storage):
+    chat = await open_chat(storage, "telegram-a", ALICE)
+    await chat.chat_history.append_user_message("my dog is called Rex", author=ALICE)
+    await storage.write(lambda c: keep_fact(c, chat.id, ALICE, "dog", "the dog is called Rex", NOW))
+    person = (await storage.read(lambda c: find_identity(c, ALICE))).person_id
+    await forget_person(storage, ALICE)
+    assert await storage.read(lambda c: facts_of(c, person)) == []
+    late = await storage.write(lambda c: keep_fact(c, chat.id, ALICE, "dog", "the dog is called Rex", NOW))
+    assert isinstance(late, str)
+
+
+async def test_forgetting_reads_no_table_whole(sqlite_storage):
+    def plans(connection):
+        found = []
+        for statement in (
+            "SELECT id FROM messages WHERE author_platform = 'a' AND author_id = 'b'",
+            "SELECT id FROM contexts WHERE only_identity_id = 1",
+            *(f"SELECT 1 FROM {table.name} WHERE context_id = 1" for table in (messages, steps, turns)),
+            *(f"SELECT 1 FROM {name} WHERE context_id = 1" for name in ("events", "prompt_log", "tool_calls")),
+            *(f"SELECT 1 FROM {name} WHERE context_id = 1" for name in ("deliveries", "blobs", "facts", "vectors")),
+            "SELECT 1 FROM facts WHERE source_message_id = 1",
+            "SELECT 1 FROM facts WHERE identity_id = 1",
+        ):
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
+            found += [statement for row in rows if "SCAN" in row[3]]
+        return found
+
+    assert await sqlite_storage.read(plans) == []
