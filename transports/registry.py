@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from botservice.settings import Settings, reveal
+from botservice.errors import SettingsError
+from botservice.settings import Settings, SlackPings, reveal
 from transports.served import ServedTransport
 
 if TYPE_CHECKING:
+    from transports.slack.app import SlackTransport
+    from transports.slack.installing import OAuthApp
     from transports.telegram.app import TelegramTransport
 
 
@@ -18,6 +21,8 @@ def build_transports(settings: Settings) -> Sequence[ServedTransport]:
     found: list[ServedTransport] = []
     if settings.telegram_bot_token is not None:
         found.append(build_telegram(settings))
+    if has_slack(settings):
+        found.append(build_slack(settings))
     found.append(WebTransport(access=Access.of(settings)))
     return found
 
@@ -32,3 +37,48 @@ def build_telegram(settings: Settings) -> "TelegramTransport":
         webhook_secret=reveal(settings.telegram_webhook_secret),
         public_url=settings.public_url,
     )
+
+
+def has_slack(settings: Settings) -> bool:
+    """Return whether there is a workspace to speak in, or a way for workspaces to come."""
+    return settings.slack_bot_token is not None or settings.slack_client_id is not None
+
+
+def build_slack(settings: Settings) -> "SlackTransport":
+    """Return the transport of Slack.
+
+    Raises:
+        SettingsError: what installations need is not all there.
+    """
+    from transports.slack.app import Manners, SlackTransport
+    from transports.slack.formatting import Pings
+
+    pings = settings.slack_pings
+    return SlackTransport(
+        token=reveal(settings.slack_bot_token),
+        signing_secret=reveal(settings.slack_signing_secret),
+        app_token=reveal(settings.slack_app_token),
+        api_url=settings.slack_api_url,
+        oauth=_oauth_app(settings),
+        manners=Manners(
+            listening=settings.slack_listen,
+            pings=Pings(users=pings is not SlackPings.NONE, everybody=pings is SlackPings.ALL),
+            unfurls=settings.slack_unfurl,
+        ),
+    )
+
+
+def _oauth_app(settings: Settings) -> "OAuthApp | None":
+    from botservice.storage.encryption import Cipher
+    from transports.slack.installing import OAuthApp
+
+    client_id, secret = settings.slack_client_id, reveal(settings.slack_client_secret)
+    key = reveal(settings.encryption_key)
+    if client_id is None and secret is None:
+        return None
+    if client_id is None or secret is None or key is None:
+        raise SettingsError(
+            "other workspaces can install the bot when SLACK_CLIENT_ID, SLACK_CLIENT_SECRET and ENCRYPTION_KEY are all "
+            "set: the tokens that they give are stored encrypted"
+        )
+    return OAuthApp(client_id, secret, Cipher(key), settings.public_url)

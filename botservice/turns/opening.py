@@ -104,8 +104,12 @@ async def _open(
     keeps_steps: bool = False,
 ) -> int:
     prompt = options.agent.prompt
-    new = [await _new_message(message, event, now) for event, message in inbound]
-    context.begin_turn(prompt, _task(new) if is_addressed else None, keeps_steps=keeps_steps)
+    new, said = [], []
+    for event, message in inbound:
+        new.extend([await _new_message(earlier, None, now) for earlier in message.before])
+        said.append(await _new_message(message, event, now))
+        new.append(said[-1])
+    context.begin_turn(prompt, _task(said) if is_addressed else None, keeps_steps=keeps_steps)
     changes = context.records.changes(context.memory.steps)
 
     is_private = all(message.is_private for _, message in inbound)

@@ -11,52 +11,15 @@ import pytest
 import uvicorn
 from standins.bot_api import BotApi
 from standins.bot_api.entities import Strictness
+from standins.models import Typist, echo
 from starlette.applications import Starlette
 
-from botservice import AgentService, ChatResponse, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall
+from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.telegram.app import TelegramTransport
 
 Script = Callable[[list[Any]], Any]
-
-
-def echo(prompt: list[Any]) -> str:
-    """Answer with what was said last."""
-    content = prompt[-1]["content"]
-    if isinstance(content, list):
-        content = next((part["text"] for part in content if part["type"] == "text"), "a picture")
-    return f"You said: {content}"
-
-
-class Typist:
-    """A model that writes when a test tells it to: `write` adds to the answer, `finish` ends it."""
-
-    model = "typist"
-
-    def __init__(self) -> None:
-        self.pieces: asyncio.Queue[str | BaseException | ToolCall | None] = asyncio.Queue()
-        self.prompts: list[list[Any]] = []
-
-    def write(self, *pieces: str) -> None:
-        for piece in pieces:
-            self.pieces.put_nowait(piece)
-
-    def finish(self) -> None:
-        self.pieces.put_nowait(None)
-
-    async def chat(self, messages, tools=(), *, on_text=None) -> ChatResponse:
-        self.prompts.append(list(messages))
-        said = []
-        while (piece := await self.pieces.get()) is not None:
-            if isinstance(piece, BaseException):
-                raise piece
-            if isinstance(piece, ToolCall):
-                return ChatResponse("".join(said), (piece,))
-            said.append(piece)
-            if on_text is not None:
-                on_text(piece)
-        return ChatResponse("".join(said))
 
 
 @pytest.fixture

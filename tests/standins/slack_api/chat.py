@@ -1,0 +1,214 @@
+"""The methods that write messages and streams, as strict as their documents."""
+
+from collections.abc import Callable
+from typing import Any
+
+from standins.slack_api.world import BOT_ID, BOT_USER, Post, SlackError, World
+
+Params = dict[str, Any]
+Method = Callable[[World, Params], dict[str, Any]]
+methods: dict[str, tuple[Method, frozenset[str], str]] = {}
+
+MAX_MARKDOWN = 12_000
+MAX_TEXT = 40_000
+
+
+def method(name: str, *arguments: str, scope: str = "") -> Callable[[Method], Method]:
+    """Enter a method into the table, with the arguments that it knows and the scope that it needs."""
+
+    def enter(function: Method) -> Method:
+        methods[name] = (function, frozenset(arguments), scope)
+        return function
+
+    return enter
+
+
+def require(params: Params, *names: str) -> None:
+    for name in names:
+        if not params.get(name):
+            raise SlackError("invalid_arguments", response_metadata={"messages": [f"missing required field: {name}"]})
+
+
+def _channel(world: World, params: Params) -> str:
+    require(params, "channel")
+    channel = str(params["channel"])
+    if channel not in world.channels:
+        raise SlackError("channel_not_found")
+    if BOT_USER not in world.channels[channel]:
+        raise SlackError("not_in_channel")
+    return channel
+
+
+def _thread(world: World, params: Params, channel: str) -> str | None:
+    thread_ts = params.get("thread_ts")
+    if thread_ts is None:
+        return None
+    parent = world.find(channel, thread_ts, "thread_not_found")
+    if parent.thread_ts not in (None, parent.ts):
+        raise SlackError("cannot_reply_to_message")  # "avoid using a reply's ts value; use its parent's instead"
+    return parent.ts
+
+
+def _content(params: Params) -> dict[str, Any]:
+    """Return what a message says.
+
+    Raises:
+        SlackError: it says nothing, or more than it may.
+    """
+    text, markdown, blocks = params.get("text") or "", params.get("markdown_text"), params.get("blocks") or []
+    if markdown is not None and (text or blocks):
+        raise SlackError("markdown_text_conflict")
+    if not text and not blocks and not markdown:
+        raise SlackError("no_text")
+    if len(text) > MAX_TEXT or len(markdown or "") > MAX_MARKDOWN:
+        raise SlackError("msg_too_long")
+    check_blocks(blocks)
+    return {"text": text, "markdown_text": markdown, "blocks": list(blocks)}
+
+
+def check_blocks(blocks: list[dict[str, Any]]) -> None:
+    if len(blocks) > 50:
+        raise SlackError("invalid_blocks")
+    if sum(len(block["text"]) for block in blocks if block["type"] == "markdown") > MAX_MARKDOWN:
+        raise SlackError("msg_blocks_too_long")
+    for block in blocks:
+        if block["type"] == "markdown" and not block["text"]:
+            raise SlackError("invalid_blocks")
+        if block["type"] == "section" and len(block["text"]["text"]) > 3000:
+            raise SlackError("invalid_blocks")
+        if block["type"] == "header" and len(block["text"]["text"]) > 150:
+            raise SlackError("invalid_blocks")
+        if block["type"] == "actions":
+            _check_actions(block)
+        if block["type"] == "context_actions" and not 1 <= len(block["elements"]) <= 5:
+            raise SlackError("invalid_blocks")
+        if len(block.get("block_id", "")) > 255:
+            raise SlackError("invalid_blocks")
+
+
+def _check_actions(block: dict[str, Any]) -> None:
+    names = [element.get("action_id") for element in block["elements"]]
+    is_fit = 1 <= len(names) <= 25 and len(set(names)) == len(names)
+    for element in block["elements"]:
+        label = element["text"]["text"]
+        is_fit = is_fit and 1 <= len(label) <= 75 and len(element.get("value") or "") <= 2000
+    if not is_fit:
+        raise SlackError("invalid_blocks")
+
+
+def _metadata(params: Params) -> dict[str, Any] | None:
+    metadata = params.get("metadata")
+    if metadata is not None and set(metadata) != {"event_type", "event_payload"}:
+        raise SlackError("invalid_metadata_format")
+    return metadata
+
+
+@method(
+    "chat.postMessage",
+    *("channel", "text", "markdown_text", "blocks", "thread_ts", "metadata", "unfurl_links", "unfurl_media"),
+    scope="chat:write",
+)
+def post_message(world: World, params: Params) -> dict[str, Any]:
+    channel = _channel(world, params)
+    post = world.add(
+        Post(
+            channel,
+            world.next_ts(),
+            BOT_USER,
+            **_content(params),
+            thread_ts=_thread(world, params, channel),
+            metadata=_metadata(params),
+            bot_id=BOT_ID,
+            unfurl=params.get("unfurl_links", True),
+        )
+    )
+    return {"channel": channel, "ts": post.ts, "message": post.wire()}
+
+
+@method("chat.update", "channel", "ts", "text", "markdown_text", "blocks", "metadata", scope="chat:write")
+def update(world: World, params: Params) -> dict[str, Any]:
+    post = world.find(_channel(world, params), params.get("ts"))
+    if post.user != BOT_USER:
+        raise SlackError("cant_update_message")
+    if post.is_streaming:
+        raise SlackError("streaming_state_conflict")
+    for name, value in _content(params).items():
+        setattr(post, name, value)
+    post.metadata = _metadata(params) or post.metadata
+    post.states.append(post.shown)
+    return {"channel": post.channel, "ts": post.ts, "text": post.shown}
+
+
+@method("chat.delete", "channel", "ts", scope="chat:write")
+def delete(world: World, params: Params) -> dict[str, Any]:
+    post = world.find(_channel(world, params), params.get("ts"))
+    world.posts.remove(post)
+    return {"channel": post.channel, "ts": post.ts}
+
+
+@method(
+    "chat.startStream",
+    *("channel", "thread_ts", "markdown_text", "chunks", "recipient_team_id", "recipient_user_id", "task_display_mode"),
+    scope="chat:write",
+)
+def start_stream(world: World, params: Params) -> dict[str, Any]:
+    channel = _channel(world, params)
+    require(params, "thread_ts")
+    if not world.is_dm(channel):
+        for name in ("recipient_team_id", "recipient_user_id"):
+            if not params.get(name):
+                raise SlackError(f"missing_{name}")
+    post = Post(channel, world.next_ts(), BOT_USER, bot_id=BOT_ID, markdown_text="", is_streaming=True)
+    post.thread_ts = _thread(world, params, channel)
+    _grow(post, params)
+    world.add(post)
+    return {"channel": channel, "ts": post.ts}
+
+
+@method("chat.appendStream", "channel", "ts", "markdown_text", "chunks", scope="chat:write")
+def append_stream(world: World, params: Params) -> dict[str, Any]:
+    post = _streaming(world, params)
+    if not params.get("markdown_text") and not params.get("chunks"):
+        raise SlackError("no_text")
+    _grow(post, params)
+    return {"channel": post.channel, "ts": post.ts}
+
+
+@method(
+    "chat.stopStream",
+    *("channel", "ts", "markdown_text", "chunks", "blocks", "metadata", "session_status"),
+    scope="chat:write",
+)
+def stop_stream(world: World, params: Params) -> dict[str, Any]:
+    post = _streaming(world, params)
+    check_blocks(params.get("blocks") or [])
+    _grow(post, params)
+    post.metadata = _metadata(params)
+    post.blocks = list(params.get("blocks") or [])
+    post.is_streaming = False
+    return {"channel": post.channel, "ts": post.ts, "message": post.wire()}
+
+
+def _streaming(world: World, params: Params) -> Post:
+    post = world.find(_channel(world, params), params.get("ts"))
+    if not post.is_streaming:
+        raise SlackError("message_not_in_streaming_state")
+    return post
+
+
+def _grow(post: Post, params: Params) -> None:
+    text = params.get("markdown_text") or ""
+    if len(text) > MAX_MARKDOWN:
+        raise SlackError("msg_too_long")
+    for chunk in params.get("chunks") or []:
+        match chunk["type"]:
+            case "markdown_text":
+                text += chunk["text"]
+            case "task_update":
+                if chunk["status"] not in ("pending", "in_progress", "complete", "error") or not chunk["title"]:
+                    raise SlackError("invalid_chunks")
+                post.tasks[chunk["id"]] = chunk
+            case _:
+                raise SlackError("invalid_chunks")
+    post.markdown_text = (post.markdown_text or "") + text
+    post.states.append(post.markdown_text)

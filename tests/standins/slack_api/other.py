@@ -1,0 +1,164 @@
+"""The methods that read, that tell of people and files, and that open views."""
+
+from typing import Any
+
+from standins.slack_api.chat import Params, check_blocks, method, require
+from standins.slack_api.world import APP_ID, BOT_ID, BOT_USER, TEAM, Post, SlackError, World
+
+
+@method("auth.test")
+def auth_test(world: World, params: Params) -> dict[str, Any]:
+    team = world.team_of(params["token"]) or TEAM
+    return {"team_id": team, "team": f"Team {team}", "user_id": BOT_USER, "user": "botty", "bot_id": BOT_ID}
+
+
+@method("users.info", "user", "include_locale", scope="users:read")
+def users_info(world: World, params: Params) -> dict[str, Any]:
+    user = world.users.get(str(params.get("user")))
+    if user is None:
+        raise SlackError("user_not_found")
+    return {"user": user}
+
+
+@method("conversations.open", "users", scope="im:write")
+def conversations_open(world: World, params: Params) -> dict[str, Any]:
+    channel = world.ims.get(str(params.get("users")))
+    if channel is None:
+        raise SlackError("user_not_found")
+    return {"channel": {"id": channel}}
+
+
+@method(
+    "conversations.replies",
+    *("channel", "ts", "oldest", "latest", "inclusive", "limit", "cursor", "include_all_metadata"),
+    scope="history",
+)
+def replies(world: World, params: Params) -> dict[str, Any]:
+    channel = str(params.get("channel"))
+    world.find(channel, params.get("ts"), "thread_not_found")
+    return _page(world.thread(channel, str(params["ts"])), params)
+
+
+@method(
+    "conversations.history",
+    *("channel", "oldest", "latest", "inclusive", "limit", "cursor", "include_all_metadata"),
+    scope="history",
+)
+def history(world: World, params: Params) -> dict[str, Any]:
+    posts = [post for post in world.posts if post.channel == params.get("channel") and post.thread_ts is None]
+    return _page(posts[::-1], params)
+
+
+def _page(posts: list[Post], params: Params) -> dict[str, Any]:
+    is_inclusive = params.get("inclusive") in (True, "true", "1")
+    oldest, latest = str(params.get("oldest") or "0"), str(params.get("latest") or "9999999999")
+    found = [
+        post
+        for post in posts
+        if oldest < post.ts < latest or (is_inclusive and post.ts in (oldest, latest)) or post.ts == params.get("ts")
+    ]
+    begin, size = int(params.get("cursor") or 0), min(int(params.get("limit") or 15), 15)
+    wires = [post.wire() for post in found[begin : begin + size]]
+    if params.get("include_all_metadata") not in (True, "true", "1"):
+        wires = [{name: value for name, value in wire.items() if name != "metadata"} for wire in wires]
+    has_more = begin + size < len(found)
+    metadata = {"next_cursor": str(begin + size)} if has_more else {}
+    return {"messages": wires, "has_more": has_more, "response_metadata": metadata}
+
+
+@method("files.info", "file", scope="files:read")
+def files_info(world: World, params: Params) -> dict[str, Any]:
+    file = world.files.get(str(params.get("file")))
+    if file is None:
+        raise SlackError("file_not_found")
+    return {"file": file}
+
+
+@method("files.getUploadURLExternal", "filename", "length", scope="files:write")
+def upload_url(world: World, params: Params) -> dict[str, Any]:
+    require(params, "filename", "length")
+    file_id = world.next_id("F")
+    world.uploads[file_id] = {"name": params["filename"], "length": int(params["length"])}
+    return {"upload_url": f"{params['url']}/upload/{file_id}", "file_id": file_id}
+
+
+@method("files.completeUploadExternal", "files", "channel_id", "thread_ts", "initial_comment", scope="files:write")
+def complete_upload(world: World, params: Params) -> dict[str, Any]:
+    files = []
+    for each in params["files"]:
+        upload = world.uploads.get(each["id"])
+        if upload is None or len(world.file_bytes.get(each["id"], b"")) != upload["length"]:
+            raise SlackError("file_not_found")
+        files.append({"id": each["id"], "name": upload["name"], "title": each.get("title"), "size": upload["length"]})
+    channel = str(params["channel_id"])
+    if BOT_USER not in world.channels.get(channel, ()):
+        raise SlackError("channel_not_found")
+    post = Post(channel, world.next_ts(), BOT_USER, params.get("initial_comment") or "", bot_id=BOT_ID, files=files)
+    post.thread_ts = params.get("thread_ts")
+    world.add(post)
+    return {"files": files}
+
+
+@method("views.publish", "user_id", "view")
+def views_publish(world: World, params: Params) -> dict[str, Any]:
+    if params["view"]["type"] != "home" or len(params["view"]["blocks"]) > 100:
+        raise SlackError("invalid_arguments")
+    check_blocks(params["view"]["blocks"][:50])
+    world.views[str(params["user_id"])] = params["view"]
+    return {"view": params["view"]}
+
+
+@method("views.open", "trigger_id", "view")
+def views_open(world: World, params: Params) -> dict[str, Any]:
+    view = params["view"]
+    if view["type"] != "modal" or len(view["title"]["text"]) > 24 or len(view.get("private_metadata", "")) > 3000:
+        raise SlackError("invalid_arguments")
+    opened = {**view, "id": world.next_id("V"), "trigger_id": params["trigger_id"]}
+    world.modals.append(opened)
+    return {"view": opened}
+
+
+@method(
+    "agents.sessions.setStatus", "channel_id", "thread_ts", "status", "title", "initiator_user_id", scope="chat:write"
+)
+def agent_status(world: World, params: Params) -> dict[str, Any]:
+    if not world.is_agent:
+        raise SlackError("unknown_method")
+    if params.get("status") not in ("active", "processing", "suspended", "closed"):
+        raise SlackError("invalid_arguments")
+    require(params, "channel_id", "thread_ts")
+    world.statuses.append((params["channel_id"], params["thread_ts"], params["status"]))
+    return {"agent_status": params["status"]}
+
+
+@method("assistant.threads.setStatus", "channel_id", "thread_ts", "status", "loading_messages", scope="assistant:write")
+def assistant_status(world: World, params: Params) -> dict[str, Any]:
+    require(params, "channel_id", "thread_ts")
+    world.statuses.append((params["channel_id"], params["thread_ts"], params["status"]))
+    return {}
+
+
+@method("apps.connections.open")
+def connections_open(world: World, params: Params) -> dict[str, Any]:
+    if not str(params["token"]).startswith("xapp-"):
+        raise SlackError("not_allowed_token_type")
+    return {"url": params["url"].replace("http://", "ws://") + "/socket"}
+
+
+@method("oauth.v2.access", "code", "client_id", "client_secret", "redirect_uri")
+def oauth_access(world: World, params: Params) -> dict[str, Any]:
+    team = world.codes.pop(str(params.get("code")), None)
+    if team is None:
+        raise SlackError("invalid_code")
+    token = f"xoxb-of-{team}"
+    world.tokens[token] = team
+    return {
+        "access_token": token,
+        "token_type": "bot",
+        "scope": "chat:write",
+        "bot_user_id": BOT_USER,
+        "app_id": APP_ID,
+        "team": {"id": team, "name": f"Team {team}"},
+        "authed_user": {"id": "U0ALICE"},
+        "is_enterprise_install": False,
+    }

@@ -1,0 +1,116 @@
+"""Everything that a workspace holds: people, channels, messages, streams, files."""
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+TEAM = "T0001"
+BOT_USER = "U0BOT"
+BOT_ID = "B0BOT"
+APP_ID = "A0001"
+
+
+class SlackError(Exception):
+    """A refusal, as the Web API words it."""
+
+    def __init__(self, error: str, **extra: Any):
+        super().__init__(error)
+        self.error = error
+        self.extra = extra
+
+
+@dataclass(slots=True)
+class Post:
+    """A message as it stands in a channel."""
+
+    channel: str
+    ts: str
+    user: str
+    text: str = ""
+    markdown_text: str | None = None
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    thread_ts: str | None = None
+    metadata: dict[str, Any] | None = None
+    files: list[dict[str, Any]] = field(default_factory=list)
+    bot_id: str | None = None
+    is_streaming: bool = False
+    tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    states: list[str] = field(default_factory=list)
+    unfurl: bool = True
+    reactions: list[str] = field(default_factory=list)
+
+    @property
+    def shown(self) -> str:
+        """What is to be read."""
+        if self.markdown_text is not None:
+            return self.markdown_text
+        parts = [block["text"] for block in self.blocks if block["type"] == "markdown"]
+        return "\n\n".join(parts) if parts else self.text
+
+    def wire(self) -> dict[str, Any]:
+        message: dict[str, Any] = {"type": "message", "user": self.user, "ts": self.ts, "text": self.shown}
+        for name in ("thread_ts", "bot_id", "metadata"):
+            if getattr(self, name) is not None:
+                message[name] = getattr(self, name)
+        for name in ("files", "blocks"):
+            if getattr(self, name):
+                message[name] = getattr(self, name)
+        return message
+
+
+class World:
+    """One workspace with one bot. Every method is called with the server's lock held."""
+
+    def __init__(self) -> None:
+        self.users = {
+            "U0ALICE": {"id": "U0ALICE", "name": "alice", "profile": {"display_name": "Alice"}, "locale": "en-US"},
+            "U0BOB": {"id": "U0BOB", "name": "bob", "profile": {"display_name": "Bob"}, "locale": "de-DE"},
+            BOT_USER: {"id": BOT_USER, "name": "botty", "is_bot": True, "profile": {"display_name": "Botty"}},
+        }
+        self.ims = {"U0ALICE": "D0ALICE", "U0BOB": "D0BOB"}
+        self.channels: dict[str, set[str]] = {
+            "C0GENERAL": {"U0ALICE", "U0BOB", BOT_USER},
+            "C0OTHER": {"U0ALICE", "U0BOB"},
+            "D0ALICE": {"U0ALICE", BOT_USER},
+            "D0BOB": {"U0BOB", BOT_USER},
+        }
+        self.posts: list[Post] = []
+        self.files: dict[str, dict[str, Any]] = {}
+        self.file_bytes: dict[str, bytes] = {}
+        self.uploads: dict[str, dict[str, Any]] = {}
+        self.views: dict[str, dict[str, Any]] = {}
+        self.modals: list[dict[str, Any]] = []
+        self.responses: list[tuple[str, dict[str, Any]]] = []
+        self.statuses: list[tuple[str, str, str]] = []
+        self.is_agent = True
+        self.scopes: set[str] | None = None
+        self.tokens: dict[str, str] = {}
+        self.codes: dict[str, str] = {}
+        self._seconds = itertools.count(1_763_640_000)
+        self._numbers = itertools.count(1)
+
+    def next_ts(self) -> str:
+        return f"{next(self._seconds)}.{next(self._numbers) % 1_000_000:06d}"
+
+    def next_id(self, kind: str) -> str:
+        return f"{kind}{next(self._numbers):08d}"
+
+    def find(self, channel: str, ts: object, error: str = "message_not_found") -> Post:
+        for post in self.posts:
+            if post.channel == channel and post.ts == ts:
+                return post
+        raise SlackError(error)
+
+    def thread(self, channel: str, thread_ts: str) -> list[Post]:
+        return [each for each in self.posts if each.channel == channel and thread_ts in (each.ts, each.thread_ts)]
+
+    def add(self, post: Post) -> Post:
+        self.posts.append(post)
+        post.states.append(post.shown)
+        return post
+
+    def is_dm(self, channel: str) -> bool:
+        return channel.startswith("D")
+
+    def team_of(self, token: str) -> str | None:
+        return self.tokens.get(token)

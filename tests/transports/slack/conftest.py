@@ -1,0 +1,107 @@
+"""A bot on its real wires: the Slack stand-in, the real Bolt and SDK, a real worker and storage, a scripted model."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import uvicorn
+from standins.models import Typist, echo
+from standins.slack_api import SlackApi
+from starlette.applications import Starlette
+
+from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.worker import Worker
+from transports.slack.app import Manners, SlackTransport
+from transports.slack.canvas import Tempo
+
+QUICK = Tempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
+
+
+@dataclass(slots=True)
+class Bot:
+    """A bot that runs."""
+
+    api: SlackApi
+    transport: SlackTransport
+    storage: Storage
+    worker: Worker
+    inbox: Inbox
+    llm: Any
+    url: str
+
+
+RunBot = Callable[..., contextlib.AbstractAsyncContextManager[Bot]]
+
+
+@pytest.fixture
+def api() -> Iterator[SlackApi]:
+    with SlackApi.running() as server:
+        yield server
+
+
+@pytest.fixture
+def typist() -> Typist:
+    return Typist()
+
+
+@contextlib.asynccontextmanager
+async def running_bot(
+    api: SlackApi,
+    storage: Storage,
+    script: Any = echo,
+    *,
+    tools: Any = (),
+    way: str = "http",
+    **options: Any,
+) -> AsyncIterator[Bot]:
+    llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
+    service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
+    options.setdefault("token", api.bot_token)
+    options.setdefault("manners", Manners(tempo=QUICK))
+    if way == "http":
+        options.setdefault("signing_secret", api.signing_secret)
+    else:
+        options.setdefault("app_token", api.app_token)
+    async with contextlib.AsyncExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        transport = SlackTransport(api_url=api.url, **options)
+        stack.push_async_callback(transport.close)
+        await stack.enter_async_context(_web_server(transport, listener))
+        worker = Worker(storage, service.options, [transport], commands=service.commands)
+        inbox = Inbox(storage, worker.wake)
+        await worker.start()
+        stack.push_async_callback(worker.stop, grace_seconds=5)
+        await transport.start(inbox, storage)
+        stack.push_async_callback(transport.stop)
+        api.events.http_url = f"{url}/slack/events" if way == "http" else None
+        yield Bot(api, transport, storage, worker, inbox, llm, url)
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _web_server(transport: SlackTransport, listener: socket.socket) -> AsyncIterator[None]:
+    app = Starlette(routes=list(transport.routes))
+    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none"))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving
+
+
+@pytest.fixture
+def bot_on(sqlite_storage: Storage) -> RunBot:
+    """Return what runs a bot against a stand-in while a block runs."""
+    return lambda api, script=echo, **options: running_bot(api, sqlite_storage, script, **options)

@@ -1,0 +1,223 @@
+"""The Slack transport: its parts, put together."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from starlette.routing import BaseRoute, Route
+
+from botservice.errors import SettingsError
+from botservice.messages import InboundMessage, Message
+from botservice.settings import SlackListen
+from botservice.storage import Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.turn import Delivery, StoredEvent
+from transports.files.documents import Reading
+from transports.files.pages import read_pdf
+from transports.files.stored import read_stored_file
+from transports.pacing import Pace
+from transports.slack.bolt import build_bolt
+from transports.slack.canvas import Tempo
+from transports.slack.client import SlackClient
+from transports.slack.endpoint import PATH, EventsEndpoint
+from transports.slack.failures import SlackFailure
+from transports.slack.files import Files
+from transports.slack.formatting import Pings
+from transports.slack.home import Home, HomeSection
+from transports.slack.installing import Installing, OAuthApp
+from transports.slack.intake import Intake
+from transports.slack.interactions import Interactions
+from transports.slack.outbound import Sender
+from transports.slack.people import People
+from transports.slack.planning import plan_answer
+from transports.slack.reading import Reader
+from transports.slack.sockets import SocketListener
+from transports.slack.streaming import Stage
+from transports.slack.streams import Streams
+from transports.slack.workspaces import Workspaces
+
+logger = logging.getLogger(__name__)
+
+_START_SECONDS = 10.0
+_FIRST_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How the bot behaves.
+
+    Attributes:
+        listening: What it hears in channels besides what is meant for it.
+        pings: Whom a model may ping.
+        unfurls: Whether links are shown with what lies behind them.
+        tempo: How soon and how often progress is shown.
+        reading: What can be read besides text; by default PDFs.
+        home: What stands on people's pages besides usage.
+    """
+
+    listening: SlackListen = SlackListen.THREADS
+    pings: Pings = field(default_factory=Pings)
+    unfurls: bool = False
+    tempo: Tempo = field(default_factory=Tempo)
+    reading: Reading = field(default_factory=lambda: Reading(read_pdf=read_pdf))
+    home: tuple[HomeSection, ...] = ()
+
+
+class SlackTransport:
+    """A Slack bot, in one workspace or in many.
+
+    Attributes:
+        routes: Where Slack delivers, and where other workspaces install the bot.
+    """
+
+    name = "slack"
+
+    def __init__(
+        self,
+        *,
+        token: str | None = None,
+        signing_secret: str | None = None,
+        app_token: str | None = None,
+        api_url: str = "https://slack.com/api",
+        oauth: OAuthApp | None = None,
+        manners: Manners = Manners(),
+        pace: Pace | None = None,
+    ) -> None:
+        """Make a bot; nothing is asked of Slack before `start`.
+
+        Args:
+            signing_secret: Turns on events by HTTP.
+            app_token: Turns on Socket Mode.
+            oauth: Lets other workspaces install the bot.
+        """
+        self._client = SlackClient(api_url)
+        self._installing = None if oauth is None else Installing(oauth, self._client.base_url)
+        installations = None if self._installing is None else self._installing.store
+        self._workspaces = Workspaces(self._client, token, installations)
+        self._has_token = token is not None
+        self._storage: Storage | None = None
+        streams, people = Streams(), People(self._client)
+        self._home = Home(self._client, self._workspaces, people, manners.home)
+        interactions = Interactions(self._client, self._workspaces)
+        self._intake = Intake(self._workspaces, interactions, self._show_home, installations, manners.listening)
+        bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
+        self._pings = manners.pings
+        self._reader = Reader(
+            self._client, self._workspaces, people, Files(self._client, manners.reading), lambda: self._storage
+        )
+        self._sender = Sender(
+            self._client, self._workspaces, streams, pace or Pace(), self._read_file, unfurls=manners.unfurls
+        )
+        self._stage = Stage(self._client, self._workspaces, streams, manners.tempo, manners.pings)
+        # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
+        socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
+        self._socket = SocketListener(socket_bolt, self._client, app_token) if app_token is not None else None
+        self._taking_in: asyncio.Task[None] | None = None
+        self.routes: Sequence[BaseRoute] = ()
+        if signing_secret is not None:
+            self.routes = [Route(PATH, EventsEndpoint(bolt, signing_secret).answer, methods=["POST"])]
+        if self._installing is not None:
+            self.routes = [*self.routes, *self._installing.routes]
+
+    async def start(self, inbox: Inbox, storage: Storage) -> None:
+        """Begin to take in. Where Slack cannot be reached, that is tried again until it can.
+
+        Raises:
+            SettingsError: Slack does not know the token.
+        """
+        self._storage = storage
+        if self._installing is not None:
+            self._installing.open(storage)
+        self._intake.open(inbox, storage)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await self._workspaces.identify()
+        except SlackFailure as failure:
+            if failure.is_token_gone:
+                raise SettingsError(
+                    "SLACK_BOT_TOKEN is refused by Slack: copy it anew from api.slack.com/apps "
+                    "(OAuth & Permissions, Bot User OAuth Token)"
+                ) from failure
+            logger.warning("slack.unreachable", extra={"reason": failure.code})
+        except TimeoutError:
+            logger.warning("slack.unreachable", extra={"reason": "timeout"})
+        self._taking_in = asyncio.create_task(self._take_in(), name="slack-intake")
+
+    async def stop(self) -> None:
+        """Take in no more; answers may still go out."""
+        task, self._taking_in = self._taking_in, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        await self._intake.close()
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self._stage.close()
+        await self._client.close()
+
+    def describe(self) -> str:
+        """Return who the bot is and how it is reached."""
+        own = self._workspaces.own
+        who = own.name or own.team_id if own is not None else "not reached yet, tried again"
+        names = [who] if self._has_token else []
+        names += ["every workspace that installs it"] if self._installing is not None else []
+        ways = ["by Socket Mode"] if self._socket is not None else []
+        ways += [f"by events at {PATH}"] if any(getattr(route, "path", "") == PATH for route in self.routes) else []
+        nothing = "nothing reaches it: SLACK_APP_TOKEN or SLACK_SIGNING_SECRET opens a way"
+        return f"{' and '.join(names)}, {' and '.join(ways) or nothing}"
+
+    async def read(self, event: StoredEvent) -> InboundMessage | None:
+        """Return what an event says; None where it says nothing to anybody."""
+        return await self._reader.read(event)
+
+    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
+        """Return the messages that make answer visible, in order. Pure."""
+        return plan_answer(answer, events, self._pings)
+
+    async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
+        """Make one message visible and return its timestamp.
+
+        Raises:
+            DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryUnknown: nobody can say.
+        """
+        return await self._sender.send(context_keys, delivery)
+
+    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
+        """Return what shows that the bot is at work; None where nobody is answered in the open."""
+        return self._stage.live(context_keys, events, record)
+
+    async def _take_in(self) -> None:
+        """Take in until cancelled, whatever happens."""
+        while True:
+            try:
+                await self._persist_until_known()
+                if self._socket is None:
+                    return
+                await self._socket.run()
+            except Exception:  # a border: a service that has become deaf without a word would be the worst of all
+                logger.exception("slack.intake_failed")
+                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
+
+    async def _persist_until_known(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                await self._workspaces.identify()
+            except SlackFailure as failure:
+                reason = "SLACK_BOT_TOKEN is refused" if failure.is_token_gone else failure.code
+                logger.warning("slack.unreachable", extra={"reason": reason, "wait_seconds": pause})
+                await asyncio.sleep(failure.retry_after_seconds or pause)
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            else:
+                return
+
+    async def _show_home(self, team_id: str, user_id: str) -> None:
+        if self._storage is not None:
+            await self._home.show(self._storage, team_id, user_id)
+
+    async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
+        return await read_stored_file(self._storage, context_keys, digest)

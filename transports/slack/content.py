@@ -1,0 +1,52 @@
+"""What a Slack message says, as text: names instead of ids, and in brackets what is sent besides words."""
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from transports.slack.inbound import field
+
+_TOKEN = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
+
+
+def users_in(text: str) -> list[str]:
+    """Return the users whom a text names, in order."""
+    return [found[2] for found in _TOKEN.finditer(text) if found[1] == "@"]
+
+
+def readable(text: str, names: Mapping[str, str], bot_user_id: str) -> str:
+    """Return a message's text as people see it, without the bot's own name at its beginning or end."""
+    mention = re.escape(f"<@{bot_user_id}>") if bot_user_id else r"(?!)"
+    bare = re.sub(rf"^\s*{mention}[\s,:]*|\s*{mention}\s*$", "", text)
+    return html.unescape(_TOKEN.sub(lambda found: _read(found, names), bare)).strip()
+
+
+def shared_in(event: Mapping[str, Any]) -> str:
+    """Return what a message shows of another one that it shares or links to."""
+    attachments = field(event, "attachments")
+    parts = []
+    for each in attachments if isinstance(attachments, list) else ():
+        text = field(each, "text") or field(each, "fallback")
+        if isinstance(text, str) and (field(each, "is_msg_unfurl") or field(each, "is_share")):
+            who = field(each, "author_name")
+            parts.append(f"[shared{f' from {who}' if isinstance(who, str) else ''}: {html.unescape(text)[:2000]}]")
+    return "\n".join(parts)
+
+
+def files_of(event: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the files that came with a message."""
+    files = field(event, "files")
+    return [each for each in files if isinstance(each, Mapping)] if isinstance(files, list) else []
+
+
+def _read(found: re.Match[str], names: Mapping[str, str]) -> str:
+    kind, what, label = found[1], found[2], found[3]
+    if kind == "@":
+        return f"@{label or names.get(what, what)}"
+    if kind == "#":
+        return f"#{label or what}"
+    if kind == "!":
+        return label or f"@{what.partition('^')[0]}"
+    address = what.removeprefix("mailto:")
+    return address if not label or label in (what, address) else f"{label} ({address})"

@@ -1,0 +1,104 @@
+"""The page that a person sees under Home: what the bot keeps of them, and how much they have used it."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, distinct, func, select
+
+from botservice.messages import Author
+from botservice.storage import Storage
+from botservice.storage.tables import contexts, messages
+from transports.slack.client import SlackClient
+from transports.slack.manifest import slash_command
+from transports.slack.people import People
+from transports.slack.workspaces import Workspaces
+
+logger = logging.getLogger(__name__)
+
+_MAX_BLOCKS = 100
+_MAX_SECTION_CHARACTERS = 3000
+
+HomeSection = Callable[[Storage, Author], Awaitable[tuple[str, Sequence[str]] | None]]
+"""Returns the heading and the lines of one part of a person's page, as markdown; None where there is nothing to say."""
+
+_USAGE = select(
+    func.count(messages.c.id),
+    func.count(distinct(messages.c.context_id)),
+    func.min(messages.c.created_at),
+).where(messages.c.author_platform == "slack", messages.c.author_id == bindparam("person"))
+_HERE = (
+    select(contexts.c.context_keys)
+    .join(messages, messages.c.context_id == contexts.c.id)
+    .where(messages.c.author_platform == "slack", messages.c.author_id == bindparam("person"))
+    .distinct()
+    .limit(1000)
+)
+
+
+class Home:
+    """Draws and shows pages."""
+
+    def __init__(
+        self, client: SlackClient, workspaces: Workspaces, people: People, sections: Sequence[HomeSection] = ()
+    ) -> None:
+        """Make what shows pages.
+
+        Args:
+            sections: What stands on them besides usage, such as what is known of a person.
+        """
+        self._client = client
+        self._workspaces = workspaces
+        self._people = people
+        self._sections = (usage_section, *sections)
+
+    async def show(self, storage: Storage, team_id: str, user_id: str) -> None:
+        """Show a person their page as it is now.
+
+        Raises:
+            BotServiceError: Slack or the storage does not answer.
+        """
+        workspace = await self._workspaces.find(team_id)
+        person = await self._people.find(workspace, user_id)
+        author = Author("slack", user_id, person.name)
+        blocks = [_header("Your page"), _section(_welcome())]
+        for section in self._sections:
+            found = await section(storage, author)
+            if found is not None:
+                heading, lines = found
+                blocks.extend([_header(heading), *(_section(line) for line in lines if line.strip())])
+        view = {"type": "home", "blocks": blocks[:_MAX_BLOCKS]}
+        await self._client.call(workspace.token, "views.publish", user_id=user_id, view=view)
+
+
+async def usage_section(storage: Storage, person: Author) -> tuple[str, Sequence[str]] | None:
+    """Return how much a person has said to the bot, and where."""
+
+    def query(connection: Connection) -> tuple[Any, list[Any]]:
+        row = connection.execute(_USAGE, {"person": person.id}).one()
+        return row, list(connection.execute(_HERE, {"person": person.id}).scalars())
+
+    row, places = await storage.read(query)
+    count, conversations, since = row
+    if not count:
+        return "What is kept", ["Nothing yet: you have not written to me."]
+    channels = sum(1 for keys in places if not str(keys.get("channel_id", "")).startswith("D"))
+    lines = [f"*{count}* of your messages in *{conversations}* conversations, since {since:%Y-%m-%d}."]
+    if channels:
+        lines.append(f"{channels} of these conversations are in channels, where others read along.")
+    return "What is kept", lines
+
+
+def _welcome() -> str:
+    return (
+        f"Write to me under *Messages*, mention me in a channel that I am in, or type `{slash_command()}` anywhere. "
+        "In a thread where you have asked me something, you need not mention me again."
+    )
+
+
+def _header(text: str) -> dict[str, Any]:
+    return {"type": "header", "text": {"type": "plain_text", "text": text[:150]}}
+
+
+def _section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text[:_MAX_SECTION_CHARACTERS]}}

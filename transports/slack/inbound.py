@@ -1,0 +1,173 @@
+"""What Slack delivers, as events to be stored: plain JSON is looked at, nothing is parsed that may fail."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+
+_TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
+_MENTION = re.compile(r"<@([^>|\s]+)(?:\|[^>]*)?>")
+_STOP = re.compile(r"\s*[/!]stop\s*", re.IGNORECASE)
+_MAX_ID_CHARACTERS = 100
+# What people write; every other subtype tells of something that happened.
+_WRITTEN = frozenset({None, "file_share", "me_message", "thread_broadcast"})
+
+
+class Way(StrEnum):
+    """How something came: it stands with the stored event, which is read later."""
+
+    MESSAGE = "message"
+    COMMAND = "command"
+    QUESTION = "question"  # about a message, asked in a dialog
+    BUTTON = "button"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class SlackMessage:
+    """A message that somebody wrote.
+
+    Attributes:
+        mentioned: The users whom its text names.
+    """
+
+    team_id: str
+    channel_id: str
+    ts: str
+    user_id: str
+    text: str
+    thread_ts: str | None
+    is_direct: bool
+    mentioned: frozenset[str]
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether it stands in a thread and does not begin it."""
+        return self.thread_ts is not None and self.thread_ts != self.ts
+
+    @property
+    def root_ts(self) -> str:
+        """The thread in which it is answered."""
+        return self.thread_ts or self.ts
+
+    def keys(self, *, is_thread: bool) -> dict[str, str]:
+        """Return what its conversation is called."""
+        return context_keys(self.team_id, self.channel_id, None if self.is_direct or not is_thread else self.root_ts)
+
+
+def context_keys(team_id: str, channel_id: str, thread_ts: str | None = None) -> dict[str, str]:
+    """Return what a conversation is called."""
+    keys = {"transport": "slack", "team_id": team_id, "channel_id": channel_id}
+    return keys if thread_ts is None else keys | {"thread_ts": thread_ts}
+
+
+def read_message(body: object) -> SlackMessage | None:
+    """Return what somebody wrote; None for anything else: other bots, edits, joins, and what is not whole."""
+    event = field(body, "event")
+    if field(event, "type") not in ("message", "app_mention") or field(event, "subtype") not in _WRITTEN:
+        return None
+    if field(event, "bot_id") is not None or field(event, "hidden") is True:
+        return None
+    team, channel, user = team_of(body), word(field(event, "channel")), word(field(event, "user"))
+    ts, text = timestamp(field(event, "ts")), field(event, "text")
+    if team is None or channel is None or user is None or ts is None:
+        return None
+    said = text if isinstance(text, str) else ""
+    return SlackMessage(
+        team,
+        channel,
+        ts,
+        user,
+        said,
+        timestamp(field(event, "thread_ts")),
+        field(event, "channel_type") == "im" or channel.startswith("D"),
+        frozenset(_MENTION.findall(said)),
+    )
+
+
+def message_event(message: SlackMessage, body: object, *, is_thread: bool) -> InboundEvent:
+    """Return a message as an event: the same one, however often and in whatever form it is delivered."""
+    is_stop = message.is_direct and _STOP.fullmatch(message.text) is not None
+    return InboundEvent(
+        key=f"slack:{message.team_id}:{message.channel_id}:{message.ts}",
+        context_keys=message.keys(is_thread=is_thread),
+        order_key=order_of(message.ts),
+        raw=raw(Way.MESSAGE, body),
+        kind=EventKind.STOP if is_stop else EventKind.MESSAGE,
+    )
+
+
+def stop_event(body: object) -> InboundEvent | None:
+    """Return the press of the stop button; None for any other event."""
+    event = field(body, "event")
+    team, channel, event_id = team_of(body), word(field(event, "channel")), word(field(body, "event_id"))
+    if field(event, "type") != "agent_session_stopped" or team is None or channel is None or event_id is None:
+        return None
+    thread_ts = None if channel.startswith("D") else timestamp(field(event, "thread_ts"))
+    at = timestamp(field(event, "event_ts"))
+    return InboundEvent(
+        key=f"slack:{team}:{event_id}",
+        context_keys=context_keys(team, channel, thread_ts),
+        order_key=2**62 if at is None else order_of(at),
+        raw=raw(Way.STOP, body),
+        kind=EventKind.STOP,
+    )
+
+
+def bots_of(body: object) -> frozenset[str]:
+    """Return the bot users for whom Slack says that it delivers an event."""
+    found = field(body, "authorizations")
+    if not isinstance(found, list):
+        return frozenset()
+    users = (word(field(each, "user_id")) for each in found if field(each, "is_bot") is True)
+    return frozenset(user for user in users if user is not None)
+
+
+def team_of(body: object) -> str | None:
+    """Return the workspace for which something is delivered."""
+    for value in (field(body, "team_id"), field(field(body, "team"), "id"), field(field(body, "event"), "team")):
+        if (team := word(value)) is not None:
+            return team
+    return word(field(field(body, "enterprise"), "id")) or word(field(body, "enterprise_id"))
+
+
+def raw(way: Way, body: object, **more: object) -> bytes:
+    """Return what is stored with an event."""
+    return json.dumps({"way": way.value, "body": body, **more}).encode()
+
+
+def stored(event: StoredEvent) -> tuple[Way | None, Mapping[str, Any], Mapping[str, Any]]:
+    """Return how an event came, what Slack sent, and what was stored beside it."""
+    try:
+        kept = json.loads(event.raw)
+        way = Way(kept["way"])
+        body = kept["body"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return None, {}, {}
+    return way, body if isinstance(body, dict) else {}, kept
+
+
+def order_of(ts: str) -> int:
+    """Return a timestamp as a number that grows with it."""
+    seconds, _, fraction = ts.partition(".")
+    return int(seconds) * 1_000_000 + int(fraction.ljust(6, "0"))
+
+
+def timestamp(value: object) -> str | None:
+    """Return value if it is a message's timestamp."""
+    return value if isinstance(value, str) and _TS.fullmatch(value) else None
+
+
+def word(value: object) -> str | None:
+    """Return value if it can be an id."""
+    is_fit = isinstance(value, str) and 0 < len(value) <= _MAX_ID_CHARACTERS and not value.isspace()
+    return value if is_fit and isinstance(value, str) else None
+
+
+def field(value: object, name: str) -> Any:
+    """Return what a JSON object says under a name; None where it is no object or says nothing."""
+    return value.get(name) if isinstance(value, Mapping) else None

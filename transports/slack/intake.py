@@ -1,0 +1,175 @@
+"""Taking in what Slack delivers, whichever way it comes: stored when a method returns."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Protocol
+
+from botservice.contexts import ContextKeys, find_context
+from botservice.errors import StorageUnavailable
+from botservice.settings import SlackListen
+from botservice.storage import Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.turn import InboundEvent
+from transports.slack.inbound import (
+    SlackMessage,
+    bots_of,
+    field,
+    message_event,
+    read_message,
+    stop_event,
+    team_of,
+    word,
+)
+from transports.slack.interactions import Interactions
+from transports.slack.workspaces import Workspaces
+
+logger = logging.getLogger(__name__)
+
+_TRANSPORT = "slack"
+
+OnHome = Callable[[str, str], Awaitable[None]]
+"""Shows a person of a workspace what the bot remembers."""
+
+
+class Removal(Protocol):
+    """Takes workspaces out that have removed the bot."""
+
+    async def remove(self, team_id: str | None, enterprise_id: str | None) -> None:
+        """Delete what is kept of an installation."""
+
+
+class Intake:
+    """Hands events to the inbox, and does what cannot wait for a turn."""
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        interactions: Interactions,
+        on_home: OnHome,
+        removal: Removal | None,
+        listening: SlackListen = SlackListen.THREADS,
+    ) -> None:
+        self._workspaces = workspaces
+        self._interactions = interactions
+        self._on_home = on_home
+        self._removal = removal
+        self._listening = listening
+        self._inbox: Inbox | None = None
+        self._storage: Storage | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def open(self, inbox: Inbox, storage: Storage) -> None:
+        """Begin to take in."""
+        self._inbox, self._storage = inbox, storage
+
+    async def close(self) -> None:
+        """Take in no more."""
+        self._inbox = None
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def take_event(self, body: Mapping[str, Any]) -> None:
+        """Store what an event brings, if anything.
+
+        Raises:
+            StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
+        """
+        match field(field(body, "event"), "type"):
+            case "message" | "app_mention":
+                await self._take_message(body)
+            case "agent_session_stopped":
+                await self._accept(stop_event(body))
+            case "app_home_opened":
+                self._show_home(body)
+            case "app_uninstalled" | "tokens_revoked" as kind:
+                await self._forget_workspace(kind, body)
+            case _:
+                self._opened()
+
+    async def take_command(self, body: Mapping[str, Any]) -> None:
+        """Store a slash command.
+
+        Raises:
+            BotServiceError: it is not stored.
+        """
+        self._opened()
+        await self._accept(await self._interactions.command(body))
+
+    async def take_interaction(self, body: Mapping[str, Any]) -> None:
+        """Store what somebody pressed or submitted, or open the dialog that was asked for.
+
+        Raises:
+            BotServiceError: it is not stored.
+        """
+        _, storage = self._opened()
+        await self._accept(await self._interactions.interaction(body, storage))
+
+    async def _take_message(self, body: Mapping[str, Any]) -> None:
+        message = read_message(body)
+        if message is None:
+            self._opened()
+            return
+        bots = bots_of(body) | {self._workspaces.known_bot(message.team_id)} - {None}
+        if message.user_id in bots:
+            self._opened()
+        elif self._is_meant(message, bots) or (message.is_reply and await self._takes_part(message)):
+            await self._accept(message_event(message, body, is_thread=True))
+        elif self._listening is SlackListen.CHANNELS:
+            await self._accept(message_event(message, body, is_thread=message.is_reply))
+
+    def _is_meant(self, message: SlackMessage, bots: frozenset[str | None]) -> bool:
+        """Return whether the bot is named, or may be: reading decides where its name is not known yet."""
+        return message.is_direct or bool(message.mentioned & bots if bots else message.mentioned)
+
+    async def _takes_part(self, message: SlackMessage) -> bool:
+        """Return whether the bot takes part in a thread."""
+        _, storage = self._opened()
+        keys = ContextKeys.of(message.keys(is_thread=True))
+        return await storage.read(lambda connection: find_context(connection, keys)) is not None
+
+    async def _accept(self, event: InboundEvent | None) -> None:
+        inbox, _ = self._opened()
+        if event is not None:
+            await inbox.accept(_TRANSPORT, [event])
+
+    def _opened(self) -> tuple[Inbox, Storage]:
+        """Return where events go.
+
+        Raises:
+            StorageUnavailable: nowhere at the moment.
+        """
+        if self._inbox is None or self._storage is None:
+            raise StorageUnavailable("this process takes in nothing at the moment")
+        return self._inbox, self._storage
+
+    def _show_home(self, body: Mapping[str, Any]) -> None:
+        event = field(body, "event")
+        team, user = team_of(body), word(field(event, "user"))
+        if field(event, "tab") == "home" and team is not None and user is not None:
+            self._spawn(self._show(team, user))
+
+    async def _show(self, team: str, user: str) -> None:
+        try:
+            await self._on_home(team, user)
+        except Exception:  # a border: a page that is not shown costs nobody an answer
+            logger.exception("slack.home_not_shown")
+
+    async def _forget_workspace(self, kind: str, body: Mapping[str, Any]) -> None:
+        event = field(body, "event")
+        if kind == "tokens_revoked" and not field(field(event, "tokens"), "bot"):
+            return
+        team = word(field(body, "team_id"))
+        self._opened()
+        if team is not None:
+            self._workspaces.forget(team)
+        if self._removal is not None:
+            await self._removal.remove(team, word(field(body, "enterprise_id")))
+        logger.info("slack.uninstalled", extra={"team": team})
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,247 @@
+"""What a stored event says to the agent."""
+
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, or_, select
+
+from botservice.contexts import ContextKeys, find_context
+from botservice.messages import Author, CommandCall, InboundMessage
+from botservice.storage import Storage
+from botservice.storage.tables import events, messages, turns
+from botservice.turns.commands import parse_command
+from botservice.turns.turn import Outcome, StoredEvent
+from transports.slack.blocks import QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.client import SlackClient
+from transports.slack.content import files_of, readable, shared_in, users_in
+from transports.slack.failures import NotInstalled, SlackFailure
+from transports.slack.files import Files
+from transports.slack.inbound import SlackMessage, Way, field, order_of, read_message, stored, team_of, timestamp, word
+from transports.slack.people import People, Person
+from transports.slack.workspaces import Workspace, Workspaces
+
+logger = logging.getLogger(__name__)
+
+_PLATFORM = "slack"
+_MAX_EARLIER = 15  # what apps outside the marketplace get of a thread in one call
+_LATE_SECONDS = 20.0
+
+# Somebody has addressed the bot in a conversation if a turn of theirs there was answered, or was to be.
+_HAS_ADDRESSED = (
+    select(messages.c.id)
+    .join(events, events.c.id == messages.c.event_id)
+    .join(turns, turns.c.id == events.c.turn_id)
+    .where(
+        messages.c.context_id == bindparam("context"),
+        messages.c.author_platform == _PLATFORM,
+        messages.c.author_id == bindparam("person"),
+        or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value),
+    )
+    .limit(1)
+)
+_HAS_HISTORY = select(messages.c.id).where(messages.c.context_id == bindparam("context")).limit(1)
+
+
+class Reader:
+    """Reads events, with their files, and with what was said in a thread before the bot came to it."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        people: People,
+        files: Files,
+        storage: Callable[[], Storage | None],
+    ) -> None:
+        self._client = client
+        self._workspaces = workspaces
+        self._people = people
+        self._files = files
+        self._storage = storage
+
+    async def read(self, event: StoredEvent) -> InboundMessage | None:
+        """Return what an event says; None where it says nothing to anybody.
+
+        Raises:
+            SlackFailure: Slack does not say who the bot is.
+        """
+        way, body, _ = stored(event)
+        try:
+            workspace = await self._workspaces.find(team_of(body) or "")
+        except NotInstalled:
+            logger.info("slack.not_installed", extra={"team": team_of(body)})
+            return None
+        match way:
+            case Way.MESSAGE:
+                return await self._message(event, body, workspace)
+            case Way.COMMAND:
+                return await self._command(body, workspace)
+            case Way.QUESTION:
+                return await self._question(body, workspace)
+            case Way.BUTTON:
+                return await self._button(body, workspace)
+        return None
+
+    async def _message(
+        self, event: StoredEvent, body: Mapping[str, Any], workspace: Workspace
+    ) -> InboundMessage | None:
+        message = read_message(body)
+        if message is None or message.user_id == workspace.bot_user_id:
+            return None
+        is_addressed = await self._is_addressed(message, workspace)
+        heard = field(body, "event")
+        person = await self._people.find(workspace, message.user_id)
+        if person.is_bot:
+            return None
+        text = await self._text(message.text, workspace)
+        attachments, remarks = await self._files.fetch(workspace, files_of(heard), is_for_bot=is_addressed)
+        said = "\n".join(part for part in (text, shared_in(heard), *remarks) if part)
+        if not said and not attachments and not is_addressed:
+            return None
+        return InboundMessage(
+            said or "(mentioned you without a word)",
+            _author(person),
+            attachments,
+            _moment(message.ts),
+            message.ts,
+            is_addressed,
+            command=_command_of(text) if is_addressed else None,
+            language=person.language,
+            is_private=message.is_direct,
+            before=await self._earlier(event, message, workspace) if is_addressed else (),
+        )
+
+    async def _is_addressed(self, message: SlackMessage, workspace: Workspace) -> bool:
+        if message.is_direct or workspace.bot_user_id in message.mentioned:
+            return True
+        storage = self._storage()
+        if storage is None or not message.is_reply:
+            return False
+        keys = ContextKeys.of(message.keys(is_thread=True))
+
+        def query(connection: Connection) -> bool:
+            context_id = find_context(connection, keys)
+            sought = {"context": context_id, "person": message.user_id}
+            return context_id is not None and connection.execute(_HAS_ADDRESSED, sought).first() is not None
+
+        # Whoever names somebody else talks to them.
+        return not message.mentioned and await storage.read(query)
+
+    async def _command(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        user = word(field(body, "user_id"))
+        text = field(body, "text")
+        if user is None:
+            return None
+        person = await self._people.find(workspace, user)
+        said = await self._text(text if isinstance(text, str) else "", workspace)
+        command = parse_command(f"/{said.lstrip('/')}") if said else CommandCall("help")
+        return InboundMessage(said or "/help", _author(person), command=command, language=person.language)
+
+    async def _question(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        view = field(body, "view")
+        user = word(field(field(body, "user"), "id"))
+        state = field(field(field(field(view, "state"), "values"), QUESTION_BLOCK), QUESTION_INPUT)
+        question = field(state, "value")
+        if user is None or not isinstance(question, str) or not question.strip():
+            return None
+        person = await self._people.find(workspace, user)
+        about = _about(view)
+        quoted = await self._text(str(about.get("text") or ""), workspace)
+        writer = word(about.get("user"))
+        name = (await self._people.find(workspace, writer)).name or writer if writer is not None else "somebody"
+        text = f'[about a message of {name}: "{quoted}"]\n{question.strip()}'
+        return InboundMessage(text, _author(person), language=person.language)
+
+    async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        actions = field(body, "actions")
+        value = field(actions[0], "value") if isinstance(actions, list) and actions else None
+        user = word(field(field(body, "user"), "id"))
+        channel = word(field(field(body, "channel"), "id"))
+        if user is None or not isinstance(value, str) or not value.strip():
+            return None
+        person = await self._people.find(workspace, user)
+        at = timestamp(field(actions[0], "action_ts"))
+        return InboundMessage(
+            value,
+            _author(person),
+            created_at=_moment(at) if at is not None else None,
+            command=parse_command(value),
+            language=person.language,
+            is_private=(channel or "").startswith("D"),
+        )
+
+    async def _text(self, text: str, workspace: Workspace) -> str:
+        names = {}
+        for user_id in dict.fromkeys(users_in(text)):
+            person = await self._people.find(workspace, user_id)
+            names[user_id] = person.name or user_id
+        return readable(text, names, workspace.bot_user_id)
+
+    async def _earlier(
+        self, event: StoredEvent, message: SlackMessage, workspace: Workspace
+    ) -> tuple[InboundMessage, ...]:
+        """Return what was said in a thread before the bot came to it, its first message first.
+
+        A mention that was delivered late may have been followed by others, which were not for the bot to keep then.
+        """
+        storage = self._storage()
+        is_late = event.received_at.timestamp() - order_of(message.ts) / 1e6 > _LATE_SECONDS
+        if storage is None or message.is_direct or not (message.is_reply or is_late):
+            return ()
+        keys = ContextKeys.of(message.keys(is_thread=True))
+
+        def has_history(connection: Connection) -> bool:
+            context_id = find_context(connection, keys)
+            return connection.execute(_HAS_HISTORY, {"context": context_id}).first() is not None
+
+        if await storage.read(has_history):
+            return ()
+        try:
+            answer = await self._client.ask(
+                workspace.token,
+                "conversations.replies",
+                channel=message.channel_id,
+                ts=message.root_ts,
+                limit=_MAX_EARLIER,
+            )
+        except SlackFailure as failure:
+            logger.warning("slack.thread_not_read", extra={"reason": failure.code})
+            return ()
+        return tuple([each async for each in self._said(field(answer, "messages"), message, workspace)])
+
+    async def _said(self, found: object, message: SlackMessage, workspace: Workspace) -> AsyncIterator[InboundMessage]:
+        for each in found if isinstance(found, list) else ():
+            ts, user, text = timestamp(field(each, "ts")), word(field(each, "user")), field(each, "text")
+            if ts is None or ts == message.ts or not isinstance(text, str) or user == workspace.bot_user_id:
+                continue
+            person = await self._people.find(workspace, user) if user is not None else None
+            remarks = (await self._files.fetch(workspace, files_of(each), is_for_bot=False))[1]
+            said = "\n".join(part for part in (await self._text(text, workspace), *remarks) if part)
+            if said:
+                author = _author(person) if person is not None else Author(name="a bot")
+                yield InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False)
+
+
+def _about(view: object) -> Mapping[str, Any]:
+    kept = field(view, "private_metadata")
+    try:
+        about = json.loads(kept) if isinstance(kept, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return about if isinstance(about, Mapping) else {}
+
+
+def _author(person: Person) -> Author:
+    return Author(_PLATFORM, person.id, person.name or person.id)
+
+
+def _command_of(text: str) -> CommandCall | None:
+    """Return the command that a message is: Slack keeps "/…" for itself, so "!…" is one as well."""
+    return parse_command(f"/{text[1:]}" if text.startswith("!") else text)
+
+
+def _moment(ts: str) -> datetime:
+    return datetime.fromtimestamp(order_of(ts) / 1_000_000, UTC)
