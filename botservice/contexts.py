@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from botservice.errors import InvalidContextKeys, StorageError
 from botservice.history import ChatHistory
 from botservice.history.chat_history import find_last_user_message
-from botservice.llm.chat import TextSink
+from botservice.llm.chat import BeforeCall, TextSink
 from botservice.memory import ActionStep, AgentMemory, TaskStep
 from botservice.memory.agent_memory import completed_steps
 from botservice.memory.prompt_log import PromptLog
@@ -90,6 +90,7 @@ class AgentContext:
         metadata: JSON values that stay with the context; `save_metadata` or the end of a turn stores them.
         chat_history: What people and the assistant said.
         memory: The agent's steps for the current prompt, or for the last one where none is open.
+        before_call: Awaited with the prompt and the tools before a model is asked; None where nobody limits calls.
         on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
         language: Two letters, of whoever began the current turn; None where that is not known.
         turn_id: The turn that memory belongs to.
@@ -108,6 +109,7 @@ class AgentContext:
         self.memory = AgentMemory()
         self.records = StepRecords(context_id, 0)
         self.step_view = StepView()
+        self.before_call: BeforeCall | None = None
         self.on_text: TextSink | None = None
         self.language: str | None = None
         self.turn_id: int | None = None

@@ -10,10 +10,11 @@ from typing import Any
 from botservice.agents import Agent
 from botservice.commands.standard import standard_commands
 from botservice.contexts import AgentContext
-from botservice.errors import LLMError, RunInterrupted, StorageUnavailable, TurnInProgress
+from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.messages import Attachment, Author, InboundMessage, Message
+from botservice.people.budgets import Budgets
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
 from botservice.turns.opening import open_api_turn
@@ -42,6 +43,7 @@ class AgentService:
         agent: Says what to do next; shared by every context.
         storage: Where everything is kept; None until the service is served.
         embedder: What adds meaning to search while the service is served; None for the one of the settings.
+        budgets: What may be used; None for what the settings say while the service is served.
         commands: What people may ask of the service itself, such as /help, while it is served.
     """
 
@@ -55,6 +57,7 @@ class AgentService:
         embedder: Embedder | None = None,
         model_retries: RetryPolicy = MODEL_RETRIES,
         clock: Clock = utc_now,
+        budgets: Budgets | None = None,
     ) -> None:
         """Make a service; nothing starts by itself.
 
@@ -65,6 +68,8 @@ class AgentService:
                 callables.
             embedder: What adds meaning to search while the service is served. Without `serve`, an
                 `EmbeddingIndexer(storage, embedder)` around the prompts does the same.
+            budgets: What people, chats and the service may use; by default nothing is limited, and a service that is
+                served has the budgets of the settings.
             model_retries: How often, and for how long, a model that fails is asked again within a step.
 
         Raises:
@@ -77,7 +82,10 @@ class AgentService:
         self.storage = storage
         self.embedder = embedder
         self.commands = standard_commands()
-        self.options = RunOptions(agent, StepCallbacks(step_callbacks), max_steps, clock, model_retries)
+        self.budgets = budgets
+        self.options = RunOptions(
+            agent, StepCallbacks(step_callbacks), max_steps, clock, model_retries, budgets or Budgets()
+        )
         self._lines: dict[int, _Line] = {}
 
     async def prompt(
@@ -95,6 +103,7 @@ class AgentService:
         Raises:
             LLMError: the model stays unavailable; the message is kept, and `resume` tries it again.
             TurnInProgress: a run that is paused between two steps has the context.
+            BudgetExceeded: a budget of the service does not reach; the message is kept, and `resume` tries it again.
             RunInterrupted: a callback stopped the run.
         """
         message = InboundMessage(text, Author.of(author), tuple(attachments))
@@ -168,7 +177,7 @@ class AgentService:
         run = AgentRun(self.options, context, turn, claim)
         try:
             return await run.finish()
-        except LLMError as error:
+        except (LLMError, BudgetExceeded) as error:
             reason = redact(str(error))
             await self._of(context).write(
                 lambda connection: finish_turn(
@@ -189,7 +198,8 @@ class AgentService:
             return
         await self._load(context)
         await self._begin_again(context, turn, claim)
-        with contextlib.suppress(LLMError, RunInterrupted):  # it is set aside, and what comes next has its turn
+        # It is set aside then, and what comes next has its turn.
+        with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted):
             await self._finish(context, turn, claim)
 
     async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:

@@ -125,11 +125,14 @@ class Agent(ABC):
         tools: What it may run, by name.
         prompt: What stands at the top of its prompts.
         planning_interval: A plan comes before the first step and after every so many; None for no plans.
+        announces_calls: Whether it awaits `context.before_call` before each call of a model; otherwise a budget has to
+            guess how long its prompts are.
     """
 
     tools: Mapping[str, Tool] = {}
     prompt: str = ""
     planning_interval: int | None = None
+    announces_calls: bool = False
 
     @abstractmethod
     async def next_action(self, context: AgentContext) -> Action | FinishAction:

@@ -31,6 +31,8 @@ _NO_ANSWER = "I have used up the steps that I may take and have no answer yet. A
 class FunctionsBasedAgent(Agent):
     """Builds a prompt from searched and windowed history and from the steps so far; the model calls or answers."""
 
+    announces_calls = True
+
     def __init__(
         self,
         tools: Iterable[Tool | ToolFunction] = (),
@@ -106,6 +108,8 @@ class FunctionsBasedAgent(Agent):
             options["on_text"] = context.on_text
         size = 0
         for shrinking in (*_SHRINKING, None):
+            if context.before_call is not None:
+                await context.before_call(prompt, tools)
             try:
                 return prompt, await self._chat(prompt, tools, options)
             except ContextOverflow:

@@ -12,7 +12,7 @@ from botservice.agents.agent import Prompt
 from botservice.agents.fitting import Pieces, Scales, fit
 from botservice.contexts import AgentContext
 from botservice.history import MessageSelector, SearchHit
-from botservice.llm.chat import ChatMessage
+from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
 from botservice.memory import TaskStep
 from botservice.memory.agent_memory import start_of_work
@@ -80,6 +80,13 @@ class PromptBuilder:
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
     """Return roughly how many tokens messages take."""
     return sum(len(json.dumps(_without_images(message), ensure_ascii=False)) for message in messages) // 3
+
+
+def count_tokens(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], model: str | None) -> int:
+    """Return how many tokens a prompt takes, rather too many than too few; images at a flat rate. It may block."""
+    counter = counter_for(model)
+    offered = counter.count(json.dumps(list(tools), ensure_ascii=False)) if tools else 0
+    return _size(messages, counter) + len(messages) * _TOKENS_AROUND_A_MESSAGE + offered
 
 
 def _scales(counter: TokenCounter) -> Scales:

@@ -1,6 +1,6 @@
 """What the service asks of a language model."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +14,9 @@ ToolSchema = Mapping[str, Any]
 
 TextSink = Callable[[str], None]
 """Takes the next piece of an answer while it is written."""
+
+BeforeCall = Callable[[Sequence[ChatMessage], Sequence[ToolSchema]], Awaitable[None]]
+"""Takes what is about to be sent: the prompt and the tools. What it raises keeps that from happening."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """What every run of a service shares."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from botservice.agents import Agent
 from botservice.memory import StepCallbacks
+from botservice.people.budgets import Budgets
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 
 Clock = Callable[[], datetime]
@@ -25,3 +26,4 @@ class RunOptions:
     max_steps: int
     clock: Clock = utc_now
     model_retries: RetryPolicy = MODEL_RETRIES
+    budgets: Budgets = field(default_factory=Budgets)

@@ -29,6 +29,7 @@ class Outcome(StrEnum):
 
     ANSWERED = "answered"
     LISTENED = "listened"  # kept in the history, not answered: the bot was not meant
+    REFUSED = "refused"  # whoever asked is not let in, or a budget does not reach
     STOPPED = "stopped"  # interrupted; what was said until then is kept
     FAILED = "failed"  # the person was told so, where there is one
 
