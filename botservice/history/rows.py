@@ -13,11 +13,11 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
-    insert,
     literal_column,
     select,
     update,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.errors import StorageError
 from botservice.history.word_blocks import LARGEST_ID, forget_words
@@ -25,6 +25,7 @@ from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Author, Message, Role, storable
 from botservice.storage.blobs import delete_orphans, read_blobs, store_blob
 from botservice.storage.chunks import chunks
+from botservice.storage.statements import execute
 from botservice.storage.tables import contexts, messages
 
 
@@ -65,10 +66,13 @@ _COLUMNS = (
 )
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
-_INSERT = insert(messages).returning(messages.c.id)
 _OF_EVENT = select(*_COLUMNS, messages.c.context_id).where(messages.c.event_id == bindparam("event"))
 _OF_TURN = select(*_COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
 _OF_CONTEXT = select(*_COLUMNS).where(messages.c.context_id == bindparam("context"))
+# A sum, so that no index is chosen by it: for ten ids SQLite would rather look through the whole context.
+BY_ID = select(*_COLUMNS).where(
+    messages.c.context_id + 0 == bindparam("context"), messages.c.id.in_(bindparam("ids", expanding=True))
+)
 NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
 NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before"))
 # A literal, not a parameter: that is what a partial index is chosen by.
@@ -77,25 +81,35 @@ LAST_OF_A_PERSON = _OF_CONTEXT.where(_IS_OF_A_PERSON).order_by(messages.c.positi
 _POSITION = select(messages.c.position).where(
     messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message")
 )
-_NEXT_POSITION = (
-    update(contexts)
-    .where(contexts.c.id == bindparam("context"))
-    .values(last_position=contexts.c.last_position + 1)
-    .returning(contexts.c.last_position)
+_TAKE_POSITION = (
+    update(contexts).where(contexts.c.id == bindparam("context")).values(last_position=contexts.c.last_position + 1)
 )
+_GIVEN = (
+    *("role", "text", "attachments", "author_platform", "author_id", "author_name", "created_at"),
+    *("token_count", "token_encoding", "external_id", "event_id", "answers_turn_id"),
+)
+# At the position that was taken just before, and nowhere where it is stored already or where its context is gone.
+_INSERT = {
+    name: dialect.insert(messages)
+    .from_select(
+        ["context_id", "position", *_GIVEN],
+        select(
+            contexts.c.id, contexts.c.last_position, *(bindparam(name, type_=messages.c[name].type) for name in _GIVEN)
+        ).where(contexts.c.id == bindparam("context")),
+    )
+    .on_conflict_do_nothing()
+    .returning(messages.c.id)
+    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
+}
 
 
 def insert_message(connection: Connection, context_id: int, new: NewMessage) -> Message:
     """Store a message at the end of its context and return it; one that is stored already is returned as it is."""
-    known = _find_stored(connection, new)
-    if known is not None:
-        return known
     text = storable(new.text)
     author = _storable_author(new.author)
     created_at = new.created_at.astimezone(UTC)
     values = {
-        "context_id": context_id,
-        "position": _next_position(connection, context_id),
+        "context": context_id,
         "role": new.role.value,
         "text": text,
         "attachments": [store_attachment(connection, context_id, each) for each in new.attachments] or None,
@@ -109,26 +123,22 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         "event_id": new.event_id,
         "answers_turn_id": new.answers_turn_id,
     }
-    message_id = connection.execute(_INSERT, values).scalar_one()
+    execute(connection, _TAKE_POSITION, {"context": context_id})
+    message_id = execute(connection, _INSERT[connection.dialect.name], values).scalar_one_or_none()
+    if message_id is None:
+        return _find_stored(connection, context_id, new)
     return Message(message_id, new.role, text, new.attachments, author, created_at, new.token_count, new.external_id)
 
 
-def _find_stored(connection: Connection, new: NewMessage) -> Message | None:
+def _find_stored(connection: Connection, context_id: int, new: NewMessage) -> Message:
+    row = None
     if new.event_id is not None:
-        found = connection.execute(_OF_EVENT, {"event": new.event_id})
+        row = connection.execute(_OF_EVENT, {"event": new.event_id}).one_or_none()
     elif new.answers_turn_id is not None:
-        found = connection.execute(_OF_TURN, {"turn": new.answers_turn_id})
-    else:
-        return None
-    row = found.one_or_none()
-    return None if row is None else read_messages(connection, row.context_id, [row])[0]
-
-
-def _next_position(connection: Connection, context_id: int) -> int:
-    position = connection.execute(_NEXT_POSITION, {"context": context_id}).scalar_one_or_none()
-    if position is None:
+        row = connection.execute(_OF_TURN, {"turn": new.answers_turn_id}).one_or_none()
+    if row is None:
         raise StorageError(f"context {context_id} was deleted: get it anew with AgentContext.get_or_create")
-    return int(position)
+    return read_messages(connection, row.context_id, [row])[0]
 
 
 def select_messages(context_id: int) -> Select[Any]:
@@ -148,7 +158,7 @@ def read_messages(
 def find_position(connection: Connection, context_id: int, message_id: int | None) -> int | None:
     """Return where a message stands in its context; None where it is not there."""
     sought = {"context": context_id, "message": message_id}
-    position: int | None = connection.execute(_POSITION, sought).scalar_one_or_none()
+    position: int | None = execute(connection, _POSITION, sought).scalar_one_or_none()
     return position
 
 
@@ -179,7 +189,7 @@ def _conditions(context_id: int, message_ids: Iterable[int] | None) -> Iterator[
         yield of_context
         return
     for chunk in chunks({number for number in message_ids if 0 < number <= LARGEST_ID}):
-        yield and_(of_context, messages.c.id.in_(chunk))
+        yield and_(messages.c.context_id + 0 == context_id, messages.c.id.in_(chunk))
 
 
 def store_attachment(connection: Connection, context_id: int, attachment: Attachment) -> dict[str, str | None]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event, insert
+from sqlalchemy import insert
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector
 from botservice.history.sequence import StoredMessages
@@ -135,12 +135,15 @@ async def test_files_are_read_with_the_message_that_is_taken(sqlite_storage):
         await context.chat_history.append_user_message(f"m{number}", attachments=[file])
     statements = []
 
-    def watch(connection, _):
-        connection.set_trace_callback(statements.append)
+    def select_and_watch(connection):
+        driver = connection.connection.dbapi_connection
+        driver.set_trace_callback(statements.append)
+        try:
+            return MessageWindowMessageSelector(1).get_messages(StoredMessages(connection, context.id))
+        finally:
+            driver.set_trace_callback(None)
 
-    event.listen(sqlite_storage._read_engine, "connect", watch)
-    sqlite_storage._read_engine.dispose()
-    [last] = await context.chat_history.select_messages(MessageWindowMessageSelector(1))
+    [last] = await sqlite_storage.read(select_and_watch)
     assert last.attachments[0].data == bytes([9]) * 10
     assert len([each for each in statements if "FROM blobs" in each]) == 1
 
