@@ -10,10 +10,10 @@ from botservice.agents import FinishAction
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Message, Role
-from botservice.turns.outbox import write_deliveries
+from botservice.turns.outbox import begin_deliveries, write_deliveries
 from botservice.turns.records import finish_turn
 from botservice.turns.transport import Payload
-from botservice.turns.turn import Outcome, Turn
+from botservice.turns.turn import Delivery, Outcome, Turn
 
 
 async def new_answer(turn_id: int, action: FinishAction, now: datetime) -> NewMessage:
@@ -38,12 +38,12 @@ def preview(new: NewMessage) -> Message:
 
 def write_answer(
     connection: Connection, turn: Turn, new: NewMessage, payloads: Sequence[Payload], now: datetime
-) -> Message:
-    """Store an answer and end its turn."""
+) -> tuple[Message, Delivery | None]:
+    """Store an answer and end its turn; return it with the message that is to be sent now, if one is."""
     message = insert_message(connection, turn.context_id, new)
-    write_deliveries(connection, turn, payloads, now)
+    begun = begin_deliveries(connection, turn, payloads, now)
     finish_turn(connection, turn.id, now, Outcome.ANSWERED)
-    return message
+    return message, begun
 
 
 def write_stopped(

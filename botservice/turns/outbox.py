@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from botservice.errors import DeliveryError
 from botservice.storage import Claim, Storage
-from botservice.storage.statements import execute, execute_many
+from botservice.storage.statements import execute
 from botservice.storage.tables import deliveries
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import Payload, Transport
@@ -23,7 +23,7 @@ Clock = Callable[[], datetime]
 _IS_OPEN = text("deliveries.status IN ('pending', 'attempting')")
 
 _UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
-_INSERT = insert(deliveries)
+_INSERT = insert(deliveries).returning(deliveries.c.id)
 _NEXT = (
     select(
         deliveries.c.id,
@@ -51,16 +51,10 @@ _OWING_CONTEXTS = select(deliveries.c.id, deliveries.c.context_id).where(
     deliveries.c.due_at <= bindparam("now"),
     deliveries.c.transport.in_(bindparam("transports", expanding=True)),
 )
-_OPEN_STREAM = (
-    select(deliveries.c.id, deliveries.c.external_id)
-    .where(
-        _IS_OPEN,
-        deliveries.c.turn_id == bindparam("turn"),
-        deliveries.c.kind == DeliveryKind.STREAM.value,
-        deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
-    )
-    .order_by(deliveries.c.id.desc())
-    .limit(1)
+_OWED = (
+    select(deliveries.c.id, deliveries.c.turn_id, deliveries.c.kind, deliveries.c.status, deliveries.c.external_id)
+    .where(_IS_OPEN, deliveries.c.context_id == bindparam("context"))
+    .order_by(deliveries.c.id)
 )
 
 
@@ -82,6 +76,10 @@ class Outbox:
     async def attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
         """Send the first delivery that a context owes. Where it is not taken, it is still owed later, or given up."""
         await self._set(delivery, claim, status=DeliveryStatus.ATTEMPTING, attempts=delivery.attempts + 1)
+        await self.go_on(context_keys, delivery, claim)
+
+    async def go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
+        """Send a delivery that is stored as on its way."""
         now = self._clock
         try:
             external_id = await self._transports[delivery.transport].send(context_keys, delivery)
@@ -144,10 +142,10 @@ class StoredStream:
         )
 
         def write(connection: Connection) -> tuple[int, str | None]:
-            known = _find_stream(connection, self._turn.id)
+            known = _find_stream(_find_owed(connection, self._turn.context_id), self._turn.id)
             if known is not None:
                 return known.id, known.external_id
-            return connection.execute(new.returning(deliveries.c.id)).scalar_one(), None
+            return connection.execute(new).scalar_one(), None
 
         self._row_id, external_id = await self._storage.write(write, fence=self._claim)
         return external_id
@@ -160,38 +158,53 @@ class StoredStream:
 
 def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:
     """Store what makes an answer visible. An open stream of the turn becomes its first message."""
-    stream = _find_stream(connection, turn.id)
-    rest = list(payloads)
-    if stream is not None:
-        has_message = stream.external_id is not None and rest
-        values: dict[str, Any] = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
-        if has_message:
-            values = {
-                "kind": DeliveryKind.MESSAGE.value,
-                "status": DeliveryStatus.PENDING.value,
-                "payload": dict(rest.pop(0)),
-                "attempts": 0,
-                "due_at": now,
-            }
-        execute(connection, _UPDATE, {"row": stream.id, **values})
-    if rest:
-        execute_many(
-            connection,
-            _INSERT,
-            [
-                {
-                    "context_id": turn.context_id,
-                    "turn_id": turn.id,
-                    "transport": turn.transport,
-                    "kind": DeliveryKind.MESSAGE.value,
-                    "status": DeliveryStatus.PENDING.value,
-                    "payload": dict(payload),
-                    "due_at": now,
-                    "created_at": now,
-                }
-                for payload in rest
-            ],
-        )
+    _write(connection, turn, payloads, now, _find_owed(connection, turn.context_id), has_begun=False)
+
+
+def begin_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> Delivery | None:
+    """Store what makes an answer visible, and return the first message of it, for the caller to send at once.
+
+    It counts as on its way from this commit on. None where the context owes something older, which comes first.
+    """
+    owed = _find_owed(connection, turn.context_id)
+    is_next = not any(row.kind == DeliveryKind.MESSAGE.value for row in owed)
+    new = _write(connection, turn, payloads, now, owed, has_begun=is_next)
+    return new[0] if new and is_next else None
+
+
+def _write(
+    connection: Connection,
+    turn: Turn,
+    payloads: Sequence[Payload],
+    now: datetime,
+    owed: Sequence[Any],
+    *,
+    has_begun: bool,
+) -> list[Delivery]:
+    """Store messages and return them; has_begun: the first of them is on its way."""
+    stream = _find_stream(owed, turn.id)
+    new: list[Delivery] = []
+    for payload in payloads:
+        is_sent = has_begun and not new
+        values: dict[str, Any] = {
+            "kind": DeliveryKind.MESSAGE.value,
+            "status": DeliveryStatus.ATTEMPTING.value if is_sent else DeliveryStatus.PENDING.value,
+            "payload": dict(payload),
+            "attempts": int(is_sent),
+            "due_at": now,
+        }
+        external_id = None
+        if stream is not None and stream.external_id is not None and not new:
+            row_id, external_id = stream.id, stream.external_id
+            execute(connection, _UPDATE, {"row": row_id, **values})
+        else:
+            of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport}
+            row_id = execute(connection, _INSERT, {**values, **of_turn, "created_at": now}).scalar_one()
+        new.append(Delivery(row_id, turn.id, turn.transport, DeliveryKind.MESSAGE, payload, 0, now, external_id))
+    if stream is not None and (stream.external_id is None or not new):
+        cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
+        execute(connection, _UPDATE, {"row": stream.id, **cut_off})
+    return new
 
 
 def find_next_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
@@ -217,5 +230,11 @@ def find_owing_contexts(connection: Connection, now: datetime, transports: Colle
     return list(dict.fromkeys(row.context_id for row in sorted(found)))
 
 
-def _find_stream(connection: Connection, turn_id: int) -> Any:
-    return execute(connection, _OPEN_STREAM, {"turn": turn_id}).one_or_none()
+def _find_owed(connection: Connection, context_id: int) -> list[Any]:
+    return execute(connection, _OWED, {"context": context_id}).all()
+
+
+def _find_stream(owed: Sequence[Any], turn_id: int) -> Any | None:
+    """Return the newest open stream of a turn."""
+    streams = (row for row in reversed(owed) if row.turn_id == turn_id and row.kind == DeliveryKind.STREAM.value)
+    return next((row for row in streams if row.status == DeliveryStatus.ATTEMPTING.value), None)

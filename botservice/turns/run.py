@@ -13,7 +13,7 @@ from botservice.telemetry import turn_logging
 from botservice.turns.interruption import Interruption, WorkCut
 from botservice.turns.options import Clock, RunOptions, utc_now
 from botservice.turns.transport import Live
-from botservice.turns.turn import Turn
+from botservice.turns.turn import Delivery, Turn
 from botservice.turns.work import DeliveryPlan, TurnWork, no_deliveries
 
 __all__ = ["AgentRun", "Clock", "RunOptions", "utc_now"]
@@ -63,6 +63,11 @@ class AgentRun:
     def answer(self) -> Message | None:
         """The answer, once there is one."""
         return self._work.answer
+
+    @property
+    def begun(self) -> Delivery | None:
+        """The message of the answer that is stored as on its way: whoever planned deliveries sends it now."""
+        return self._work.begun
 
     @property
     def is_interrupted(self) -> bool:

@@ -33,7 +33,7 @@ from botservice.turns.prompts import record_prompt
 from botservice.turns.records import note_step
 from botservice.turns.saving import Saver
 from botservice.turns.transport import Live, Payload
-from botservice.turns.turn import Turn
+from botservice.turns.turn import Delivery, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,7 @@ class TurnWork:
 
     Attributes:
         answer: The answer, once it is stored.
+        begun: The message that is to be sent once the answer is stored, if one is.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class TurnWork:
         interruption: Interruption,
     ) -> None:
         self.answer: Message | None = None
+        self.begun: Delivery | None = None
         self._context = context
         self._memory = context.memory
         self._options = options
@@ -208,7 +210,7 @@ class TurnWork:
         new = await new_answer(self._turn.id, action, now)
         payloads = self._plan_deliveries(preview(new))
 
-        def write_answer(connection: Connection, _: Sequence[int]) -> Message:
+        def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
             return answer.write_answer(connection, self._turn, new, payloads, now)
 
         self._memory.steps.append(step)
@@ -225,8 +227,8 @@ class TurnWork:
         if self._live is not None:
             await self._live.close()
 
-    def _take_answer(self, message: Message) -> None:
-        self.answer = message
+    def _take_answer(self, written: tuple[Message, Delivery | None]) -> None:
+        self.answer, self.begun = written
 
     async def _call_back(self, step: MemoryStep) -> None:
         """Show a stored step to the callbacks, and store what they change."""

@@ -337,6 +337,8 @@ class Worker:
             del self._runs[claim.context_id]
             if live is not None:
                 await live.close()
+        if run.begun is not None:
+            await self._outbox.go_on(work.context.context_keys, run.begun, claim)
 
     async def _stop_turn(self, context_id: int) -> None:
         """Stop the turn that runs in a context. One that is about to begin sees the control when it does."""
