@@ -34,7 +34,11 @@ class ContextSummary:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """A turn with its steps."""
+    """A turn with its steps.
+
+    Attributes:
+        compacted_at: Since when its steps are not kept any more.
+    """
 
     id: int
     status: str
@@ -43,6 +47,7 @@ class TurnRecord:
     created_at: datetime
     finished_at: datetime | None
     steps: tuple[MemoryItem, ...]
+    compacted_at: datetime | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -53,6 +58,7 @@ class TurnRecord:
             "error": self.error,
             "created_at": self.created_at.isoformat(),
             "finished_at": self.finished_at and self.finished_at.isoformat(),
+            "compacted_at": self.compacted_at and self.compacted_at.isoformat(),
             "steps": [step.to_dict() for step in self.steps],
         }
 
@@ -98,6 +104,7 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
                 row.created_at,
                 row.finished_at,
                 tuple(steps.get(row.id, ())),
+                row.compacted_at,
             )
             for row in rows
         ]

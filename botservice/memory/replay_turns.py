@@ -40,6 +40,10 @@ class RecordedTurn(Protocol):
         """When it ended."""
 
     @property
+    def compacted_at(self) -> datetime | None:
+        """Since when its steps are not kept any more."""
+
+    @property
     def steps(self) -> Sequence[MemoryItem]:
         """What was done."""
 
@@ -56,7 +60,12 @@ def render_turns(turns: Iterable[RecordedTurn], *, detailed: bool = False) -> Re
 def _blocks(turn: RecordedTurn, *, detailed: bool) -> list[RenderableType]:
     title = Text(f"== {visible(_title(turn))}", style="bold cyan", overflow="fold")
     failed = [Text(visible(f"Failed: {turn.error}"), style="red", overflow="fold")] if turn.error else []
-    return [title, render_steps(turn.steps, detailed=detailed), *failed, Text("")]
+    gone = [] if turn.compacted_at is None else [Text(_compacted(turn.compacted_at), style="dim", overflow="fold")]
+    return [title, render_steps(turn.steps, detailed=detailed), *gone, *failed, Text("")]
+
+
+def _compacted(at: datetime) -> str:
+    return f"Compacted on {at:%Y-%m-%d}: its steps are not kept any more (KEEP_STEPS_DAYS); what was said is."
 
 
 def _title(turn: RecordedTurn) -> str:

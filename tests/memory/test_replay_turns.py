@@ -23,6 +23,7 @@ class Turn:
     error: str | None = None
     created_at: datetime = START
     finished_at: datetime | None = field(default=START + timedelta(seconds=2.5))
+    compacted_at: datetime | None = None
 
 
 def shown(*turns, detailed=False):
@@ -38,6 +39,11 @@ def test_a_turn_begins_with_what_became_of_it():
     assert title in " ".join(text.split())
     assert "== Turn 8 | 2025-01-01 12:00:00 UTC | running" in text
     assert "hello" in text
+
+
+def test_a_turn_that_lost_its_steps_says_so():
+    text = " ".join(shown(Turn([], compacted_at=START + timedelta(days=30))).split())
+    assert "Compacted on 2025-01-31: its steps are not kept any more (KEEP_STEPS_DAYS)" in text
 
 
 def test_a_turn_that_failed_says_why_and_nothing_in_it_is_interpreted():

@@ -1,0 +1,159 @@
+"""The queries of compaction. Each looks at a few hundred rows at most, in the order of their primary keys."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, Text, bindparam, delete, select, text, type_coerce, update
+
+from botservice.reminders.reminder import ReminderStatus
+from botservice.storage.blobs import delete_orphans
+from botservice.storage.tables import deliveries, events, prompt_log, reminders, steps, turns
+from botservice.turns.turn import DeliveryStatus, TurnStatus
+
+BATCH = 200
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_OVER = (DeliveryStatus.DELIVERED.value, DeliveryStatus.FAILED.value)
+# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
+_IS_WHOLE = text("turns.compacted_at IS NULL")
+
+_WHOLE_TURNS = (
+    select(turns.c.id, turns.c.context_id, turns.c.status, turns.c.created_at, turns.c.finished_at)
+    .where(_IS_WHOLE, turns.c.id > bindparam("after"))
+    .order_by(turns.c.id)
+    .limit(BATCH)
+)
+_NEWEST_TURNS = (
+    select(turns.c.id, turns.c.keeps_steps, turns.c.system_prompt)
+    .where(turns.c.context_id == bindparam("context"), turns.c.started_at.is_not(None))
+    .order_by(turns.c.id.desc())
+)
+_OLDEST_EVENTS = (
+    select(events.c.id, events.c.turn_id, events.c.received_at, events.c.handled_at, turns.c.status)
+    .outerjoin(turns, turns.c.id == events.c.turn_id)
+    .where(events.c.id > bindparam("after"))
+    .order_by(events.c.id)
+    .limit(BATCH)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A run of rows, oldest first.
+
+    Attributes:
+        last_id: The last one that was looked at; the next batch begins after it.
+        is_last: Whether what follows is too young, or nothing does.
+    """
+
+    last_id: int
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBatch(Batch):
+    """Turns that are to lose their steps, by context."""
+
+    by_context: dict[int, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch(Batch):
+    """Events that are to be deleted."""
+
+    ids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """What is to go of one context.
+
+    Attributes:
+        digests: Blobs that may be needed by nothing else.
+        prompt_keeper: The turn that goes on naming the context's system prompt.
+    """
+
+    context_id: int
+    turn_ids: Sequence[int]
+    digests: Collection[str]
+    prompt_keeper: int | None
+
+
+def read_old_turns(connection: Connection, after: int, before: datetime) -> TurnBatch:
+    """Return the next turns that were done before a moment and have their steps still."""
+    rows = connection.execute(_WHOLE_TURNS, {"after": after}).all()
+    by_context: dict[int, list[int]] = {}
+    for row in rows:
+        if row.status == TurnStatus.DONE.value and row.finished_at is not None and row.finished_at < before:
+            by_context.setdefault(row.context_id, []).append(row.id)
+    is_last = len(rows) < BATCH or rows[-1].created_at >= before
+    return TurnBatch(rows[-1].id if rows else after, is_last, by_context)
+
+
+def read_old_events(connection: Connection, after: int, before: datetime) -> EventBatch:
+    """Return the next events that came before a moment and are dealt with."""
+    rows = connection.execute(_OLDEST_EVENTS, {"after": after}).all()
+    found = [
+        row.id
+        for row in rows
+        if row.received_at < before
+        and (row.status == TurnStatus.DONE.value if row.turn_id is not None else row.handled_at is not None)
+    ]
+    is_last = len(rows) < BATCH or rows[-1].received_at >= before
+    return EventBatch(rows[-1].id if rows else after, is_last, found)
+
+
+def read_doomed(connection: Connection, context_id: int, turn_ids: Sequence[int]) -> Doomed:
+    """Return what is to go of turns of one context; what its newest turn keeps in view stays."""
+    keeper, kept_prompt, in_view = None, None, set()
+    with connection.execute(_NEWEST_TURNS, {"context": context_id}) as newest:
+        for row in newest:
+            if keeper is None:
+                keeper, kept_prompt = row.id, row.system_prompt
+                if not row.keeps_steps:
+                    break
+            in_view.add(row.id)
+            if not row.keeps_steps:
+                break
+    going = [each for each in turn_ids if each not in in_view]
+    digests = _read_digests(connection, going) - {kept_prompt}
+    return Doomed(context_id, going, digests, keeper)
+
+
+def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None:
+    """Take the steps, prompts and deliveries of turns away, and take note of that."""
+    ids = list(doomed.turn_ids)
+    connection.execute(delete(steps).where(steps.c.turn_id.in_(ids)))
+    connection.execute(delete(prompt_log).where(prompt_log.c.turn_id.in_(ids)))
+    connection.execute(delete(deliveries).where(deliveries.c.turn_id.in_(ids), deliveries.c.status.in_(_OVER)))
+    compacted = update(turns).where(turns.c.id.in_(ids))
+    connection.execute(compacted.values(compacted_at=now))
+    connection.execute(compacted.where(turns.c.id != (doomed.prompt_keeper or 0)).values(system_prompt=None))
+    if doomed.digests:
+        delete_orphans(connection, doomed.context_id, doomed.digests)
+
+
+def delete_events(connection: Connection, ids: Sequence[int]) -> None:
+    """Delete events."""
+    connection.execute(delete(events).where(events.c.id.in_(list(ids))))
+
+
+def delete_old_reminders(connection: Connection, before: datetime) -> None:
+    """Delete reminders that were over before a moment."""
+    is_over = reminders.c.status != ReminderStatus.WAITING.value
+    connection.execute(delete(reminders).where(is_over, reminders.c.finished_at < before))
+
+
+def _read_digests(connection: Connection, turn_ids: Sequence[int]) -> set[str]:
+    """Return the blobs that turns name."""
+    found: set[str] = set()
+    for column, turn_id in (
+        (steps.c.data, steps.c.turn_id),
+        (prompt_log.c.content, prompt_log.c.turn_id),
+        (turns.c.system_prompt, turns.c.id),
+    ):
+        query = select(type_coerce(column, Text)).where(turn_id.in_(list(turn_ids)), column.is_not(None))
+        for each in connection.execute(query).scalars():
+            found.update(_DIGEST.findall(each))
+    return found

@@ -1,0 +1,53 @@
+"""What is kept for how long."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+# An event's key must be known as long as its platform may deliver it again. Telegram keeps updates for a day (Bot API,
+# "Getting updates"); Slack repeats for an hour, and for a day where delayed events are on (Events API, "Retries").
+FEWEST_EVENT_DAYS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long things are kept; None for ever. Messages always stay.
+
+    Attributes:
+        steps: The steps of turns that are done, what models were sent for them, and what was delivered.
+        events: What platforms sent, once it is dealt with.
+    """
+
+    steps: timedelta | None = timedelta(days=30)
+    events: timedelta | None = timedelta(days=7)
+
+    @classmethod
+    def of_days(cls, *, steps: int | None, events: int | None) -> "Retention":
+        """Return how long things are kept, from days."""
+        return cls(
+            None if steps is None else timedelta(days=steps),
+            None if events is None else timedelta(days=events),
+        )
+
+    def steps_before(self, now: datetime) -> datetime | None:
+        """Return the moment before which turns lose their steps; None where they never do."""
+        return None if self.steps is None else now - self.steps
+
+    def events_before(self, now: datetime) -> datetime | None:
+        """Return the moment before which events are deleted; None where they never are."""
+        return None if self.events is None else now - self.events
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a pass has done.
+
+    Attributes:
+        turns: How many turns have lost their steps.
+        events: How many events were deleted.
+        is_whole: Whether there was nothing left to do; otherwise another process was at it.
+    """
+
+    turns: int = 0
+    events: int = 0
+    is_whole: bool = True

@@ -1,0 +1,144 @@
+"""Compaction: what was done long ago loses what nobody needs any more, a little at a time."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from functools import partial
+
+from botservice.errors import BotServiceError
+from botservice.reminders.records import mend_schedules
+from botservice.storage import Claim, Storage
+from botservice.upkeep.records import (
+    delete_doomed,
+    delete_events,
+    delete_old_reminders,
+    read_doomed,
+    read_old_events,
+    read_old_turns,
+)
+from botservice.upkeep.retention import Compacted, Retention
+
+logger = logging.getLogger(__name__)
+
+FIRST_PASS_SECONDS = 60.0
+EVERY_SECONDS = 3600.0
+_REST = 4  # times as long as a batch took: turns have four fifths of the writer to themselves, at least
+_NOBODY_S_CONTEXT = 0  # no context has this id: whoever claims it compacts, in all processes together
+
+Clock = Callable[[], datetime]
+Rest = Callable[[float], Awaitable[None]]
+
+
+class Upkeep:
+    """Compacts a storage, in one process at a time."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        retention: Retention = Retention(),  # noqa: B008 - frozen
+        *,
+        clock: Clock = lambda: datetime.now(UTC),
+        rest: Rest = asyncio.sleep,
+    ) -> None:
+        """Make an upkeep.
+
+        Args:
+            rest: Called between two batches with the seconds to wait.
+        """
+        self._storage = storage
+        self._retention = retention
+        self._clock = clock
+        self._rest = rest
+
+    @contextlib.asynccontextmanager
+    async def running(
+        self, *, first_seconds: float = FIRST_PASS_SECONDS, every_seconds: float = EVERY_SECONDS
+    ) -> AsyncIterator[None]:
+        """Do a pass a while after the block is entered, and then again and again until it is left."""
+        task = asyncio.create_task(self._repeat(first_seconds, every_seconds), name="botservice-upkeep")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def run_once(self) -> Compacted:
+        """Do a pass, and return what it did.
+
+        Raises:
+            DatabaseInUse: another process works on this SQLite file.
+            ClaimLost: the connection was lost in between; the next pass goes on.
+        """
+        claim = await self._storage.claims.try_claim(_NOBODY_S_CONTEXT)
+        if claim is None:
+            return Compacted(is_whole=False)
+        try:
+            now = self._clock()
+            await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
+            return Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
+        finally:
+            await asyncio.shield(self._storage.claims.release(claim))
+
+    async def _repeat(self, first_seconds: float, every_seconds: float) -> None:
+        await asyncio.sleep(first_seconds)
+        while True:
+            try:
+                done = await self.run_once()
+                if done.turns or done.events:
+                    logger.info("upkeep.compacted", extra={"turns": done.turns, "events": done.events})
+            except BotServiceError as error:
+                logger.warning("upkeep.postponed", extra={"reason": str(error)})
+            except Exception:
+                logger.exception("upkeep.failed")  # whatever it was: without upkeep, the database only grows
+            await asyncio.sleep(every_seconds)
+
+    async def _compact_turns(self, claim: Claim, now: datetime) -> int:
+        before = self._retention.steps_before(now)
+        if before is None:
+            return 0
+        await self._storage.write(lambda connection: delete_old_reminders(connection, before), fence=claim)
+        after, is_last, count = 0, False, 0
+        while not is_last:
+            since = time.monotonic()
+            batch = await self._storage.read(partial(read_old_turns, after=after, before=before))
+            for context_id, turn_ids in batch.by_context.items():
+                count += await self._compact(context_id, turn_ids, claim, now)
+            after, is_last = batch.last_id, batch.is_last
+            await self._rest(_REST * (time.monotonic() - since))
+        return count
+
+    async def _compact(self, context_id: int, turn_ids: list[int], claim: Claim, now: datetime) -> int:
+        """Take the steps of turns of one context away, and return of how many."""
+        doomed = await self._storage.read(lambda connection: read_doomed(connection, context_id, turn_ids))
+        if not doomed.turn_ids:
+            return 0
+        if not doomed.digests:
+            await self._storage.write(lambda connection: delete_doomed(connection, doomed, now), fence=claim)
+            return len(doomed.turn_ids)
+        # A turn that runs could name a blob at the moment at which nothing seems to: nobody works there meanwhile.
+        own = await self._storage.claims.try_claim(context_id)
+        if own is None:
+            return 0  # the next pass finds it again
+        try:
+            await self._storage.write(lambda connection: delete_doomed(connection, doomed, now), fence=own)
+        finally:
+            await asyncio.shield(self._storage.claims.release(own))
+        return len(doomed.turn_ids)
+
+    async def _delete_events(self, claim: Claim, now: datetime) -> int:
+        before = self._retention.events_before(now)
+        if before is None:
+            return 0
+        after, is_last, count = 0, False, 0
+        while not is_last:
+            since = time.monotonic()
+            batch = await self._storage.read(partial(read_old_events, after=after, before=before))
+            if batch.ids:
+                await self._storage.write(partial(delete_events, ids=batch.ids), fence=claim)
+            count += len(batch.ids)
+            after, is_last = batch.last_id, batch.is_last
+            await self._rest(_REST * (time.monotonic() - since))
+        return count
