@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -228,20 +229,33 @@ def replay(
 
 
 @cli.command()
-def export(context: MaybeContextArgument = None, person: PersonOption = None) -> None:
-    """Write everything that is kept of a conversation, or what a person wrote in all of them, as JSON."""
+def export(
+    context: MaybeContextArgument = None,
+    person: PersonOption = None,
+    archive: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of a person: write a zip file that people can read, with files."),
+    ] = None,
+) -> None:
+    """Write everything that is kept of a conversation, or of a person in all of theirs, as JSON."""
     from botservice.addresses import find_context_id, parse_person
     from botservice.overview import export_context
-    from botservice.persons import export_person
+    from botservice.people.archive import as_values, make_archive, read_person
 
     _check_one_of(context, person)
 
     async def read(storage: "Storage") -> Any:
         if context is not None:
             return await export_context(storage, await find_context_id(storage, context))
-        return await export_person(storage, parse_person(person or ""))
+        data = await read_person(storage, parse_person(person or ""))
+        if archive is not None:
+            archive.write_bytes(make_archive(data, max_files_bytes=None))
+        return as_values(data)
 
-    typer.echo(json.dumps(_with_storage(read), indent=2))
+    if archive is not None and person is None:
+        raise BotServiceError("--archive is for a person: name one with --person PLATFORM:ID")
+    found = _with_storage(read)
+    typer.echo(f"{archive} is written" if archive is not None else json.dumps(found, indent=2))
 
 
 @cli.command()
@@ -251,10 +265,10 @@ def forget(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete a conversation for good, or what a person wrote: messages, steps, files and events."""
+    """Delete a conversation for good, or all that is a person's: messages, facts, steps, files and events."""
     from botservice.addresses import find_context_id, parse_person
     from botservice.overview import forget_context
-    from botservice.persons import forget_person
+    from botservice.people.forgetting import forget_person
 
     _check_one_of(context, person)
 
@@ -266,11 +280,11 @@ def forget(
         typer.echo(f"context {number} is forgotten")
         return
     author = parse_person(person or "")
-    _confirm(yes, f"Delete everything that {person} wrote?")
+    _confirm(yes, f"Delete everything of {person}, and of the accounts that are linked with it?")
     gone = _with_storage(lambda storage: forget_person(storage, author))
     typer.echo(
         f"{person} is forgotten: {gone.contexts} conversations of theirs alone, and {gone.messages} messages in "
-        "conversations with others. What the assistant said there stays: forget those conversations to delete it"
+        "conversations with others, with the answers to them. What others said there stays"
     )
 
 

@@ -70,7 +70,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     written = await storage.read(lambda connection: _find_written(connection, accounts))
     known = await storage.read(lambda connection: find_identity(connection, person))
     if not written and known is None:
-        raise StorageError(f"nothing is kept of {person.platform}:{person.id}")
+        raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     gone, deleted = 0, 0
     for each in written:
         deleted += await storage.write(lambda connection, each=each: _erase(connection, each, here, now))  # type: ignore[misc]  # bound at once

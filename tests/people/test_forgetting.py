@@ -63,7 +63,7 @@ async def test_a_person_is_gone_from_every_place(storage):
     assert "what did alice say about her cat?" in [each.text for each in await group.chat_history.messages()]
     assert await group.chat_history.search("cat", k=3)
     assert await storage.read(lambda c: find_identity(c, PERSON)) is None
-    with pytest.raises(StorageError, match="nothing is kept of messenger:alice"):
+    with pytest.raises(StorageError, match="no message of messenger:alice"):
         await forget_person(storage, PERSON)
 
 

@@ -2,7 +2,8 @@
 
 from botservice import AgentContext, Author, Storage
 from botservice.overview import list_contexts
-from botservice.persons import Forgotten, export_person, forget_person
+from botservice.people.archive import as_values, read_person
+from botservice.people.forgetting import Forgotten, forget_person
 
 ALICE = Author("telegram", "1", "Alice")
 BOB = Author("telegram", "2", "Bob")
@@ -30,6 +31,6 @@ async def test_a_private_conversation_goes_whole_and_a_shared_one_stays(storage:
 
 async def test_an_identity_is_a_platform_and_an_id_not_a_name(storage: Storage) -> None:
     await converse(storage, "a", (ALICE, "of telegram"), (Author("slack", "1", "Alice"), "of slack"))
-    exported = await export_person(storage, Author("slack", "1"))
+    exported = as_values(await read_person(storage, Author("slack", "1")))
     assert [message["text"] for message in exported["messages"]] == ["of slack"]
     assert exported["messages"][0]["name"] == "Alice"
