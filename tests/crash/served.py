@@ -4,15 +4,25 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Self
 
 ROOT = Path(__file__).parents[2]
-READY_LINE = "listening"
 
 
 class ServedBot:
-    """Starts the same service again and again, with the same settings."""
+    """Starts the same service again and again, with the same settings.
+
+    Attributes:
+        source: The folder of the program, which may be an earlier release's.
+        command: What is run.
+        ready_line: The word that begins the line by which it says that it is ready.
+    """
+
+    source = ROOT
+    command: Sequence[str] = ("serve",)
+    ready_line = "listening"
 
     def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
         self._folder = folder
@@ -22,7 +32,7 @@ class ServedBot:
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "TMPDIR", "LANG")}
         self._environment = {
             **kept,
-            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'crash'}",
+            "PYTHONPATH": f"{self.source}{os.pathsep}{ROOT / 'tests' / 'crash'}",
             "PORT": "0",
             "TIKTOKEN_CACHE_DIR": str(folder / "no-encodings"),
             "LOG_LEVEL": "INFO",
@@ -54,7 +64,7 @@ class ServedBot:
     def start(self) -> None:
         """Start it and return when it listens."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "botservice", "serve", *self._arguments],
+            [sys.executable, "-m", "botservice", *self.command, *self._arguments],
             cwd=self._folder,
             env=self._environment,
             stdout=subprocess.PIPE,
@@ -65,10 +75,10 @@ class ServedBot:
         said = []
         for line in self._process.stdout:
             said.append(line)
-            if line.split()[0] == READY_LINE:
-                self.port = int(line.rsplit(":", 1)[1])
+            if line.split()[0] == self.ready_line:
+                self.port = int(line.rsplit(":", 1)[1]) if self.ready_line == "listening" else 0
                 return
-        raise AssertionError(f"serve ended with {self._process.wait()}: {''.join(said)}\n{self.log[-3000:]}")
+        raise AssertionError(f"it ended with {self._process.wait()}: {''.join(said)}\n{self.log[-3000:]}")
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """Kill it, if it runs, and return its exit code."""

@@ -1,0 +1,146 @@
+"""Replicas on one Postgres that die, hang and wake up again: their chats move, and they write nothing more."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crash.served import ServedBot
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.pool import NullPool
+from standins.bot_api import BotApi
+from standins.openai_api import Gate, OpenAIApi, Reply
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+CHAT = 1000
+
+
+class Model:
+    """Holds the first answer back until its gate opens, and gives every other one at once."""
+
+    def __init__(self) -> None:
+        self.gate = Gate()
+        self.calls = 0
+
+    def __call__(self, body: dict[str, Any]) -> Reply:
+        self.calls += 1
+        return Reply(text="from the first", wait=self.gate) if self.calls == 1 else Reply(text="from the other")
+
+
+def settings(llm: OpenAIApi, api: BotApi, url: str) -> dict[str, str]:
+    return {
+        "DATABASE_URL": url,
+        "OPENAI_BASE_URL": llm.base_url,
+        "TELEGRAM_BOT_TOKEN": api.token,
+        "TELEGRAM_API_URL": api.url,
+        "PUBLIC_URL": "https://bot.example",
+    }
+
+
+def rows(url: str, query: str) -> list[Any]:
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(query)).all()]
+
+
+def said(url: str) -> list[Any]:
+    return rows(url, "SELECT role, text FROM messages ORDER BY position")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    made = [tmp_path / name for name in ("one", "two")]
+    for folder in made:
+        folder.mkdir()
+    return made
+
+
+def test_the_chats_of_a_killed_replica_are_taken_over_at_once(folders: list[Path], postgres_url: str) -> None:
+    model = Model()
+    with OpenAIApi.running(model) as llm, BotApi.running() as api:
+        wires = settings(llm, api, postgres_url)
+        with ServedBot(folders[0], **wires) as one, ServedBot(folders[1], **wires) as two:
+            one.start()
+            two.start()
+            api.reach_webhooks_at(one.url)
+            api.person_says("go", chat_id=CHAT)
+            llm.wait_for_call()
+            one.kill()
+            killed_at = time.monotonic()
+            llm.wait_for_call(since=len(llm.journal), timeout=30)
+            assert time.monotonic() - killed_at < 5, "far above what it takes, because machines that test are busy"
+            api.wait_until(lambda: api.visible_texts(CHAT) == ["from the other"], timeout=30, what="it is answered")
+    assert said(postgres_url) == [("user", "go"), ("assistant", "from the other")]
+
+
+def test_a_replica_that_wakes_up_after_losing_its_chats_writes_nothing(folders: list[Path], postgres_url: str) -> None:
+    model = Model()
+    with OpenAIApi.running(model) as llm, BotApi.running() as api:
+        wires = settings(llm, api, postgres_url)
+        with ServedBot(folders[0], **wires) as one, ServedBot(folders[1], **wires) as two:
+            one.start()
+            two.start()
+            api.reach_webhooks_at(one.url)
+            api.person_says("go", chat_id=CHAT)
+            llm.wait_for_call()
+            os.kill(one.pid, signal.SIGSTOP)
+            stopped_at = time.monotonic()
+            model.gate.open()  # the answer that it waited for is there when it wakes up
+            api.wait_until(lambda: "from the other" in api.visible_texts(CHAT), timeout=30, what="the other answers")
+            assert time.monotonic() - stopped_at < 20, "far above what it takes, because machines that test are busy"
+            before = rows(postgres_url, "SELECT * FROM turns"), rows(postgres_url, "SELECT * FROM messages")
+            os.kill(one.pid, signal.SIGCONT)
+            api.reach_webhooks_at(two.url)
+            _wait_for(lambda: "storage.connection_lost" in one.log or "claim_lost" in one.log)
+            _wait_for(lambda: _is_ready(one))
+            assert (rows(postgres_url, "SELECT * FROM turns"), rows(postgres_url, "SELECT * FROM messages")) == before
+            assert api.visible_texts(CHAT) == ["from the other"]
+            api.reach_webhooks_at(one.url)
+            api.person_says("again", chat_id=CHAT)
+            api.wait_until(lambda: len(api.visible_texts(CHAT)) == 2, timeout=30, what="it works again")
+    assert [role for role, _ in said(postgres_url)] == ["user", "assistant"] * 2
+
+
+class Web(ServedBot):
+    command = ("serve", "--no-worker")
+
+
+class WorkerProcess(ServedBot):
+    command = ("worker",)
+    ready_line = "database"
+
+
+def test_a_web_process_takes_in_and_a_worker_process_answers(folders: list[Path], postgres_url: str) -> None:
+    with OpenAIApi.running(lambda _: "hello") as llm, BotApi.running() as api:
+        wires = settings(llm, api, postgres_url)
+        with Web(folders[0], **wires) as web, WorkerProcess(folders[1], **wires) as worker:
+            web.start()
+            api.reach_webhooks_at(web.url)
+            api.person_says("hi", chat_id=CHAT)
+            _wait_for(lambda: rows(postgres_url, "SELECT status FROM turns") == [("queued",)])
+            assert llm.bodies() == []
+            worker.start()
+            api.wait_until(lambda: api.visible_texts(CHAT) == ["hello"], timeout=30, what="it is answered")
+            api.person_says("hi again", chat_id=CHAT)
+            api.wait_until(lambda: api.visible_texts(CHAT) == ["hello"] * 2, timeout=30, what="it is answered")
+            assert _is_ready(web)
+            assert worker.kill(signal.SIGTERM) == 0
+            assert web.kill(signal.SIGTERM) == 0
+
+
+def _is_ready(bot: ServedBot) -> bool:
+    import httpx
+
+    answer = httpx.get(f"{bot.url}/readyz", timeout=10)
+    return bool(json.loads(answer.text)["ready"])
+
+
+def _wait_for(condition: Any, *, seconds: float = 60) -> None:
+    give_up_at = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up_at, "it did not come about"
+        time.sleep(0.02)
