@@ -48,7 +48,7 @@ class LongChats:
 
     messages: int = 200_000
     stretch: int = 16_384
-    candidates: int = 200
+    candidates: int = 100
 
     def __post_init__(self) -> None:
         if not 0 < self.stretch <= min(LONGEST_STRETCH, self.messages):

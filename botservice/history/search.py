@@ -15,11 +15,11 @@ from botservice.history.context_index import ContextIndex
 from botservice.history.long_chats import DEFAULT_LONG_CHATS, LongChats, search_long_chat
 from botservice.history.question_vectors import QuestionVectors
 from botservice.history.questions import Question, SearchHit
-from botservice.history.rows import read_messages, select_messages
+from botservice.history.rows import BY_ID, read_messages
 from botservice.history.word_blocks import Stretch, write_stretch
 from botservice.llm.tokens import TokenCounter
 from botservice.storage import Storage
-from botservice.storage.tables import contexts, messages
+from botservice.storage.tables import contexts
 
 T = TypeVar("T")
 
@@ -172,6 +172,6 @@ def _read_hits(
 ) -> list[SearchHit]:
     if not found:
         return []
-    query = select_messages(context_id).where(messages.c.id.in_([message_id for message_id, _ in found]))
-    by_id = {each.id: each for each in read_messages(connection, context_id, connection.execute(query).all(), counter)}
+    rows = connection.execute(BY_ID, {"context": context_id, "ids": [message_id for message_id, _ in found]}).all()
+    by_id = {each.id: each for each in read_messages(connection, context_id, rows, counter)}
     return [SearchHit(by_id[message_id], score) for message_id, score in found if message_id in by_id]

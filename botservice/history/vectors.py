@@ -25,7 +25,7 @@ _PAGE = (
     .limit(bindparam("most"))
 )
 _OF_MESSAGES = select(vectors.c.id, vectors.c.message_id, vectors.c.data).where(
-    vectors.c.context_id == bindparam("context"),
+    vectors.c.context_id + 0 == bindparam("context"),  # a sum, so that the messages' index is chosen
     vectors.c.model_key == bindparam("model"),
     vectors.c.message_id.in_(bindparam("ids", expanding=True)),
 )

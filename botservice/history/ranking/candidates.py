@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from botservice.history.ranking.related import related_keys
 from botservice.history.ranking.weights import Weights
 
 Positions = NDArray[np.int64]
+
+_PART: Final = 256
+_LEAST: Final = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +114,21 @@ def _scaled(scores: Scores) -> Scores:
 
 def _best(score: Scores, most: int) -> Positions:
     """Return the positions of the best scores above 0, at most so many; the newer of equals."""
-    if len(score) > most:
-        least = float(np.partition(score, len(score) - most)[len(score) - most])
-        above, equal = np.flatnonzero(score > max(least, 0)), np.flatnonzero(score == least)
-        return above if least <= 0 else np.concatenate([equal[len(equal) - (most - len(above)) :], above])
-    return np.flatnonzero(score > 0)
+    # Most scores are 0 or equal, which partitioning takes long over: first the parts that have the best ones.
+    parts = np.zeros(-(-len(score) // _PART) * _PART, np.float32)
+    parts[: len(score)] = score
+    tops = parts.reshape(-1, _PART).max(axis=1)
+    least = max(_largest(tops, most), _LEAST)
+    near = np.flatnonzero(np.repeat(tops >= least, _PART))
+    least = max(_largest(parts[near], most), _LEAST)
+    above, equal = np.flatnonzero(score > least), np.flatnonzero(score == least)
+    newest: Positions = np.concatenate([equal[max(0, len(equal) - (most - len(above))) :], above])
+    return newest
+
+
+def _largest(values: Scores, place: int) -> float:
+    """Return the value at a place, from 1, where the largest comes first; 0 where there are fewer."""
+    return float(np.partition(values, len(values) - place)[len(values) - place]) if len(values) >= place else 0.0
 
 
 def _with_neighbours(places: Positions, size: int, reach: int) -> Positions:
