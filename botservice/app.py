@@ -27,6 +27,7 @@ from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.worker import Worker
+from botservice.upkeep import Retention, Upkeep
 from transports.served import ServedTransport
 
 GRACE_SECONDS = 8.0  # of the ten that a PaaS gives between SIGTERM and SIGKILL
@@ -100,6 +101,11 @@ def build_embedder(settings: Settings) -> Embedder | None:
     return OpenAIEmbedder(
         settings.embedding_model, base_url=settings.openai_base_url, api_key=reveal(settings.openai_api_key)
     )
+
+
+def build_retention(settings: Settings) -> Retention:
+    """Return how long what is done is kept."""
+    return Retention.of_days(steps=settings.keep_steps_days, events=settings.keep_events_days)
 
 
 def load_service(name: str) -> AgentService:
@@ -181,6 +187,7 @@ async def running(
         if has_worker:
             await worker.start()
             stack.push_async_callback(worker.stop, grace_seconds=GRACE_SECONDS)
+            await stack.enter_async_context(Upkeep(storage, build_retention(settings)).running())
         for transport in transports:
             await transport.start(inbox, storage)
             stack.push_async_callback(transport.stop)

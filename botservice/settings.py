@@ -19,6 +19,10 @@ DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 NO_EMBEDDING = "none"
 SHORTEST_ENCRYPTION_KEY = 32
 
+# An event's key must be known as long as its platform may deliver it again. Telegram keeps updates for a day (Bot API,
+# "Getting updates"); Slack repeats for an hour, and for a day where delayed events are on (Events API, "Retries").
+FEWEST_EVENT_DAYS = 3
+_MOST_DAYS = 36_500
 _DATABASES = frozenset({"sqlite", "postgres", "postgresql"})
 _PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
 _BOT_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
@@ -55,6 +59,8 @@ _MUST_BE = {
     "max_answer_tokens": "a whole number, 1 or more",
     "max_turns": "a whole number, 1 or more",
     "max_waiting": "a whole number, 1 or more",
+    "keep_steps_days": "a whole number of days, 1 or more, or forever",
+    "keep_events_days": "a whole number of days, 3 or more, or forever",
     "log_level": "DEBUG, INFO, WARNING or ERROR",
     "log_format": "text or json",
 }
@@ -157,6 +163,20 @@ def _encryption_key(secret: SecretStr) -> SecretStr:
     return secret
 
 
+def _days(least: int) -> BeforeValidator:
+    """Return what reads a number of days; None for ever, which 0 means as well."""
+
+    def read(value: Any) -> int | None:
+        if value is None or str(value).lower() in ("forever", "0"):
+            return None
+        days = int(value)
+        if not least <= days <= _MOST_DAYS:
+            raise ValueError("too few, or too many")
+        return days
+
+    return BeforeValidator(read)
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
@@ -254,6 +274,9 @@ class Settings(ModelSettings):
 
     max_turns: int = Field(256, ge=1)
     max_waiting: int = Field(10_000, ge=1)
+
+    keep_steps_days: Annotated[int | None, _days(1)] = 30
+    keep_events_days: Annotated[int | None, _days(FEWEST_EVENT_DAYS)] = 7
 
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT

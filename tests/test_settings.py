@@ -64,6 +64,8 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("MAX_STEPS", ["-1", "many", "1.5"], "0 or more"),
     ("WINDOW_TOKENS", ["-1", "all"], "0 or more"),
     ("SEARCH_K", ["-1", "x"], "0 or more"),
+    ("KEEP_STEPS_DAYS", ["-1", "a month", "1.5", "9999999999"], "1 or more, or forever"),
+    ("KEEP_EVENTS_DAYS", ["1", "2"], "3 or more, or forever"),
     ("LOG_LEVEL", ["LOUD", "10"], "DEBUG, INFO, WARNING or ERROR"),
     ("LOG_FORMAT", ["xml"], "text or json"),
 ]
@@ -103,6 +105,9 @@ RIGHT: list[tuple[str, str, Any]] = [
     ("public_url", "http://localhost:9000", "http://localhost:9000"),
     ("port", " 0 ", 0),
     ("max_steps", "0", 0),
+    ("keep_steps_days", " 1 ", 1),
+    ("keep_steps_days", "Forever", None),
+    ("keep_events_days", "0", None),
     ("log_level", "debug", "DEBUG"),
     ("log_format", "JSON", "json"),
     ("system_prompt", "You are\nRex.", "You are\nRex."),

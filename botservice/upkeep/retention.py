@@ -2,11 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
-
-# An event's key must be known as long as its platform may deliver it again. Telegram keeps updates for a day (Bot API,
-# "Getting updates"); Slack repeats for an hour, and for a day where delayed events are on (Events API, "Retries").
-FEWEST_EVENT_DAYS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +18,7 @@ class Retention:
 
     @classmethod
     def of_days(cls, *, steps: int | None, events: int | None) -> "Retention":
-        """Return how long things are kept, from days."""
+        """Return how long things are kept, from whole days."""
         return cls(
             None if steps is None else timedelta(days=steps),
             None if events is None else timedelta(days=events),

@@ -1,0 +1,78 @@
+"""SQLite files: copies of one that is being written, and making one smaller."""
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+from botservice.errors import StorageError, StorageUnavailable
+from botservice.storage.limits import StorageLimits
+
+_PARTIAL = ".partial"
+
+
+def back_up(path: Path, target: Path) -> int:
+    """Copy a database, also while it is written, and return the copy's bytes. The copy is of one moment, and checked.
+
+    It stands under its name only when it is whole. Blocks.
+
+    Raises:
+        StorageError: there is a file of that name already, or the copy is damaged.
+        StorageUnavailable: the database cannot be read, or the copy cannot be written.
+    """
+    if target.exists():
+        raise StorageError(f"{target} exists already: name a file that does not")
+    if not path.exists():
+        raise StorageUnavailable(f"there is no database {path}")
+    partial = target.with_name(target.name + _PARTIAL)
+    try:
+        partial.unlink(missing_ok=True)
+        _copy(path, partial)
+        _sync(partial)
+        partial.rename(target)
+        _sync(target.absolute().parent)
+        return target.stat().st_size
+    except (sqlite3.Error, OSError) as error:
+        raise StorageUnavailable(f"cannot copy {path} to {target}: {error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def shrink(path: Path, limits: StorageLimits = StorageLimits()) -> tuple[int, int]:  # noqa: B008 - frozen
+    """Give the pages that a database does not use back to the disk; return its bytes before and after. Blocks.
+
+    It takes as much free space as the database is large while it runs, and nobody else may use the database.
+
+    Raises:
+        StorageUnavailable: somebody uses it, or there is no room.
+    """
+    before = path.stat().st_size
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=limits.lock, isolation_level=None)) as connection:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except sqlite3.Error as error:
+        raise StorageUnavailable(f"cannot make {path} smaller: {error}") from error
+    return before, path.stat().st_size
+
+
+def _copy(path: Path, target: Path) -> None:
+    with (
+        contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
+        contextlib.closing(sqlite3.connect(target)) as copy,
+    ):
+        # All pages at once: a copy in pieces begins anew whenever somebody writes in between (SQLite, "Backup API").
+        # With a write-ahead log nobody waits for it: it reads what was there when it began.
+        source.backup(copy, pages=-1)
+        copy.execute("PRAGMA journal_mode=DELETE").fetchall()  # one file, nothing beside it
+        if copy.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
+            raise StorageError(f"the copy of {path} is damaged: check the disk, and the database")
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
