@@ -266,7 +266,7 @@ prompt_log = Table(
     Index("ix_prompt_log_context_id", "context_id"),
 )
 
-# What has to become visible on a platform, in order.
+# What has to become visible on a platform, in order. buttons are what can be pressed under it.
 deliveries = Table(
     "deliveries",
     metadata,
@@ -284,6 +284,14 @@ deliveries = Table(
     Column("created_at", Timestamp, nullable=False),
     Column("finished_at", Timestamp),
     Index("ix_deliveries_context_id", "context_id"),
+    Column("buttons", Json),
+    Index(
+        "ix_deliveries_buttons",
+        "context_id",
+        "external_id",
+        postgresql_where=text("buttons IS NOT NULL"),
+        sqlite_where=text("buttons IS NOT NULL"),
+    ),
     Index(
         "ix_deliveries_open",
         "context_id",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from botservice.contexts import AgentContext
-from botservice.messages import Attachment, ToolCall, storable
+from botservice.messages import Attachment, Button, ToolCall, storable
 from botservice.telemetry import redact
 from botservice.tools.outputs import OutputError, cut, read_output
 from botservice.tools.signature import ArgumentsError
@@ -27,6 +27,7 @@ class ToolOutcome:
         text: What the model sees.
         output: What the tool returned, as JSON values; None where it failed.
         error_type: The kind of failure, where it failed.
+        buttons: What the person may press under the answer.
     """
 
     text: str
@@ -34,6 +35,7 @@ class ToolOutcome:
     output: Any = None
     error_type: str | None = None
     duration_seconds: float | None = None
+    buttons: tuple[Button, ...] = ()
 
     @property
     def is_error(self) -> bool:
@@ -61,8 +63,8 @@ async def _call(tool: Tool, call: ToolCall, context: AgentContext) -> ToolOutcom
         run = tool.bind(call.arguments, context)
         async with limit:
             returned = await _run(tool, run)
-        text, output, files = read_output(returned)
-        return ToolOutcome(text, files, output)
+        output = read_output(returned)
+        return ToolOutcome(output.text, output.files, output.value, buttons=output.buttons)
     except (ArgumentsError, OutputError) as error:
         return _refused(str(error))
     except asyncio.CancelledError as error:

@@ -1,12 +1,13 @@
-"""Reading what a tool returned: as text for the model, as values to keep, and as files."""
+"""Reading what a tool returned: as text for the model, as values to keep, as files, and as buttons."""
 
 import json
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from botservice.messages import Attachment, storable
+from botservice.messages import Attachment, Button, storable
 from botservice.telemetry import redact
 
 LONGEST_OBSERVATION = 100_000  # characters; what is cut is said
@@ -16,22 +17,41 @@ class OutputError(Exception):
     """A tool returned something that is no text, no JSON value and no file."""
 
 
-def read_output(returned: Any) -> tuple[str, Any, tuple[Attachment, ...]]:
-    """Return the text that the model sees, the JSON value behind it, and the files.
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a tool returned.
+
+    Attributes:
+        text: What the model sees.
+        value: The JSON value behind it.
+        buttons: What the person may press under the answer.
+    """
+
+    text: str
+    value: Any
+    files: tuple[Attachment, ...] = ()
+    buttons: tuple[Button, ...] = ()
+
+
+def read_output(returned: Any) -> Output:
+    """Return what a tool returned: a value, a file, a button, or a list of them.
 
     Raises:
         OutputError: there is no JSON for it.
     """
     parts = returned if isinstance(returned, list | tuple) else [returned]
     files = tuple(part for part in parts if isinstance(part, Attachment))
-    if files:
-        texts = [_as_text(_read_value(part)) for part in parts if not isinstance(part, Attachment)]
+    buttons = tuple(_read_button(part) for part in parts if isinstance(part, Button))
+    if files or buttons:
+        texts = [_as_text(_read_value(part)) for part in parts if not isinstance(part, Attachment | Button)]
         said = "\n".join(text for text in texts if text)
         named = [f"[{each.name or 'file'}: {each.mime_type}]" for each in files]
-        return cut("\n".join([said, *named] if said else named)), said, files
+        if buttons:
+            named.append(f"[buttons under your answer: {' | '.join(each.text for each in buttons)}]")
+        return Output(cut("\n".join([said, *named] if said else named)), said, files, buttons)
     value = _read_value(returned)
     text = _as_text(value)
-    return cut(text), cut(text) if len(text) > LONGEST_OBSERVATION else value, ()
+    return Output(cut(text), cut(text) if len(text) > LONGEST_OBSERVATION else value)
 
 
 def cut(text: str) -> str:
@@ -39,6 +59,19 @@ def cut(text: str) -> str:
     if len(text) <= LONGEST_OBSERVATION:
         return text
     return f"{text[:LONGEST_OBSERVATION]}… (cut: it has {len(text)} characters)"
+
+
+def _read_button(button: Button) -> Button:
+    """Return a button as it can be kept and shown.
+
+    Raises:
+        OutputError: it has no text.
+    """
+    text = _clean(str(button.text)).strip()
+    if not text:
+        raise OutputError("a Button has a text")
+    value, url = (None if each is None else _clean(str(each)) for each in (button.value, button.url))
+    return Button(text, value, url)
 
 
 def _read_value(value: Any) -> Any:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from botservice.agents import FinishAction
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Message, Role
+from botservice.messages import Button, Message, Role
 from botservice.turns.outbox import begin_deliveries, write_deliveries
 from botservice.turns.records import finish_turn
 from botservice.turns.transport import Payload
@@ -31,9 +31,9 @@ async def new_answer(turn_id: int, action: FinishAction, now: datetime) -> NewMe
     )
 
 
-def preview(new: NewMessage) -> Message:
+def preview(new: NewMessage, buttons: Sequence[Button] = ()) -> Message:
     """Return the message as it will be once it is stored, for a transport to plan with."""
-    return Message(None, new.role, new.text, new.attachments, new.author, new.created_at)
+    return Message(None, new.role, new.text, new.attachments, new.author, new.created_at, buttons=tuple(buttons))
 
 
 def write_answer(

@@ -13,6 +13,7 @@ from botservice.messages import Attachment, ToolCall
 from botservice.storage import Claim
 from botservice.tools import Tool, ToolOutcome, execute
 from botservice.turns import journal
+from botservice.turns.buttons import offer_buttons
 from botservice.turns.transport import Live
 
 _STOPPED = "Stopped by the person before it had ended: its outcome is unknown."
@@ -112,6 +113,7 @@ def close_step(step: ActionStep, outcomes: Sequence[ToolOutcome], tools: Mapping
     attachments = [each for outcome in outcomes for each in outcome.attachments]
     _set_some(step, "observations_images", [each for each in attachments if _is_image(each)])
     _set_some(step, _FILES, [each for each in attachments if not _is_image(each)])
+    offer_buttons(step, [each for outcome in outcomes for each in outcome.buttons])
     failed = next((outcome for outcome in outcomes if outcome.is_error), None)
     if failed is not None:
         step.error = _error(failed)

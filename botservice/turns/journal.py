@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from botservice.memory.codec import decode, dumps, encode, loads
 from botservice.storage.tables import tool_calls
 from botservice.tools import ToolOutcome
+from botservice.turns.buttons import read_buttons, write_buttons
 
 _STARTED = "started"
 _ENDED = "ended"
@@ -52,6 +53,8 @@ def _write(outcome: ToolOutcome) -> str:
         "error_type": outcome.error_type,
         "duration_seconds": outcome.duration_seconds,
     }
+    if outcome.buttons:
+        fields["buttons"] = write_buttons(outcome.buttons)
     return dumps(encode(fields))
 
 
@@ -63,4 +66,5 @@ def _read(text: str) -> ToolOutcome:
         fields["output"],
         fields["error_type"],
         fields["duration_seconds"],
+        read_buttons(fields.get("buttons")),
     )

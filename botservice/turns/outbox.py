@@ -12,7 +12,7 @@ from botservice.storage import Claim, Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables import deliveries
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
-from botservice.turns.transport import Payload, Transport
+from botservice.turns.transport import BUTTONS, Payload, Transport
 from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn
 
 logger = logging.getLogger(__name__)
@@ -186,10 +186,11 @@ def _write(
     new: list[Delivery] = []
     for payload in payloads:
         is_sent = has_begun and not new
+        content = _content(payload)
         values: dict[str, Any] = {
             "kind": DeliveryKind.MESSAGE.value,
             "status": DeliveryStatus.ATTEMPTING.value if is_sent else DeliveryStatus.PENDING.value,
-            "payload": dict(payload),
+            **content,
             "attempts": int(is_sent),
             "due_at": now,
         }
@@ -200,11 +201,20 @@ def _write(
         else:
             of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport}
             row_id = execute(connection, _INSERT, {**values, **of_turn, "created_at": now}).scalar_one()
-        new.append(Delivery(row_id, turn.id, turn.transport, DeliveryKind.MESSAGE, payload, 0, now, external_id))
+        new.append(
+            Delivery(row_id, turn.id, turn.transport, DeliveryKind.MESSAGE, content["payload"], 0, now, external_id)
+        )
     if stream is not None and (stream.external_id is None or not new):
         cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
         execute(connection, _UPDATE, {"row": stream.id, **cut_off})
     return new
+
+
+def _content(payload: Payload) -> dict[str, Any]:
+    """Return what is sent, and the buttons under it, by which a press is understood."""
+    content = dict(payload)
+    buttons = content.pop(BUTTONS, None)
+    return {"payload": content, "buttons": buttons}
 
 
 def find_next_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:

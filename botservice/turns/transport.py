@@ -1,12 +1,14 @@
 """What turns need of a transport: to read what came in, and to make visible what goes out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from botservice.messages import InboundMessage, Message
 from botservice.turns.turn import Delivery, StoredEvent
 
 Payload = Mapping[str, object]
+BUTTONS: Final = "buttons"
+"""The field of a payload that holds its buttons, as `write_buttons` gives them: it is stored beside the payload."""
 
 
 class Live(Protocol):

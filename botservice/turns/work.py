@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from botservice.tools import ToolOutcome
 from botservice.turns import answer, journal
 from botservice.turns.answer import new_answer, preview
 from botservice.turns.asking import ask_model
+from botservice.turns.buttons import offered_buttons
 from botservice.turns.calls import CallRunner, close_step, final_answer, stopped_outcomes
 from botservice.turns.interruption import Interruption, WorkCut
 from botservice.turns.options import RunOptions
@@ -208,10 +210,12 @@ class TurnWork:
             step.timing = Timing(started_at, now)
         await self._end_live()
         new = await new_answer(self._turn.id, action, now)
-        payloads = self._plan_deliveries(preview(new))
+        buttons = offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
+        payloads = self._plan_deliveries(preview(new, buttons))
 
         def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
-            return answer.write_answer(connection, self._turn, new, payloads, now)
+            message, delivery = answer.write_answer(connection, self._turn, new, payloads, now)
+            return replace(message, buttons=buttons), delivery
 
         self._memory.steps.append(step)
         try:

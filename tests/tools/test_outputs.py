@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from botservice import Attachment
-from botservice.tools.outputs import LONGEST_OBSERVATION, OutputError, read_output
+from botservice import Attachment, Button
+from botservice.tools.outputs import LONGEST_OBSERVATION, Output, OutputError, read_output
 
 PNG = Attachment("image/png", "plot.png", b"\x89PNG")
 
@@ -62,21 +62,31 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
     ],
 )
 def test_values_have_a_text_and_a_json_value(returned: Any, text: str, value: Any) -> None:
-    assert read_output(returned) == (text, value, ())
+    assert read_output(returned) == Output(text, value)
     json.dumps(value, allow_nan=False)
 
 
 def test_a_file_is_named_in_the_text() -> None:
-    assert read_output(PNG) == ("[plot.png: image/png]", "", (PNG,))
+    assert read_output(PNG) == Output("[plot.png: image/png]", "", (PNG,))
     unnamed = Attachment("audio/ogg", url="https://example.org/a")
-    assert read_output(unnamed)[0] == "[file: audio/ogg]"
+    assert read_output(unnamed).text == "[file: audio/ogg]"
 
 
 def test_files_and_values_travel_together() -> None:
-    text, value, files = read_output(["Here it is:", None, {"rows": 2}, PNG, PNG])
-    assert text == 'Here it is:\n{"rows": 2}\n[plot.png: image/png]\n[plot.png: image/png]'
-    assert value == 'Here it is:\n{"rows": 2}'
-    assert files == (PNG, PNG)
+    output = read_output(["Here it is:", None, {"rows": 2}, PNG, PNG])
+    assert output.text == 'Here it is:\n{"rows": 2}\n[plot.png: image/png]\n[plot.png: image/png]'
+    assert output.value == 'Here it is:\n{"rows": 2}'
+    assert output.files == (PNG, PNG)
+
+
+def test_buttons_are_named_to_the_model_and_kept_apart() -> None:
+    output = read_output(["Shall I?", Button("Yes", value="order 7"), Button("No")])
+    assert output == Output(
+        "Shall I?\n[buttons under your answer: Yes | No]", "Shall I?", (), (Button("Yes", "order 7"), Button("No"))
+    )
+    assert read_output(Button("a\0")).buttons == (Button("a\ufffd"),)
+    with pytest.raises(OutputError, match="has a text"):
+        read_output([Button(" ")])
 
 
 @pytest.mark.parametrize("returned", [object(), {"a": object()}, [PNG, object()], {"file": PNG}, lambda: None, b"\xff"])
@@ -94,9 +104,9 @@ def test_a_circle_has_no_json_either() -> None:
 
 def test_what_is_too_long_is_cut_and_says_so() -> None:
     whole = "x" * LONGEST_OBSERVATION
-    assert read_output(whole)[0] == whole
-    text, value, _ = read_output(whole + "yz")
-    assert text == f"{whole}… (cut: it has 100002 characters)"
-    assert value == text
+    assert read_output(whole).text == whole
+    output = read_output(whole + "yz")
+    assert output.text == f"{whole}… (cut: it has 100002 characters)"
+    assert output.value == output.text
     rows = ["x"] * LONGEST_OBSERVATION
-    assert read_output(rows)[1] == read_output(rows)[0]
+    assert read_output(rows).value == read_output(rows).text

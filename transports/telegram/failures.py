@@ -31,6 +31,7 @@ _TOPIC_GONE = ("message thread not found", "topic_deleted", "topic_id_invalid", 
 _ENTITIES = ("entit", "can't parse", "text_link", "url", "user not found", "custom_emoji", "message_too_long")
 _NOT_MODIFIED = "message is not modified"
 _NOT_EDITABLE = ("message to edit not found", "message can't be edited", "message_id_invalid", "no text in the message")
+_BUTTONS = ("button", "inline keyboard", "reply markup", "reply_markup")
 _REPLY_GONE = ("message to be replied not found", "reply message not found", "replied message not found", "quote_text")
 
 
@@ -83,6 +84,11 @@ def is_not_modified(error: TelegramError) -> bool:
 def is_not_editable(error: TelegramError) -> bool:
     """Return whether the message that was to be changed is gone."""
     return _says(error, _NOT_EDITABLE)
+
+
+def is_about_buttons(error: TelegramError) -> bool:
+    """Return whether the same message may pass without its buttons."""
+    return _says(error, _BUTTONS)
 
 
 def is_reply_gone(error: TelegramError) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 
 # What is asked for. Not to be named means not to be sent; an update of another kind does no harm.
-ALLOWED_UPDATES = ["message", "edited_message", "my_chat_member", "stopped_message_generation"]
+ALLOWED_UPDATES = ["message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation"]
 _EVENTS = ("message", "edited_message", "stopped_message_generation")
 
 _MAX_ID = 2**63 - 1
@@ -30,7 +30,7 @@ class BotIdentity:
 
 def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
     """Return an update as an event; None where it belongs to no conversation."""
-    update_id = _integer(_field(update, "update_id"))
+    update_id = integer(field(update, "update_id"))
     if update_id is None or not isinstance(update, Mapping):
         return None
     for kind in _EVENTS:
@@ -42,6 +42,9 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
     keys = context_keys(body)
     if keys is None or migration_of(update) is not None:
         return None
+    edited = integer(body.get("message_id")) if kind == "edited_message" else None
+    if kind == "edited_message" and edited is None:
+        return None
     return InboundEvent(
         key=f"telegram:{bot.id}:{update_id}",
         context_keys=keys,
@@ -49,18 +52,19 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
         raw=json.dumps(update).encode(),
         kind=_kind(kind, body, bot),
         group_key=_group(body) if kind == "message" else None,
+        external_id=None if edited is None else str(edited),
     )
 
 
 def context_keys(message: object) -> dict[str, str] | None:
     """Return what a message's conversation is called: its chat, and its topic where it has one."""
-    chat_id = _integer(_field(_field(message, "chat"), "id"))
+    chat_id = integer(field(field(message, "chat"), "id"))
     if chat_id is None:
         return None
     keys = {"transport": "telegram", "chat_id": str(chat_id)}
-    thread_id = _integer(_field(message, "message_thread_id"))
+    thread_id = integer(field(message, "message_thread_id"))
     # A thread of replies in an ordinary group has a number as well, and is no topic.
-    is_topic = _field(message, "is_topic_message") is True or (_field(message, "draft_id") is not None)
+    is_topic = field(message, "is_topic_message") is True or (field(message, "draft_id") is not None)
     if thread_id is not None and is_topic:
         keys["thread_id"] = str(thread_id)
     return keys
@@ -68,12 +72,12 @@ def context_keys(message: object) -> dict[str, str] | None:
 
 def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None:
     """Return the old and the new keys of a group that became a supergroup; None for any other update."""
-    message = _field(update, "message")
+    message = field(update, "message")
     here = context_keys(message)
     if here is None:
         return None
     for name in ("migrate_to_chat_id", "migrate_from_chat_id"):
-        other = _integer(_field(message, name))
+        other = integer(field(message, name))
         if other is not None:
             there = here | {"chat_id": str(other)}
             return (here, there) if name == "migrate_to_chat_id" else (there, here)
@@ -82,22 +86,22 @@ def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None
 
 def membership_of(update: object) -> tuple[int, str] | None:
     """Return a chat and what the bot is in it from now on, such as "kicked"; None for any other update."""
-    change = _field(update, "my_chat_member")
-    chat_id = _integer(_field(_field(change, "chat"), "id"))
-    status = _field(_field(change, "new_chat_member"), "status")
+    change = field(update, "my_chat_member")
+    chat_id = integer(field(field(change, "chat"), "id"))
+    status = field(field(change, "new_chat_member"), "status")
     return (chat_id, status) if chat_id is not None and isinstance(status, str) else None
 
 
 def place_of(update: object) -> tuple[int, int] | None:
     """Return the chat and the id of the message that an update brings, if it brings one."""
-    message = _field(update, "message")
-    chat_id, message_id = _integer(_field(_field(message, "chat"), "id")), _integer(_field(message, "message_id"))
+    message = field(update, "message")
+    chat_id, message_id = integer(field(field(message, "chat"), "id")), integer(field(message, "message_id"))
     return (chat_id, message_id) if chat_id is not None and message_id is not None else None
 
 
 def command_of(message: object, bot: BotIdentity) -> str | None:
     """Return the command that a message gives this bot, without its slash and in lower case."""
-    text = _field(message, "text")
+    text = field(message, "text")
     found = _COMMAND.match(text) if isinstance(text, str) else None
     if found is None or (found[2] is not None and bot.username is not None and not bot.is_called(found[2])):
         return None
@@ -116,13 +120,17 @@ def stored_update(event: StoredEvent) -> Mapping[str, Any]:
 def reply_target(events: Sequence[StoredEvent]) -> int | None:
     """Return the message that an answer replies to: in a group, so that it is seen who is meant."""
     for event in reversed(events):
-        message = stored_update(event).get("message")
-        if _field(_field(message, "chat"), "type") in ("group", "supergroup"):
-            return _integer(_field(message, "message_id"))
+        update = stored_update(event)
+        # What answers a pressed button replies to the message that it stands under.
+        message = update.get("message") or field(update.get("callback_query"), "message")
+        if field(field(message, "chat"), "type") in ("group", "supergroup"):
+            return integer(field(message, "message_id"))
     return None
 
 
 def _kind(kind: str, body: Mapping[str, Any], bot: BotIdentity) -> EventKind:
+    if kind == "edited_message":
+        return EventKind.EDIT
     is_stop = kind == "stopped_message_generation" or (kind == "message" and command_of(body, bot) == "stop")
     return EventKind.STOP if is_stop else EventKind.MESSAGE
 
@@ -132,11 +140,13 @@ def _group(message: Mapping[str, Any]) -> str | None:
     return group if isinstance(group, str) and group else None
 
 
-def _field(value: object, name: str) -> Any:
+def field(value: object, name: str) -> Any:
+    """Return a field of a JSON object; None where there is none."""
     return value.get(name) if isinstance(value, Mapping) else None
 
 
-def _integer(value: object) -> int | None:
+def integer(value: object) -> int | None:
+    """Return a value that is an id or a count; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MAX_ID:
         return None
     return value

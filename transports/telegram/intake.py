@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 from telegram.error import TelegramError
 
@@ -13,6 +14,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, membership_of, migration_of, place_of, read_event
+from transports.telegram.presses import acknowledge, is_press, read_press
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +58,10 @@ class Intake:
             event = read_event(update, self._identity())
             if event is not None:
                 events.append(event)
+            elif isinstance(update, Mapping) and is_press(update):
+                await inbox.accept(_TRANSPORT, events)
+                events.clear()
+                await self._press(update, inbox, storage)
             elif (migration := migration_of(update)) is not None:
                 await inbox.accept(_TRANSPORT, events)  # what was said before belongs to the conversation that moves
                 events.clear()
@@ -64,6 +70,14 @@ class Intake:
                 logger.info("telegram.membership", extra={"chat": membership[0], "status": membership[1]})
         await inbox.accept(_TRANSPORT, events)
         self._acknowledge_stops(updates)
+
+    async def _press(self, update: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
+        """Store what a pressed button says, once for each keyboard, and have the presser see it."""
+        press = await read_press(update, self._identity(), storage)
+        if press is None:
+            return
+        is_new = press.event is not None and await inbox.accept(_TRANSPORT, [press.event]) > 0
+        self._spawn(acknowledge(self._client, press, is_new=is_new), name="telegram-press")
 
     async def _move(self, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Have a group's conversation go on in the supergroup that it has become."""
@@ -76,9 +90,12 @@ class Intake:
         for update in updates:
             event, place = read_event(update, self._identity()), place_of(update)
             if event is not None and event.kind is EventKind.STOP and place is not None:
-                task = asyncio.create_task(self._react(*place), name="telegram-reaction")
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._spawn(self._react(*place), name="telegram-reaction")
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _react(self, chat_id: int, message_id: int) -> None:
         try:

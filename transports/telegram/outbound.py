@@ -12,6 +12,7 @@ from transports.pacing import Pace
 from transports.telegram.client import BotClient, InputFile
 from transports.telegram.failures import (
     as_delivery_error,
+    is_about_buttons,
     is_about_entities,
     is_not_editable,
     is_not_modified,
@@ -19,6 +20,7 @@ from transports.telegram.failures import (
     is_topic_gone,
     wait_of,
 )
+from transports.telegram.keyboards import in_topic
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ ReadFile = Callable[[Mapping[str, str], str], Awaitable[bytes | None]]
 _LEFT_OUT = (
     (is_topic_gone, ("message_thread_id",)),
     (is_reply_gone, ("reply_parameters",)),
+    (is_about_buttons, ("reply_markup",)),
     (is_about_entities, ("entities", "caption_entities")),
 )
 _MAX_TRIES = 6  # simpler and simpler: another chat, no topic, no reply, no formatting, another kind of file
@@ -90,6 +93,8 @@ class Sender:
         call: dict[str, Any] = dict(delivery.payload)
         reply_to = call.pop("reply_to", None)
         call["chat_id"] = context_keys["chat_id"]
+        if "reply_markup" in call:
+            call["reply_markup"] = in_topic(call["reply_markup"], context_keys.get("thread_id"))
         file = call.pop("file", None)
         if file is not None:
             call[file["field"]] = await self._file(context_keys, file)

@@ -5,32 +5,38 @@ from collections.abc import Sequence
 from typing import Any
 
 from botservice.messages import Attachment, Message
-from botservice.turns.transport import Payload
+from botservice.turns.buttons import write_buttons
+from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.telegram.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown
 from transports.telegram.inbound import reply_target
+from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 
 # A payload is {"method": …, the method's parameters} without the chat; files are named by the digest of their bytes.
 _FILE_METHODS = {"photo": "sendPhoto", "voice": "sendVoice", "audio": "sendAudio", "video": "sendVideo"}
 _PHOTOS = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})
+_NO_WORDS = "👇"  # Telegram shows no buttons without a message
 _VOICES = frozenset({"audio/ogg", "audio/opus"})
 
 
 def plan_answer(answer: Message, events: Sequence[StoredEvent]) -> list[Payload]:
     """Return the messages that make answer visible: its text in pieces, then its files."""
     payloads: list[dict[str, Any]] = []
+    buttons = answer.buttons[:MAX_BUTTONS]
     files = [_file(each) for each in answer.attachments]
     captions = format_markdown(answer.text, max_units=MAX_CAPTION_UNITS) if len(files) == 1 else []
     if len(captions) == 1:
         entities = as_wire(captions[0])
         payloads = [files[0] | {"caption": captions[0].text} | ({"caption_entities": entities} if entities else {})]
     else:
-        for piece in format_markdown(answer.text):
+        for piece in format_markdown(answer.text or (_NO_WORDS if buttons and not files else "")):
             entities = as_wire(piece)
             payloads.append(
                 {"method": "sendMessage", "text": piece.text} | ({"entities": entities} if entities else {})
             )
         payloads.extend(files)
+    if payloads and buttons:
+        payloads[-1] |= {"reply_markup": make_keyboard(buttons), BUTTONS: write_buttons(buttons)}
     target = reply_target(events)
     if payloads and target is not None:
         payloads[0]["reply_to"] = target

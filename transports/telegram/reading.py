@@ -14,6 +14,7 @@ from botservice.turns.turn import StoredEvent
 from transports.telegram.content import author_of, is_addressed, text_of
 from transports.telegram.files import Files, SentFile, sent_files
 from transports.telegram.inbound import BotIdentity, command_of, stored_update
+from transports.telegram.presses import pressed_message
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,9 @@ class Reader:
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
         """Return what an event says; None where it says nothing to anybody."""
+        pressed = pressed_message(event)
+        if pressed is not None:
+            return pressed
         update = stored_update(event)
         bot = await self._identify()
         heard = listen(update, bot)
@@ -64,7 +68,7 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
 
     A newer API may send what the client library cannot read: then as much is read as it takes to answer.
     """
-    body = update.get("message")
+    body = update.get("message", update.get("edited_message"))
     if not isinstance(body, Mapping):
         return None
     for reduce in (dict, _plain, _bare):

@@ -14,6 +14,7 @@ from transports.pacing import Pace
 from transports.telegram.canvases import Canvas, Draft, GrowingMessage, Tempo
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, reply_target, stored_update
+from transports.telegram.presses import is_press
 from transports.telegram.reading import listen
 
 logger = logging.getLogger(__name__)
@@ -33,8 +34,7 @@ class Stage:
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows a turn's progress; None where the bot only listens."""
-        heard = [listen(stored_update(event), self._identity()) for event in events]
-        if not any(each is not None and each.is_addressed for each in heard):
+        if not any(self._is_answered(event) for event in events):
             return None
         canvas: Canvas
         if context_keys["chat_id"].startswith("-"):
@@ -42,6 +42,11 @@ class Stage:
         else:
             canvas = Draft(self._client, self._tempo, context_keys, draft_id=events[-1].id)
         return Show(self._client, self._tempo, context_keys, canvas)
+
+    def _is_answered(self, event: StoredEvent) -> bool:
+        update = stored_update(event)
+        heard = listen(update, self._identity())
+        return is_press(update) or (heard is not None and heard.is_addressed)
 
 
 class Show:

@@ -1,4 +1,4 @@
-"""A chat's fresh start, and what edits of its messages need."""
+"""A chat's fresh start, and what edits of its messages and buttons under them need."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,10 +12,12 @@ _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Say where a chat's window begins, what an edit changes, and when a message was changed."""
+    """Say where a chat's window begins, what an edit changes, when a message was changed, and what can be pressed."""
     op.add_column("contexts", sa.Column("fresh_from", _ID, nullable=False, server_default="0"))
     op.add_column("events", sa.Column("external_id", sa.Text(), nullable=True))
     op.add_column("messages", sa.Column("edited_at", sa.BigInteger(), nullable=True))
+    op.add_column("deliveries", sa.Column("buttons", sa.Text(), nullable=True))
+    _index("ix_deliveries_buttons", "deliveries", ["context_id", "external_id"], "buttons IS NOT NULL")
     _index("ix_events_external", "events", ["context_id", "external_id"], "external_id IS NOT NULL")
     _index("ix_messages_edited", "messages", ["edited_at"], "edited_at IS NOT NULL")
 

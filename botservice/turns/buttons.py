@@ -1,0 +1,40 @@
+"""The buttons that tools offer: kept with their step until the answer takes them along."""
+
+from collections.abc import Sequence
+
+from botservice.memory import ActionStep
+from botservice.messages import Button
+
+_FIELD = "offered_buttons"
+
+
+def write_buttons(buttons: Sequence[Button]) -> list[dict[str, str]]:
+    """Return buttons as JSON values, which every version can read."""
+    return [_write(each) for each in buttons]
+
+
+def read_buttons(kept: object) -> tuple[Button, ...]:
+    """Return what `write_buttons` wrote; nothing of what is no button."""
+    if not isinstance(kept, list | tuple):
+        return ()
+    return tuple(
+        Button(each["text"], each.get("value"), each.get("url"))
+        for each in kept
+        if isinstance(each, dict) and isinstance(each.get("text"), str)
+    )
+
+
+def offer_buttons(step: ActionStep, buttons: Sequence[Button]) -> None:
+    """Keep with a step the buttons that its tools offer."""
+    if buttons:
+        step.set_value(_FIELD, write_buttons(buttons))
+
+
+def offered_buttons(steps: Sequence[ActionStep]) -> tuple[Button, ...]:
+    """Return what was offered last in these steps: an answer has the buttons of the newest question."""
+    return next((found for step in reversed(steps) if (found := read_buttons(step.get_value(_FIELD)))), ())
+
+
+def _write(button: Button) -> dict[str, str]:
+    fields = {"text": button.text, "value": button.value, "url": button.url}
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,86 @@
+"""Buttons as Telegram's inline keyboards."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from botservice.messages import Button
+
+MAX_BUTTONS = 100  # Bot API: more are REPLY_MARKUP_TOO_LONG
+_MAX_ROW_BUTTONS = 8
+_MAX_ROW_CHARACTERS = 28  # what stands side by side on a phone without being cut off
+_MAX_TEXT_CHARACTERS = 128
+_DATA = re.compile(r"b(\d{1,3})(?:\.(\d{1,18}))?")  # the button's place, and the topic that its message stands in
+_SCHEMES = ("http", "https", "tg")
+_CHOSEN = "✓"
+
+Keyboard = dict[str, Any]
+
+
+def make_keyboard(buttons: Sequence[Button]) -> Keyboard:
+    """Return what shows buttons under a message.
+
+    What a button says is not in it: a place is all that surely fits into 64 bytes, and all that anybody could forge.
+    """
+    return {"inline_keyboard": list(_rows([(each, _make(each, place)) for place, each in enumerate(buttons)]))}
+
+
+def make_chosen(buttons: Sequence[Button], chosen: int) -> Keyboard:
+    """Return the keyboard that is left of one after a choice: that choice, and the links."""
+    mark = _make(Button(f"{_CHOSEN} {buttons[chosen].text}"), chosen)
+    links = [(each, _make(each, place)) for place, each in enumerate(buttons) if _is_link(each)]
+    return {"inline_keyboard": [[mark], *_rows(links)]}
+
+
+def in_topic(keyboard: Mapping[str, Any], thread_id: str | None) -> Keyboard:
+    """Return a keyboard whose buttons know their topic: Telegram does not always say it when they are pressed."""
+    if thread_id is None:
+        return dict(keyboard)
+    rows = [[_in_topic(each, thread_id) for each in row] for row in keyboard["inline_keyboard"]]
+    return {"inline_keyboard": rows}
+
+
+def parse_data(data: object) -> tuple[int, str | None] | None:
+    """Return the place of a pressed button and its topic; None where no keyboard of ours holds that."""
+    found = _DATA.fullmatch(data) if isinstance(data, str) else None
+    return None if found is None else (int(found[1]), found[2])
+
+
+def _in_topic(button: Mapping[str, str], thread_id: str) -> dict[str, str]:
+    data = button.get("callback_data")
+    return {**button} if data is None else {**button, "callback_data": f"{data}.{thread_id}"}
+
+
+def _make(button: Button, place: int) -> dict[str, str]:
+    text = button.text[:_MAX_TEXT_CHARACTERS]
+    if _is_link(button):
+        return {"text": text, "url": str(button.url)}
+    return {"text": text, "callback_data": f"b{place}"}
+
+
+def _rows(made: Sequence[tuple[Button, Mapping[str, str]]]) -> Iterator[list[Mapping[str, str]]]:
+    """Yield rows: short buttons stand side by side, long ones below each other."""
+    row: list[Mapping[str, str]] = []
+    width = 0
+    for button, each in made:
+        taken = len(button.text) + 2
+        if row and (width + taken > _MAX_ROW_CHARACTERS or len(row) == _MAX_ROW_BUTTONS):
+            yield row
+            row, width = [], 0
+        row.append(each)
+        width += taken
+    if row:
+        yield row
+
+
+def _is_link(button: Button) -> bool:
+    """Return whether a button opens an address that Telegram takes."""
+    if button.url is None:
+        return False
+    try:
+        parts = urlsplit(button.url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return parts.scheme in _SCHEMES and ("." in host or parts.scheme == "tg") and not re.search(r"\s", button.url)
