@@ -12,7 +12,7 @@ _JOINER = "\u2060"
 _EVERYBODY = "channel|here|everyone|group"
 _SPECIAL = re.compile(rf"<!({_EVERYBODY}|subteam\^[^>|\s]*)(?:\|[^>\n]*)?>", re.IGNORECASE)
 _USER = re.compile(r"<@([^>|\s]+)(?:\|([^>\n]*))?>")
-_PLAIN = re.compile(rf"(?<![\w.@/])@({_EVERYBODY})\b(?![.\w-])", re.IGNORECASE)
+_PLAIN = re.compile(rf"(?<![\w.@/])@({_EVERYBODY})\b(?!\.\w|[\w-])", re.IGNORECASE)
 # What may become a ping when more of the text is there.
 _UNFINISHED = re.compile(r"(?:<[!@]?[^>\s]{0,100}|(?<![\w.])@\w{0,10})$")
 

@@ -52,7 +52,7 @@ def _fitting(block: str, limit: int) -> Iterator[str]:
         yield block
         return
     token = next((token for token in _PARSER.parse(block) if token.map), None)
-    lines = block.splitlines(keepends=True)
+    lines = f"{block.rstrip()}\n".splitlines(keepends=True)
     if token is not None and token.type == "fence" and len(lines) > 1:
         yield from _framed(lines, f"{lines[0].rstrip()}\n", f"{token.markup}\n", limit)
     elif token is not None and token.type == "table_open" and len(lines) > 2:
@@ -63,7 +63,7 @@ def _fitting(block: str, limit: int) -> Iterator[str]:
 
 def _framed(lines: list[str], head: str, tail: str, limit: int, *, is_head_in_lines: bool = False) -> Iterator[str]:
     """Yield the lines after the first in parts, each with head and tail; tail closes what head opens."""
-    room = limit - len(head) - len(tail) - 2
+    room = limit - len(head) - len(tail) - 3
     rows = lines[1:]
     if tail and rows and rows[-1].strip() == tail.strip():
         rows = rows[:-1]
@@ -72,7 +72,7 @@ def _framed(lines: list[str], head: str, tail: str, limit: int, *, is_head_in_li
         return
     for part in _packed("".join(rows), room, is_code=True):
         end = "" if part.endswith("\n") else "\n"
-        yield f"{head}{part}{end}{tail}"
+        yield f"{head}{part}{end}{tail}\n"
 
 
 def _packed(text: str, limit: int, *, is_code: bool = False) -> Iterator[str]:

@@ -129,10 +129,8 @@ class Events:
         return done.status == 200
 
     async def _by_socket(self, done: Delivered) -> bool:
-        open_sockets = [socket for socket in self.sockets if not socket.closed]
-        if not open_sockets:
-            await asyncio.sleep(0.02)
-            return False
+        while not (open_sockets := [socket for socket in self.sockets if not socket.closed]):
+            await asyncio.sleep(0.01)
         envelope = str(uuid.uuid4())
         waiting = self.acks[envelope] = asyncio.get_running_loop().create_future()
         message = {

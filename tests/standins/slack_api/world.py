@@ -1,6 +1,7 @@
 """Everything that a workspace holds: people, channels, messages, streams, files."""
 
 import itertools
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,7 +87,7 @@ class World:
         self.scopes: set[str] | None = None
         self.tokens: dict[str, str] = {}
         self.codes: dict[str, str] = {}
-        self._seconds = itertools.count(1_763_640_000)
+        self._seconds = itertools.count(int(time.time()))
         self._numbers = itertools.count(1)
 
     def next_ts(self) -> str:

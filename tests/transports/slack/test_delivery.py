@@ -1,0 +1,146 @@
+"""Answers go out: each message once as far as Slack can be asked, in order, in the form that it takes."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import select
+from standins.slack_api import BOT_USER, Drop, LoseAnswer, Refuse, SlackApi, limited
+
+from botservice import Attachment, Storage, Tool, ToolCall
+from botservice.storage.tables import deliveries
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
+
+
+async def statuses(storage: Storage) -> list[tuple[str, int]]:
+    """Return how deliveries stand once none is open."""
+    query = select(deliveries.c.status, deliveries.c.attempts).order_by(deliveries.c.id)
+    async with asyncio.timeout(20):
+        while True:
+            found = await storage.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+            if found and all(status in ("delivered", "failed") for status, _ in found):
+                return found
+            await asyncio.sleep(0)
+
+
+async def test_a_long_answer_comes_in_parts_in_order(api: SlackApi, bot_on) -> None:
+    answer = "\n\n".join(f"Paragraph {n}. " + "Some words follow. " * 30 for n in range(60))
+    async with bot_on(api, [answer]):
+        api.person_says("go on")
+        await api.until(lambda: any("Paragraph 59" in text for text in api.said()))
+    assert " ".join(api.said()).split() == answer.split()
+    assert len(api.said()) > 2
+    assert all(len(text) <= 12_000 for text in api.said())
+
+
+@pytest.mark.parametrize("fault", [Drop(), Refuse("internal_error"), Refuse("", 502), limited(1), LoseAnswer()])
+async def test_a_message_arrives_once_whatever_becomes_of_its_answer(api: SlackApi, bot_on, fault) -> None:
+    async with bot_on(api):
+        api.order(fault, "chat.postMessage")
+        api.person_says("hello")
+        await api.until(api.said)
+        api.person_says("and now?")
+        await api.until(lambda: len(api.said()) >= 2)
+    assert api.said() == ["You said: hello", "You said: and now?"]
+
+
+async def test_a_lost_answer_has_the_thread_asked_as_often_as_slack_allows(
+    api: SlackApi, bot_on, sqlite_storage: Storage
+) -> None:
+    async with bot_on(api):
+        api.order(LoseAnswer(), "chat.postMessage")
+        asking = api.order(limited(1), "conversations.replies", times=2)
+        api.person_says("hello")
+        assert await statuses(sqlite_storage) == [("delivered", 4)]
+    assert asking.used == 2
+    assert len(api.calls("chat.postMessage")) == 1
+    assert api.said() == ["You said: hello"]
+
+
+async def test_what_was_refused_is_sent_again_without_asking(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        api.order(limited(1), "chat.postMessage")
+        api.person_says("hello")
+        await api.until(api.said)
+    assert api.calls("conversations.replies") == []
+    assert api.outcomes("chat.postMessage") == ["ratelimited", "ok"]
+
+
+async def test_a_bot_that_may_not_read_a_thread_sends_all_the_same(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        api.order(Drop(), "chat.postMessage")
+        api.order(Refuse("missing_scope"), "conversations.replies")
+        api.person_says("hello")
+        await api.until(api.said)
+    assert api.said() == ["You said: hello"]
+
+
+@pytest.mark.parametrize("reason", ["channel_not_found", "is_archived", "account_inactive", "not_in_channel"])
+async def test_a_channel_that_is_gone_is_given_up(api: SlackApi, bot_on, sqlite_storage: Storage, reason: str) -> None:
+    async with bot_on(api):
+        api.order(Refuse(reason), "chat.postMessage", times=None)
+        api.person_says("hello")
+        assert await statuses(sqlite_storage) == [("failed", 1)]
+
+
+async def test_blocks_that_are_refused_leave_the_text(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        api.order(Refuse("invalid_blocks"), "chat.postMessage", times=None, when=lambda params: "blocks" in params)
+        api.person_says("hello")
+        await api.until(api.said)
+    assert api.said() == ["You said: hello"]
+
+
+async def test_nobody_is_pinged_by_a_model(api: SlackApi, bot_on) -> None:
+    answer = "Hey <!channel> <!here|here> <@U0BOB> <!subteam^S1|@team> @everyone, a < b, mail a@here.com"
+    async with bot_on(api, [answer]):
+        api.person_says(f"<@{BOT_USER}> greet", channel="C0GENERAL")
+        await api.until(lambda: api.said("C0GENERAL"))
+    said = api.said("C0GENERAL")[0]
+    assert "<!" not in said
+    assert "<@" not in said
+    assert "@everyone" not in said
+    assert said.replace("\u2060", "") == "Hey @channel @here @U0BOB @subteam @everyone, a < b, mail a@here.com"
+
+
+async def test_links_are_not_unfurled(api: SlackApi, bot_on) -> None:
+    async with bot_on(api, ["see https://example.com"]):
+        api.person_says("a link")
+        await api.until(api.said)
+    assert not api.bot_posts()[0].unfurl
+
+
+async def test_files_go_out_after_the_words(api: SlackApi, bot_on) -> None:
+    async def draw() -> list[str | Attachment]:
+        """Draw a picture."""
+        return ["Here it is", Attachment("image/png", "dot.png", PNG)]
+
+    async with bot_on(api, [ToolCall("1", "draw")], tools=[Tool(draw, is_final=True)]):
+        api.person_says("draw")
+        posts = await api.until(lambda: api.bot_posts() if len(api.said()) > 1 else None)
+    assert "Here it is" in posts[0].shown
+    assert [file["name"] for file in posts[1].files] == ["dot.png"]
+
+
+async def test_a_file_whose_answer_was_lost_is_not_sent_twice(api: SlackApi, bot_on, sqlite_storage: Storage) -> None:
+    async def draw() -> Attachment:
+        """Draw a picture."""
+        return Attachment("image/png", "dot.png", PNG)
+
+    async with bot_on(api, [ToolCall("1", "draw")], tools=[Tool(draw, is_final=True)]):
+        api.order(LoseAnswer(), "files.completeUploadExternal")
+        ts = api.person_says("draw")
+        await statuses(sqlite_storage)
+    files = [(file["name"], file["size"]) for each in api.bot_posts() for file in each.files]
+    assert files == [("dot.png", len(PNG))]
+    assert {each.thread_ts for each in api.bot_posts()} == {ts}
+    assert next(iter(api.world.file_bytes.values())) == PNG
+
+
+async def test_a_token_that_is_refused_for_a_while_keeps_what_is_owed(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        refusal = api.order(Refuse("invalid_auth"), "chat.postMessage", times=2)
+        api.person_says("hello")
+        await api.until(api.said)
+    assert refusal.used == 2
+    assert api.said() == ["You said: hello"]
