@@ -289,6 +289,29 @@ def forget(
 
 
 @cli.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; there must be no such file yet.")],
+) -> None:
+    """Copy an SQLite database to a file, also while the service runs. For Postgres there is pg_dump."""
+    from botservice.upkeep.commands import back_up_database
+
+    typer.echo(back_up_database(_settings().database_url, file))
+
+
+@cli.command()
+def compact(
+    *,
+    shrink: Annotated[bool, typer.Option("--shrink", help="Then give unused pages of an SQLite file back.")] = False,
+) -> None:
+    """Take away now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS let go; the service does so every hour by itself."""
+    from botservice.upkeep.commands import compact_database
+
+    settings = _settings()
+    retention = settings.keep_steps_days, settings.keep_events_days
+    typer.echo(asyncio.run(compact_database(settings.database_url, *retention, shrinks=shrink)))
+
+
+@cli.command()
 def doctor() -> None:
     """Check every setting against the real thing, and say what to do."""
     from botservice.app import prepare

@@ -141,6 +141,41 @@ def test_a_service_that_cannot_be_loaded_is_said(run: Run, name: str, source: st
     assert "Traceback" not in error
 
 
+# backup and compact
+
+
+def test_a_database_is_copied_once(run: Run) -> None:
+    run("chat", typed=b"My dog is called Rex\n")
+    code, said, _ = run("backup", "copy.db")
+    assert code == 0
+    assert said.endswith("MiB, checked\n")
+    code, _, error = run("backup", "copy.db")
+    assert code == 1
+    assert "exists already" in error
+
+
+def test_a_postgres_is_copied_with_its_own_program(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://user:hunter22@host/x")
+    code, _, error = run("backup", "copy.db")
+    assert code == 1
+    assert "pg_dump" in error
+    assert "hunter22" not in error
+
+
+def test_what_is_old_is_compacted_and_the_file_made_smaller(run: Run, tmp_path: Path) -> None:
+    run("chat", typed=b"My dog is called Rex\nWhat is my dog called?\n")
+    assert run("compact") == (0, "0 turns have lost their steps, 0 events are deleted\n", "")
+    with sqlite3.connect(tmp_path / "bot.db") as database:
+        for table, column in (("turns", "finished_at"), ("turns", "created_at"), ("events", "received_at")):
+            database.execute(f"UPDATE {table} SET {column} = {column} - 31 * 86400 * 1000000")
+    database.close()
+    code, said, _ = run("compact", "--shrink")
+    assert code == 0
+    assert said.startswith("2 turns have lost their steps, 2 events are deleted; ")
+    assert "Compacted on " in run("replay", "1")[1]
+    assert "Rex" in run("export", "1")[1]
+
+
 # databases
 
 
