@@ -99,26 +99,6 @@ def erase_event(connection: Connection, turn_id: int) -> None:
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(raw=None))
 
 
-def find_quoting(connection: Connection, context_id: int, message_ids: Collection[int], *, shortest: int) -> list[int]:
-    """Return the answers in a context that repeat one of these messages whole; short ones say too little to tell."""
-    texts: list[str] = []
-    first: int | None = None
-    for chunk in chunks(sorted(message_ids)):
-        query = select(messages.c.text, messages.c.position).where(
-            messages.c.context_id == context_id, messages.c.id.in_(chunk)
-        )
-        for row in connection.execute(query):
-            first = row.position if first is None else min(first, row.position)
-            if len(row.text.strip()) >= shortest:
-                texts.append(row.text.strip())
-    if not texts:
-        return []
-    said = select(messages.c.id, messages.c.text).where(
-        messages.c.context_id == context_id, messages.c.role != "user", messages.c.position > first
-    )
-    return [row.id for row in connection.execute(said) if any(text in row.text for text in texts)]
-
-
 def delete_unused_blobs(connection: Connection, context_id: int) -> None:
     """Delete the files of a context that nothing in it refers to."""
     kept = connection.execute(select(blobs.c.sha256).where(blobs.c.context_id == context_id)).scalars()

@@ -9,9 +9,10 @@ from sqlalchemy import Connection, delete, select, update
 
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
-from botservice.people.erasing import Erasure, delete_unused_blobs, erase_chat, erase_messages, find_quoting
+from botservice.people.erasing import Erasure, delete_unused_blobs, erase_chat, erase_messages
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
+from botservice.people.quotes import find_quoting
 from botservice.people.usage import forget_usage
 from botservice.storage import Storage
 from botservice.storage.access_tables import access_codes, access_refusals, budget_rates

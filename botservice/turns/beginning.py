@@ -6,7 +6,9 @@ from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext
 from botservice.messages import InboundMessage
+from botservice.people.access_values import AccessRole
 from botservice.storage import Claim, Storage
+from botservice.turns.admission import Admission
 from botservice.turns.changes import Controls, as_changed, mark_handled
 from botservice.turns.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.opening import Inbound, open_turn
@@ -26,6 +28,7 @@ class Beginning:
         self._storage = storage
         self._options = options
         self._commands = commands
+        self._admission = Admission(storage, options)
 
     async def begin(
         self, turn: Turn, context: AgentContext, controls: Controls, claim: Claim, transport: Transport
@@ -37,26 +40,41 @@ class Beginning:
                 lambda connection: begin_turn(connection, turn.id, now, is_first=False), fence=claim
             )
             return True
-        read = [(event, await transport.read(event)) for event in turn.events]
-        said = [(event, message) for event, message in read if message is not None]
-        context.language = _language([message for _, message in said])
-        inbound, changes = await as_changed(transport, said, controls)
+        heard = await self._admission.hear(turn, context, transport)
+        context.language = _language([message for _, message in heard.said])
+        inbound, changes = await as_changed(transport, heard.said, controls)
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
-        answers = [(event, await self._obey(message, context, turn, claim)) for event, message in commands]
+        answers = [
+            (event, await self._obey(message, context, turn, claim, heard.roles.get(event.id)))
+            for event, message in commands
+        ]
         rest: list[Inbound] = [(event, message) for event, message in inbound if not self._is_command(message)]
         rest.extend((event, answer.ask) for event, answer in answers if answer.ask is not None)
-        also = self._commit([answer for _, answer in answers], changes, turn, transport)
-        if answers and not rest:
-            await self._end_without_agent(turn, claim, also)
-            return False
-        return await open_turn(context, turn, claim, rest, self._options, also=also)
+        rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
+        obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
+        also = _all_of([self._admission.turn_away(heard, turn, controls, transport), obeyed, slowed])
+        if (answers or heard.refused) and not rest:
+            outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
+            await self._end_without_agent(turn, claim, also, outcome)
+            is_open = False
+        else:
+            is_open = await open_turn(context, turn, claim, rest, self._options, also=also)
+        for _, answer in answers:
+            if answer.after is not None:
+                await answer.after()
+        return is_open
 
     def _is_command(self, message: InboundMessage) -> bool:
         return message.is_addressed and message.command is not None and self._commands.knows(message.command.name)
 
-    async def _obey(self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim) -> CommandAnswer:
+    async def _obey(
+        self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim, role: AccessRole | None
+    ) -> CommandAnswer:
         assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
-        request = CommandRequest(message.command, message, context, turn, claim, self._options.clock())
+        options, now = self._options, self._options.clock()
+        request = CommandRequest(
+            message.command, message, context, turn, claim, now, role, options.access, options.budgets
+        )
         return await self._commands.answer(request)
 
     def _commit(
@@ -75,15 +93,24 @@ class Beginning:
 
         return write
 
-    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write) -> None:
+    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write, outcome: Outcome) -> None:
         now = self._options.clock()
 
         def end(connection: Connection) -> None:
             begin_turn(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
             also(connection)
-            finish_turn(connection, turn.id, now, Outcome.ANSWERED)
+            finish_turn(connection, turn.id, now, outcome)
 
         await self._storage.write(end, fence=claim)
+
+
+def _all_of(writes: Sequence[Write | None]) -> Write:
+    def write(connection: Connection) -> None:
+        for each in writes:
+            if each is not None:
+                each(connection)
+
+    return write
 
 
 def _language(messages: Sequence[InboundMessage]) -> str | None:

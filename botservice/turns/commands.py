@@ -1,8 +1,8 @@
 """Commands: what a person asks of the service itself, answered without the agent."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -10,6 +10,9 @@ from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext
 from botservice.messages import Attachment, Button, CommandCall, InboundMessage, Message, Role
+from botservice.people.access import Access
+from botservice.people.access_values import AccessRole
+from botservice.people.budgets import Budgets
 from botservice.storage import Claim
 from botservice.turns.turn import Turn
 
@@ -24,6 +27,7 @@ class CommandRequest:
     Attributes:
         message: Who gave it, in which language, and whether others listen.
         claim: The right to work on the context, which a change of it needs.
+        role: What whoever gave it may do; None for somebody whom no owner has named.
     """
 
     call: CommandCall
@@ -32,6 +36,9 @@ class CommandRequest:
     turn: Turn
     claim: Claim
     now: datetime
+    role: AccessRole | None = None
+    access: Access = field(default_factory=Access)
+    budgets: Budgets = field(default_factory=Budgets)
 
     @property
     def language(self) -> str:
@@ -47,6 +54,7 @@ class CommandAnswer:
         text: Markdown for the person; nothing is sent where there is neither a text nor a file.
         apply: What it changes, in the transaction that stores the answer: both happen or none.
         ask: What the agent is asked in its place.
+        after: What is done once the answer is stored. It need not happen: a process may end before.
     """
 
     text: str = ""
@@ -54,6 +62,7 @@ class CommandAnswer:
     attachments: tuple[Attachment, ...] = ()
     apply: Callable[[Connection], None] | None = None
     ask: InboundMessage | None = None
+    after: Callable[[], Awaitable[None]] | None = None
 
     def as_message(self, now: datetime) -> Message | None:
         """Return what is sent; None for nothing."""

@@ -8,10 +8,10 @@ from people.crowd import crowded, find_bytes
 
 from botservice import AgentContext, Author, MessageWindowMessageSelector, StorageError, ToolCall, tool
 from botservice.llm import ChatResponse
-from botservice.people.erasing import find_quoting
 from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
+from botservice.people.quotes import find_quoting
 from botservice.storage.tables import messages, steps, turns
 from botservice.tools.remembering import remember
 

@@ -1,0 +1,75 @@
+"""Words that repeat what is to be forgotten, in places that stay."""
+
+import json
+import re
+from collections.abc import Collection
+from typing import Final
+
+from sqlalchemy import Connection, Text, delete, func, select, type_coerce, update
+
+from botservice.messages import Author, Role
+from botservice.storage.blobs import read_blobs
+from botservice.storage.chunks import chunks
+from botservice.storage.tables import blobs, deliveries, messages, prompt_log, steps, tool_calls
+
+_GONE: Final = "[deleted]"
+_TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
+_RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deliveries.c.payload)
+
+
+def find_quoting(connection: Connection, context_id: int, message_ids: Collection[int], *, shortest: int) -> list[int]:
+    """Return the answers in a context that repeat one of these messages whole; short ones say too little to tell."""
+    texts: list[str] = []
+    first: int | None = None
+    for chunk in chunks(sorted(message_ids)):
+        query = select(messages.c.text, messages.c.position).where(
+            messages.c.context_id == context_id, messages.c.id.in_(chunk)
+        )
+        for row in connection.execute(query):
+            first = row.position if first is None else min(first, row.position)
+            if len(row.text.strip()) >= shortest:
+                texts.append(row.text.strip())
+    if not texts:
+        return []
+    said = select(messages.c.id, messages.c.text).where(
+        messages.c.context_id == context_id, messages.c.role != Role.USER.value, messages.c.position > first
+    )
+    return [row.id for row in connection.execute(said) if any(text in row.text for text in texts)]
+
+
+def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:
+    """Take a text out of the record of the agent's work in every chat of some authors: its prompts and its steps."""
+    once = json.dumps(text)[1:-1]
+    spellings = dict.fromkeys([json.dumps(once)[1:-1], once, text])  # arguments of tools are JSON within JSON
+    for context_id in sorted(_contexts_of(connection, authors)):
+        for column in _RECORDS:
+            kept = type_coerce(column, Text)
+            for spelling in spellings:
+                change = update(column.table).where(
+                    column.table.c.context_id == context_id,
+                    func.instr(kept, spelling) > 0
+                    if connection.dialect.name == "sqlite"
+                    else func.strpos(kept, spelling) > 0,
+                )
+                connection.execute(change.values({column: func.replace(kept, spelling, _GONE)}))
+        _erase_long_texts(connection, context_id, text)
+
+
+def _erase_long_texts(connection: Connection, context_id: int, text: str) -> None:
+    """Delete the long texts of prompts that hold a text; what is left of such a prompt says that it was deleted."""
+    contents = select(type_coerce(prompt_log.c.content, Text)).where(prompt_log.c.context_id == context_id)
+    digests = {each for content in connection.execute(contents).scalars() for each in _TEXT_BLOB.findall(content)}
+    for chunk in chunks(digests):
+        found = read_blobs(connection, context_id, chunk)
+        gone = [digest for digest, data in found.items() if text.encode("utf-8", "surrogatepass") in data]
+        connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(gone)))
+
+
+def _contexts_of(connection: Connection, authors: Collection[Author]) -> set[int]:
+    found: set[int] = set()
+    for author in authors:
+        query = select(messages.c.context_id).where(
+            messages.c.author_platform == author.platform, messages.c.author_id == author.id
+        )
+        found.update(connection.execute(query.distinct()).scalars())
+    return found
