@@ -1,6 +1,5 @@
 """Replicas on one Postgres that die, hang and wake up again: their chats move, and they write nothing more."""
 
-import json
 import os
 import signal
 import time
@@ -9,8 +8,7 @@ from typing import Any
 
 import pytest
 from crash.served import ServedBot
-from sqlalchemy import create_engine, make_url, text
-from sqlalchemy.pool import NullPool
+from crash.watching import is_ready, rows, said, settings, wait_for
 from standins.bot_api import BotApi
 from standins.openai_api import Gate, OpenAIApi, Reply
 
@@ -29,26 +27,6 @@ class Model:
     def __call__(self, body: dict[str, Any]) -> Reply:
         self.calls += 1
         return Reply(text="from the first", wait=self.gate) if self.calls == 1 else Reply(text="from the other")
-
-
-def settings(llm: OpenAIApi, api: BotApi, url: str) -> dict[str, str]:
-    return {
-        "DATABASE_URL": url,
-        "OPENAI_BASE_URL": llm.base_url,
-        "TELEGRAM_BOT_TOKEN": api.token,
-        "TELEGRAM_API_URL": api.url,
-        "PUBLIC_URL": "https://bot.example",
-    }
-
-
-def rows(url: str, query: str) -> list[Any]:
-    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
-    with engine.connect() as connection:
-        return [tuple(row) for row in connection.execute(text(query)).all()]
-
-
-def said(url: str) -> list[Any]:
-    return rows(url, "SELECT role, text FROM messages ORDER BY position")
 
 
 @pytest.fixture
@@ -95,8 +73,8 @@ def test_a_replica_that_wakes_up_after_losing_its_chats_writes_nothing(folders: 
             before = rows(postgres_url, "SELECT * FROM turns"), rows(postgres_url, "SELECT * FROM messages")
             os.kill(one.pid, signal.SIGCONT)
             api.reach_webhooks_at(two.url)
-            _wait_for(lambda: "storage.connection_lost" in one.log or "claim_lost" in one.log)
-            _wait_for(lambda: _is_ready(one))
+            wait_for(lambda: "storage.connection_lost" in one.log or "claim_lost" in one.log)
+            wait_for(lambda: is_ready(one))
             assert (rows(postgres_url, "SELECT * FROM turns"), rows(postgres_url, "SELECT * FROM messages")) == before
             assert api.visible_texts(CHAT) == ["from the other"]
             api.reach_webhooks_at(one.url)
@@ -121,26 +99,12 @@ def test_a_web_process_takes_in_and_a_worker_process_answers(folders: list[Path]
             web.start()
             api.reach_webhooks_at(web.url)
             api.person_says("hi", chat_id=CHAT)
-            _wait_for(lambda: rows(postgres_url, "SELECT status FROM turns") == [("queued",)])
+            wait_for(lambda: rows(postgres_url, "SELECT status FROM turns") == [("queued",)])
             assert llm.bodies() == []
             worker.start()
             api.wait_until(lambda: api.visible_texts(CHAT) == ["hello"], timeout=30, what="it is answered")
             api.person_says("hi again", chat_id=CHAT)
             api.wait_until(lambda: api.visible_texts(CHAT) == ["hello"] * 2, timeout=30, what="it is answered")
-            assert _is_ready(web)
+            assert is_ready(web)
             assert worker.kill(signal.SIGTERM) == 0
             assert web.kill(signal.SIGTERM) == 0
-
-
-def _is_ready(bot: ServedBot) -> bool:
-    import httpx
-
-    answer = httpx.get(f"{bot.url}/readyz", timeout=10)
-    return bool(json.loads(answer.text)["ready"])
-
-
-def _wait_for(condition: Any, *, seconds: float = 60) -> None:
-    give_up_at = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < give_up_at, "it did not come about"
-        time.sleep(0.02)
