@@ -14,6 +14,7 @@ from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageU
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.messages import Attachment, Author, InboundMessage, Message
+from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
@@ -44,6 +45,7 @@ class AgentService:
         storage: Where everything is kept; None until the service is served.
         embedder: What adds meaning to search while the service is served; None for the one of the settings.
         budgets: What may be used; None for what the settings say while the service is served.
+        access: Who is let in while it is served; None for whom the settings let in.
         commands: What people may ask of the service itself, such as /help, while it is served.
     """
 
@@ -83,6 +85,7 @@ class AgentService:
         self.embedder = embedder
         self.commands = standard_commands()
         self.budgets = budgets
+        self.access: Access | None = None
         self.options = RunOptions(
             agent, StepCallbacks(step_callbacks), max_steps, clock, model_retries, budgets or Budgets()
         )

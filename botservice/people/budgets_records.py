@@ -9,28 +9,18 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql import literal_column, union_all
 
 from botservice.people.budgets_periods import day_of, period_start
+from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.people.usage import Payer
 from botservice.policies import Limit, Period, Scope, Unit
 from botservice.storage.access_tables import budget_notices, budget_rates, budget_reservations, model_usage
 from botservice.storage.claims import LOCK_SPACE
 from botservice.storage.statements import execute
-from botservice.storage.tables import identities, turns
+from botservice.storage.tables import turns
 
 RESERVED_FOR = timedelta(hours=1)  # far longer than a call takes: what a killed process had reserved is free then
 _NOTICES_KEPT = timedelta(days=62)  # longer than the longest period
 _LOCK = text("SELECT pg_advisory_xact_lock(:space, 0)")
 _LOCK_SPACE = LOCK_SPACE + 1  # claims have theirs
-
-# The identities of a person that were linked spend from one budget.
-_PERSON = select(bindparam("person", type_=Text)).union_all(
-    select(identities.c.platform + ":" + identities.c.platform_id).where(
-        identities.c.person_id.in_(
-            select(identities.c.person_id).where(
-                identities.c.platform == bindparam("platform"), identities.c.platform_id == bindparam("platform_id")
-            )
-        )
-    )
-)
 
 
 def _used(of_usage: list[ColumnElement[bool]], of_reservations: list[ColumnElement[bool]]) -> Select[Any]:
@@ -72,7 +62,7 @@ def _used(of_usage: list[ColumnElement[bool]], of_reservations: list[ColumnEleme
 
 
 _USED = {
-    Scope.PERSON: _used([model_usage.c.person.in_(_PERSON)], [budget_reservations.c.person.in_(_PERSON)]),
+    Scope.PERSON: _used([model_usage.c.person.in_(PERSON_NAMES)], [budget_reservations.c.person.in_(PERSON_NAMES)]),
     Scope.CHAT: _used([model_usage.c.chat == bindparam("chat")], [budget_reservations.c.chat == bindparam("chat")]),
     Scope.SERVICE: _used([], []),
 }
@@ -145,8 +135,7 @@ class Ledger:
         month, today = day_of(period_start(Period.MONTH, now)), day_of(now)
         values = {"today": today, "since": month, "now": now, "turn": turn_id}
         if scope is Scope.PERSON:
-            platform, _, platform_id = payer.person.partition(":")
-            values |= {"person": payer.person, "platform": platform, "platform_id": platform_id}
+            values |= person_parts(payer.person)
         elif scope is Scope.CHAT:
             values["chat"] = payer.chat
         else:

@@ -3,10 +3,30 @@
 from collections.abc import Mapping
 from typing import Final
 
+from sqlalchemy import Text, bindparam, select
+
 from botservice.messages import Author, storable
+from botservice.storage.tables import identities
 
 _OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts"})
 _FIRST: Final = "team_id"  # a Slack channel has a name only within its team
+
+# What somebody is called on every platform that was linked; what they are called here is there in any case.
+PERSON_NAMES: Final = select(bindparam("person", type_=Text).label("name")).union_all(
+    select(identities.c.platform + ":" + identities.c.platform_id).where(
+        identities.c.person_id.in_(
+            select(identities.c.person_id).where(
+                identities.c.platform == bindparam("platform"), identities.c.platform_id == bindparam("platform_id")
+            )
+        )
+    )
+)
+
+
+def person_parts(person: str) -> dict[str, str]:
+    """Return what `PERSON_NAMES` takes."""
+    platform, _, platform_id = person.partition(":")
+    return {"person": person, "platform": platform, "platform_id": platform_id}
 
 
 def person_name(author: Author | None) -> str:

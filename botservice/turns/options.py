@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from botservice.agents import Agent
 from botservice.memory import StepCallbacks
+from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 
@@ -27,3 +28,4 @@ class RunOptions:
     clock: Clock = utc_now
     model_retries: RetryPolicy = MODEL_RETRIES
     budgets: Budgets = field(default_factory=Budgets)
+    access: Access = field(default_factory=Access)

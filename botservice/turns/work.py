@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
@@ -21,12 +21,14 @@ from botservice.memory import (
     Timing,
 )
 from botservice.memory.agent_memory import start_of_work
-from botservice.messages import Message
+from botservice.messages import Message, TokenUsage
+from botservice.people.budgets import Standing
 from botservice.storage import Claim
 from botservice.tools import ToolOutcome
 from botservice.turns import answer, journal
 from botservice.turns.answer import new_answer, preview
 from botservice.turns.asking import ask_model
+from botservice.turns.billing import Bill
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.calls import CallRunner, close_step, final_answer, stopped_outcomes
 from botservice.turns.interruption import Interruption, WorkCut
@@ -39,7 +41,14 @@ from botservice.turns.turn import Delivery, Turn
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
+
+class _Said(Protocol):
+    @property
+    def token_usage(self) -> TokenUsage | None:
+        """What it took."""
+
+
+T = TypeVar("T", bound=_Said)
 DeliveryPlan = Callable[[Message], Sequence[Payload]]
 
 
@@ -77,6 +86,7 @@ class TurnWork:
         self._live = live
         self._interruption = interruption
         self._saver = Saver(context, claim)
+        self._bill = Bill(options, context, turn)
         self._agent: object = None
         self._said: list[str] = []
         self._open: ActionStep | None = None
@@ -95,10 +105,11 @@ class TurnWork:
             WorkCut: somebody interrupted it.
         """
         self._agent, self._context.on_text = agent, self._hear
+        self._bill.watch()
         try:
             return await self._step()
         finally:
-            self._agent = self._context.on_text = None
+            self._agent = self._context.on_text = self._context.before_call = None
 
     async def stop(self, agent: object) -> None:
         """End the turn as stopped, with what was said until then."""
@@ -111,9 +122,13 @@ class TurnWork:
         said = "".join(self._said).strip()
         new = await new_answer(self._turn.id, FinishAction(said), now) if said else None
         payloads = self._plan_deliveries(preview(new)) if new else []
-        await self._saver.save_with(
-            lambda connection, _: answer.write_stopped(connection, self._turn, new, payloads, now), _ignore
-        )
+        self._bill.take_cut_off(said)
+
+        def write_stopped(connection: Connection, _: Sequence[int]) -> None:
+            self._bill.write(connection, now)
+            answer.write_stopped(connection, self._turn, new, payloads, now)
+
+        await self._saver.save_with(write_stopped, _ignore)
 
     async def _step(self) -> MemoryStep:
         await self._saver.save(self._open)
@@ -145,7 +160,15 @@ class TurnWork:
             self._said.clear()
             return await call(self._context)
 
-        return await ask_model(ask, self._options.model_retries, self._interruption)
+        await self._bill.open()
+        try:
+            said = await ask_model(ask, self._options.model_retries, self._interruption)
+        except Exception as error:
+            if not isinstance(error, WorkCut):  # what was said until then is paid when the turn is stopped
+                await self._bill.give_back()
+            raise
+        self._bill.take(said.token_usage, "".join(self._said))
+        return said
 
     async def _plan(self) -> None:
         interval = self._options.agent.planning_interval
@@ -157,7 +180,9 @@ class TurnWork:
         step = PlanningStep(plan.text, timing=Timing(started_at, self._options.clock()), token_usage=plan.token_usage)
         record_prompt(step, plan.prompt, self._context.records.log)
         self._memory.steps.append(step)
-        await self._saver.save()
+        await self._saver.save_with(
+            lambda connection, _: self._bill.write(connection, self._options.clock()), self._confirm_bill
+        )
         await self._call_back(step)
 
     async def _act(self, action: Action, started_at: datetime) -> ActionStep:
@@ -170,8 +195,10 @@ class TurnWork:
         def write_open(connection: Connection, row_ids: Sequence[int]) -> None:
             journal.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
             note_step(connection, self._turn.id, steps_taken=taken, last_step_number=number)
+            self._bill.write(connection, started_at)
 
         def take_note(_: None) -> None:
+            self._bill.confirm()
             self._open = step
             context.last_step_number, context.steps_taken = number, taken
 
@@ -212,9 +239,13 @@ class TurnWork:
         new = await new_answer(self._turn.id, action, now)
         buttons = offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
         payloads = self._plan_deliveries(preview(new, buttons))
+        warning, warned = self._plan_warning(preview(new, buttons)) if payloads else (None, payloads)
 
         def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
-            message, delivery = answer.write_answer(connection, self._turn, new, payloads, now)
+            self._bill.write(connection, now)
+            is_due = warning is not None and self._bill.is_due(connection, warning, now)
+            shown = warned if is_due else payloads
+            message, delivery = answer.write_answer(connection, self._turn, new, shown, now)
             return replace(message, buttons=buttons), delivery
 
         self._memory.steps.append(step)
@@ -231,8 +262,20 @@ class TurnWork:
         if self._live is not None:
             await self._live.close()
 
+    def _plan_warning(self, shown: Message) -> tuple[Standing | None, Sequence[Payload]]:
+        """Return the budget that is nearly used, and the answer with a line about it; the history has the answer."""
+        warning = self._bill.warning()
+        if warning is None:
+            return None, []
+        text = f"{shown.text}\n\n{self._bill.warning_text(warning)}"
+        return warning, self._plan_deliveries(replace(shown, text=text))
+
     def _take_answer(self, written: tuple[Message, Delivery | None]) -> None:
+        self._bill.confirm()
         self.answer, self.begun = written
+
+    def _confirm_bill(self, _: None) -> None:
+        self._bill.confirm()
 
     async def _call_back(self, step: MemoryStep) -> None:
         """Show a stored step to the callbacks, and store what they change."""

@@ -9,8 +9,17 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext, read_context_keys
-from botservice.errors import BotServiceError, ClaimLost, LLMError, RunInterrupted, StorageUnavailable, TurnGrew
+from botservice.errors import (
+    BotServiceError,
+    BudgetExceeded,
+    ClaimLost,
+    LLMError,
+    RunInterrupted,
+    StorageUnavailable,
+    TurnGrew,
+)
 from botservice.messages import Message, Role
+from botservice.people.budgets_texts import used_up_text
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact, turn_logging
 from botservice.turns.beginning import Beginning
@@ -33,6 +42,7 @@ from botservice.turns.records import (
     handle_stops,
     postpone_turn,
 )
+from botservice.turns.refusing import end_refused
 from botservice.turns.reminders import Reminding
 from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, TURN_RETRIES
 from botservice.turns.run import AgentRun, RunOptions
@@ -307,6 +317,10 @@ class Worker:
             logger.info("turn.grew")  # it is read again, with what has come meanwhile
         except RunInterrupted:
             logger.info("turn.stopped")
+        except BudgetExceeded as error:
+            logger.info("turn.over_budget", extra={"scope": error.scope, "unit": error.unit})
+            text = used_up_text(error.scope, error.ends_at, work.context.language)
+            await end_refused(self._storage, turn, claim, transport, text, self._clock())
         except LLMError as error:
             await self._give_up(turn, claim, transport, str(error))
         except (ClaimLost, StorageUnavailable):

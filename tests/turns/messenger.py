@@ -11,6 +11,9 @@ from turns.bots import NO_WAITING
 
 from botservice import Author, FunctionsBasedAgent, InboundMessage, NoMessages, ScriptedChatLLM, Storage
 from botservice.memory import StepCallbacks
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
+from botservice.turns.commands import Commands, NoCommands
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import EventKind, InboundEvent
@@ -125,15 +128,25 @@ async def office(
     is_started: bool = True,
     selector: Any = None,
     search_k: int = 0,
+    budgets: Budgets | None = None,
+    access: Access | None = None,
+    commands: Commands | None = None,
 ) -> AsyncIterator[Office]:
     """Run a worker for a scripted model until the block is left."""
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
     agent = FunctionsBasedAgent(
         tools=tools, llm=llm, message_selector=selector or NoMessages(), search_k=search_k, prompt=""
     )
-    options = RunOptions(agent, StepCallbacks(None), 10, clock, NO_WAITING)
+    options = RunOptions(agent, StepCallbacks(None), 10, clock, NO_WAITING, budgets or Budgets(), access or Access())
     messenger = messenger or Messenger()
-    worker = Worker(storage, options, [messenger], max_turns=max_turns, sweep_seconds=sweep_seconds)
+    worker = Worker(
+        storage,
+        options,
+        [messenger],
+        commands=commands or NoCommands(),
+        max_turns=max_turns,
+        sweep_seconds=sweep_seconds,
+    )
     opened = Office(storage, messenger, worker, clock)
     if is_started:
         await worker.start()

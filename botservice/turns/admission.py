@@ -1,0 +1,155 @@
+"""Who gets as far as the history and the agent: strangers are turned away, and whoever writes too fast is slowed down.
+
+What was said by somebody who is turned away is not kept: neither in the history nor in the stored event.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, update
+
+from botservice.contexts import AgentContext
+from botservice.messages import InboundMessage
+from botservice.people.access_texts import refusal_text, welcome_text
+from botservice.people.access_values import AccessRole, Notice, Ruling
+from botservice.people.budgets import Standing
+from botservice.people.budgets_texts import too_fast_text
+from botservice.people.usage import Payer
+from botservice.storage import Storage
+from botservice.storage.tables import events
+from botservice.turns.changes import Controls
+from botservice.turns.options import RunOptions
+from botservice.turns.outbox import write_deliveries
+from botservice.turns.refusing import plan_notice
+from botservice.turns.transport import Payload, Transport
+from botservice.turns.turn import StoredEvent, Turn
+
+logger = logging.getLogger(__name__)
+
+Write = Callable[[Connection], None]
+
+_SCRUB = (
+    update(events)
+    .where(events.c.id.in_(bindparam("ids", expanding=True)))
+    .values(raw=None, handled_at=bindparam("handled"))
+)
+
+
+@dataclass(slots=True)
+class Heard:
+    """What the events of a turn say.
+
+    Attributes:
+        said: What is let in.
+        roles: What those may do who said it, by event.
+        refused: What is not let in.
+    """
+
+    said: list[tuple[StoredEvent, InboundMessage]] = field(default_factory=list)
+    roles: dict[int, AccessRole | None] = field(default_factory=dict)
+    refused: list[tuple[StoredEvent, InboundMessage, Ruling]] = field(default_factory=list)
+
+
+class Admission:
+    """Lets in what may come in."""
+
+    def __init__(self, storage: Storage, options: RunOptions) -> None:
+        self._storage = storage
+        self._access = options.access
+        self._budgets = options.budgets
+        self._clock = options.clock
+
+    async def hear(self, turn: Turn, context: AgentContext, transport: Transport) -> Heard:
+        """Return what the events of a turn say. The files of whoever is turned away are not even fetched."""
+        heard = Heard()
+        is_idle = await self._access.is_idle(self._storage)
+        peek = getattr(transport, "peek", transport.read)
+        for event in turn.events:
+            # Commands are judged in any case: what they may do depends on who gives them.
+            glimpse = await peek(event) if not is_idle else None
+            if glimpse is not None:
+                ruling = await self._judge(glimpse, context)
+                if not ruling.is_admitted:
+                    heard.refused.append((event, glimpse, ruling))
+                    continue
+                heard.roles[event.id] = ruling.role
+            message = await transport.read(event)
+            if message is not None:
+                heard.said.append((event, message))
+                if is_idle and message.command is not None:
+                    heard.roles[event.id] = (await self._judge(message, context)).role
+        return heard
+
+    def turn_away(self, heard: Heard, turn: Turn, controls: Controls, transport: Transport) -> Write:
+        """Return what tells those who are not let in, and forgets what they said."""
+        now = self._clock()
+        notices = [self._plan(message, ruling, turn, transport, now) for _, message, ruling in heard.refused]
+        ids = [event.id for event, _, _ in heard.refused]
+        changed = [
+            each.event.id for _, message, _ in heard.refused for each in controls.of_message(message.external_id)
+        ]
+
+        def write(connection: Connection) -> None:
+            if ids:
+                connection.execute(_SCRUB, {"ids": [*ids, *changed], "handled": now})
+                logger.info("turn.turned_away")
+            for ruling, payloads, welcome in notices:
+                if payloads and self._access.tell(connection, ruling, turn.id, welcome, now):
+                    write_deliveries(connection, turn, payloads, now)
+
+        return write
+
+    async def slow_down(
+        self,
+        inbound: Sequence[tuple[StoredEvent | None, InboundMessage]],
+        turn: Turn,
+        context: AgentContext,
+        transport: Transport,
+    ) -> tuple[list[tuple[StoredEvent | None, InboundMessage]], Write | None]:
+        """Return what was said with what is too much for now as said to nobody, and what tells so, once a minute."""
+        if not self._budgets.has_rates:
+            return list(inbound), None
+        kept: list[tuple[StoredEvent | None, InboundMessage]] = []
+        writes: list[Write] = []
+        for event, message in inbound:
+            payer = Payer.of(context.id, context.context_keys, message.author)
+            now = self._clock()
+            beyond = await self._budgets.count_message(self._storage, payer, now) if message.is_addressed else None
+            if beyond is None:
+                kept.append((event, message))
+                continue
+            kept.append((event, replace(message, is_addressed=False)))
+            payloads = plan_notice(transport, turn, too_fast_text(beyond.ends_at, context.language), now)
+            writes.append(self._telling_once(turn, payer, beyond, payloads, now))
+
+        def write(connection: Connection) -> None:
+            for each in writes:
+                each(connection)
+
+        return kept, write if writes else None
+
+    def _telling_once(
+        self, turn: Turn, payer: Payer, beyond: Standing, payloads: Sequence[Payload], now: datetime
+    ) -> Write:
+        def write(connection: Connection) -> None:
+            if self._budgets.note(connection, payer, beyond, now):
+                write_deliveries(connection, turn, payloads, now)
+
+        return write
+
+    async def _judge(self, message: InboundMessage, context: AgentContext) -> Ruling:
+        return await self._access.judge(self._storage, message, context.context_keys, self._clock())
+
+    def _plan(
+        self, message: InboundMessage, ruling: Ruling, turn: Turn, transport: Transport, now: datetime
+    ) -> tuple[Ruling, Sequence[Payload], Sequence[Payload]]:
+        """Return what tells somebody that they are not let in, and what tells them later that they are."""
+        text = refusal_text(ruling, message.language)
+        if not text:
+            return ruling, [], []
+        welcome: Sequence[Payload] = []
+        if ruling.notice is Notice.CODE:
+            welcome = plan_notice(transport, turn, welcome_text(message.language), now)
+        return ruling, plan_notice(transport, turn, text, now), welcome
