@@ -39,8 +39,7 @@ def find_quoting(connection: Connection, context_id: int, message_ids: Collectio
 
 def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:
     """Take a text out of the record of the agent's work in every chat of some authors: its prompts and its steps."""
-    once = json.dumps(text)[1:-1]
-    spellings = dict.fromkeys([json.dumps(once)[1:-1], once, text])  # arguments of tools are JSON within JSON
+    spellings = _spellings(text)
     for context_id in sorted(_contexts_of(connection, authors)):
         for column in _RECORDS:
             kept = type_coerce(column, Text)
@@ -53,6 +52,13 @@ def erase_quotes(connection: Connection, authors: Collection[Author], text: str)
                 )
                 connection.execute(change.values({column: func.replace(kept, spelling, _GONE)}))
         _erase_long_texts(connection, context_id, text)
+
+
+def _spellings(text: str) -> list[str]:
+    """Return how a text may stand in a record: as it is, in JSON, and in JSON within JSON, as arguments of tools do."""
+    once = [json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
+    twice = [json.dumps(each, ensure_ascii=is_ascii)[1:-1] for each in once for is_ascii in (True, False)]
+    return list(dict.fromkeys([*twice, *once, text]))
 
 
 def _erase_long_texts(connection: Connection, context_id: int, text: str) -> None:
