@@ -13,7 +13,14 @@ from pathlib import Path
 from botservice.agents import FunctionsBasedAgent
 from botservice.agents.functions_based import DEFAULT_PROMPT
 from botservice.errors import BotServiceError, SettingsError
-from botservice.history import Embedder, EmbeddingIndexer, NoMessages, OpenAIEmbedder, TokenWindowMessageSelector
+from botservice.history import (
+    Embedder,
+    EmbeddingIndexer,
+    LocalEmbedder,
+    NoMessages,
+    OpenAIEmbedder,
+    TokenWindowMessageSelector,
+)
 from botservice.llm import ChatLLM
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.tokens import counter_for
@@ -95,7 +102,12 @@ def _build_model(settings: Settings) -> ChatLLM:
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
-    """Return what adds meaning to search; None where words have to do."""
+    """Return what adds meaning to search; None where words have to do. Loading a local model takes a second or so."""
+    if settings.local_embedding_model is not None:
+        try:
+            return LocalEmbedder(settings.local_embedding_model)
+        except SettingsError as error:
+            raise SettingsError(f"LOCAL_EMBEDDING_MODEL: {error}") from error
     if settings.embedding_model is None:
         return None
     return OpenAIEmbedder(
@@ -172,7 +184,7 @@ async def running(
         close_model = getattr(llm, "close", None)
         if close_model is not None:
             stack.push_async_callback(close_model)
-        embedder = service.embedder or build_embedder(settings)
+        embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)
         if embedder is not None:
             close_embedder = getattr(embedder, "close", None)
             if close_embedder is not None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import httpx
 
-from botservice.app import build_service
+from botservice.app import build_embedder, build_service
 from botservice.errors import BotServiceError
+from botservice.history import OpenAIEmbedder
 from botservice.serving import listen, throwaway_disk
 from botservice.settings import Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
@@ -48,6 +49,7 @@ async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_
     checks: dict[str, Callable[[Settings], Awaitable[Finding]]] = {
         "database": _check_database,
         "model": _check_model,
+        "search": _check_search,
         "telegram": _check_telegram,
         "slack": _check_slack,
         "browser": _check_browser,
@@ -100,6 +102,19 @@ async def _check_model(settings: Settings) -> Finding:
     finally:
         await llm.close()
     return Finding("model", f"{llm.model} answers: {response.text.strip()[:40]!r}")
+
+
+async def _check_search(settings: Settings) -> Finding:
+    embedder = await asyncio.to_thread(build_embedder, settings)
+    if embedder is None:
+        text = "by words; OPENAI_EMBEDDING_MODEL or LOCAL_EMBEDDING_MODEL adds meaning"
+        return Finding("search", text, is_off=True)
+    try:
+        await embedder.embed_query("ready")
+    finally:
+        if isinstance(embedder, OpenAIEmbedder):
+            await embedder.close()
+    return Finding("search", f"by words and by meaning: {embedder.model_key} answers with {embedder.dim} numbers")
 
 
 async def _check_telegram(settings: Settings) -> Finding:

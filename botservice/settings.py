@@ -215,6 +215,7 @@ class ModelSettings(_Environment):
     openai_base_url: HttpUrl | None = None
     openai_model: str | None = None
     openai_embedding_model: str | None = None
+    local_embedding_model: str | None = None
     model_timeout_seconds: float = Field(120.0, gt=0, allow_inf_nan=False)
     max_answer_tokens: int | None = Field(None, ge=1)
 
@@ -225,7 +226,9 @@ class ModelSettings(_Environment):
 
     @property
     def embedding_model(self) -> str | None:
-        """The model that adds meaning to search; None where words have to do."""
+        """The model of OpenAI's API that adds meaning to search; None where a local one does, or words have to do."""
+        if self.local_embedding_model is not None:
+            return None
         if self.openai_embedding_model is not None:
             return None if self.openai_embedding_model.lower() == NO_EMBEDDING else self.openai_embedding_model
         is_openai = self.openai_base_url is None or self.openai_base_url == OPENAI_API_URL

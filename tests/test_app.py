@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from crash.served import ROOT, ServedBot
+from history.tiny_model import make_tiny_model
 from sqlalchemy import create_engine, make_url
 from standins.bot_api import BotApi
 from standins.openai_api import Gate, OpenAIApi, Reply
@@ -22,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from botservice import SettingsError
+from botservice import AgentContext, SettingsError
 from botservice.app import Application, build_service, running
 from botservice.serving import BodyLimit, build_web_app, describe, listen
 from botservice.settings import Settings
@@ -54,6 +55,19 @@ async def test_it_says_that_it_lives_and_that_it_is_ready(storage_url: str) -> N
         assert (await http.post("/healthz")).status_code == 405
         assert (await http.get("/nothing/here")).status_code == 404
         assert (await http.post("/telegram/webhook")).status_code == 404
+
+
+async def test_a_local_model_gives_messages_their_meaning(sqlite_url: str, tmp_path: Path) -> None:
+    folder = str(make_tiny_model(tmp_path))
+    async with served(database_url=sqlite_url, local_embedding_model=folder) as application:
+        context = await AgentContext.get_or_create(application.storage, {"chat_id": "1"})
+        await context.chat_history.append_user_message("hound")
+        await context.chat_history.append_user_message("rent")
+        async with asyncio.timeout(60):
+            hits = await context.chat_history.search("dog")
+            while not hits:
+                hits = await context.chat_history.search("dog")
+        assert hits[0].message.text == "hound"
 
 
 async def test_it_is_not_ready_while_its_worker_does_not_run(sqlite_url: str) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from history.tiny_model import make_tiny_model
 from standins.bot_api import BotApi
 from standins.openai_api import Failure, OpenAIApi, Reply, rate_limited
 
 from botservice.doctor import Finding, check_everything
 from botservice.settings import Settings
 
-NAMES = ["database", "model", "telegram", "slack", "browser", "port", "public"]
+NAMES = ["database", "model", "search", "telegram", "slack", "browser", "port", "public"]
 
 
 async def examine(name: str, *, limit_seconds: float = 30.0, **values: Any) -> Finding:
@@ -30,7 +31,7 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
-    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "✓", "✓", "·"]
+    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "✓", "✓", "·"]
     assert list(tmp_path.iterdir()) == [], "looking makes nothing"
 
 
@@ -108,6 +109,33 @@ async def test_what_does_not_answer_in_time_is_wrong() -> None:
         finding = await examine("model", openai_base_url=api.base_url, limit_seconds=1)
     assert finding.is_wrong
     assert finding.text == "no answer within 1 seconds"
+
+
+# Search
+
+
+async def test_search_by_words_is_what_there_is_without_a_setting() -> None:
+    finding = await examine("search")
+    assert finding.mark == "·"
+    assert "LOCAL_EMBEDDING_MODEL" in finding.text
+
+
+async def test_a_local_model_is_loaded_and_tried(tmp_path: Path) -> None:
+    finding = await examine("search", local_embedding_model=str(make_tiny_model(tmp_path)))
+    assert finding.mark == "✓"
+    assert "answers with 4 numbers" in finding.text
+
+
+async def test_a_folder_without_a_model_names_its_setting(tmp_path: Path) -> None:
+    finding = await examine("search", local_embedding_model=str(tmp_path))
+    assert finding.is_wrong
+    assert "LOCAL_EMBEDDING_MODEL" in finding.text
+
+
+async def test_a_model_behind_an_api_is_tried() -> None:
+    with OpenAIApi.running(embed=lambda _: [1.0, 0.0]) as api:
+        finding = await examine("search", openai_base_url=api.base_url, openai_embedding_model="mind")
+    assert (finding.mark, finding.text) == ("✓", "by words and by meaning: mind answers with 2 numbers")
 
 
 # Telegram

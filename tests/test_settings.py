@@ -207,6 +207,9 @@ def test_which_model_adds_meaning_to_search(
     monkeypatch.setenv("OPENAI_BASE_URL", url)
     monkeypatch.setenv("OPENAI_EMBEDDING_MODEL", model)
     assert Settings.load().embedding_model == embedding
+    monkeypatch.setenv("LOCAL_EMBEDDING_MODEL", "models/minilm")
+    assert Settings.load().embedding_model is None
+    assert Settings.load().local_embedding_model == "models/minilm"
 
 
 @pytest.mark.parametrize(

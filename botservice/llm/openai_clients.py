@@ -37,6 +37,9 @@ class OpenAIClients:
         self._api_key = api_key or "none"
         self._of_loop: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
+    def __len__(self) -> int:
+        return len(self._of_loop)
+
     def current(self) -> "AsyncOpenAI":
         """Return the client of the running loop.
 

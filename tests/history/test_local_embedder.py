@@ -1,41 +1,18 @@
-"""A model in a folder: the smallest one there can be, run by the real onnxruntime where the extra is installed."""
+"""A model in a folder: the smallest one there can be, run by the real onnxruntime."""
 
-import base64
 import json
+import sys
 
 import numpy as np
 import pytest
+from history.tiny_model import MODEL, make_tiny_model
 
 from botservice import LocalEmbedder, SettingsError
-
-# ids -> rows of a matrix of 6 x 4: "dog" is near "hound"; made with onnx.helper (one Gather, opset 13).
-MODEL = base64.b64decode(
-    "CAg66AEKKQoBZQoJaW5wdXRfaWRzEhFsYXN0X2hpZGRlbl9zdGF0ZSIGR2F0aGVyEgR0aW55KmsIBggEEAFCAWVKYAAAAAAAAAAA"
-    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACAPwAAAAAAAAAAAAAAAAAAgD/NzEw+AAAAAAAAAAAAAAAAAAAAAAAAgD8AAAAAAAAA"
-    "AAAAAAAAAAAAAACAP1odCglpbnB1dF9pZHMSEAoOCAcSCgoDEgFiCgMSAXRiKQoRbGFzdF9oaWRkZW5fc3RhdGUSFAoSCAESDgoD"
-    "EgFiCgMSAXQKAggEQgQKABAN"
-)
-WORDS = {"[PAD]": 0, "[UNK]": 1, "dog": 2, "hound": 3, "rent": 4, "query": 5}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("tokenizers")
-    (tmp_path / "model.onnx").write_bytes(MODEL)
-    tokenizer = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": {"type": "Lowercase"},
-        "pre_tokenizer": {"type": "Whitespace"},
-        "post_processor": None,
-        "decoder": None,
-        "model": {"type": "WordLevel", "vocab": WORDS, "unk_token": "[UNK]"},
-    }
-    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
-    return tmp_path
+    return make_tiny_model(tmp_path)
 
 
 async def test_near_texts_have_near_vectors(folder):
@@ -87,9 +64,7 @@ def test_a_folder_without_a_model_is_named(folder):
         LocalEmbedder(folder)
 
 
-def test_without_the_extra_it_says_what_to_install(tmp_path):
-    try:
-        import onnxruntime  # noqa: F401
-    except ImportError:
-        with pytest.raises(SettingsError, match=r"botservice\[local\]"):
-            LocalEmbedder(tmp_path)
+def test_without_the_extra_it_says_what_to_install(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # what an import of it finds where it is not installed
+    with pytest.raises(SettingsError, match=r"botservice\[local\]"):
+        LocalEmbedder(folder)
