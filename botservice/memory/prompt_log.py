@@ -1,7 +1,8 @@
 """What a turn sent to the model: every distinct message once, and for each call which of them.
 
 A prompt repeats most of the one before it, so a step stores ranges of this log instead of a prompt. What came from the
-history is kept by its id: the words stay in one place, and go from here when they go from there.
+history is kept by its id: the words stay in one place, and go from here when they go from there. What stands side by
+side and comes from the history, such as a whole window, is one row.
 """
 
 import hashlib
@@ -44,7 +45,7 @@ class PromptLog:
         self.turn_id = turn_id
         self._shown: list[FrozenDict] = []
         self._unsaved: dict[int, _Entry] = {}
-        self._by_content: dict[str, int] = {}
+        self._by_content: dict[object, int] = {}
         self._by_origin: dict[int, tuple[object, int]] = {}
         self._ranges: dict[int, tuple[FrozenList, list[Range]]] = {}
 
@@ -114,8 +115,8 @@ class PromptLog:
             connection,
             _INSERT,
             [
-                {"turn_id": self.turn_id, "seq": place, "context_id": context_id, "content": entry.content}
-                for place, entry in unsaved
+                {"turn_id": self.turn_id, "seq": place, "context_id": context_id, "content": content}
+                for place, content in _as_rows(unsaved)
             ],
         )
 
@@ -124,24 +125,60 @@ class PromptLog:
         """Return the log of a turn."""
         log = cls(turn_id)
         query = select(prompt_log.c.content).where(prompt_log.c.turn_id == turn_id).order_by(prompt_log.c.seq)
-        contents = connection.execute(query).scalars().all()
+        contents = [each for kept in connection.execute(query).scalars() for each in _read_row(kept)]
         texts = _read_texts(connection, [each["message"] for each in contents if "message" in each])
         digests = {digest for each in contents for digest in each.get("blobs", ())}
         blobs = read_blobs(connection, context_id, digests)
         for place, content in enumerate(contents):
             log._shown.append(_show(content, texts, blobs))
-            log._by_content[json.dumps(content, sort_keys=True)] = place
+            log._by_content[_key(content)] = place
         return log
 
     def _place(self, message: Mapping[str, Any], source: Message | None) -> int:
         entry = _encode(message, source)
-        key = json.dumps(entry.content, sort_keys=True)
+        key = _key(entry.content)
         place = self._by_content.get(key)
         if place is None:
             place = self._by_content[key] = len(self._shown)
-            self._shown.append(freeze(dict(message), "model_input_messages"))
+            self._shown.append(_freeze(message))
             self._unsaved[place] = entry
         return place
+
+
+def _key(content: Mapping[str, Any]) -> object:
+    """Return what tells the contents of a log apart."""
+    if "message" in content:
+        return content["message"], content["role"], content["prefix"]
+    return json.dumps(content, sort_keys=True)
+
+
+def _as_rows(unsaved: Sequence[Unsaved]) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return the rows for entries, each with the place of its first: neighbours from the history share one."""
+    rows: list[tuple[int, Mapping[str, Any]]] = []
+    run: list[list[Any]] = []
+    for place, entry in unsaved:
+        if "message" not in entry.content:
+            rows.append((place, entry.content))
+            run = []
+            continue
+        if not run:
+            rows.append((place, {"messages": run, "literal": {}}))  # what 0.1 reads in its place, beside this release
+        run.append([entry.content["message"], entry.content["role"], entry.content["prefix"]])
+    return rows
+
+
+def _read_row(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the contents of the entries that a row stands for."""
+    if "messages" not in content:
+        return [content]
+    return [{"message": number, "role": role, "prefix": prefix} for number, role, prefix in content["messages"]]
+
+
+def _freeze(message: Mapping[str, Any]) -> FrozenDict:
+    if all(type(value) is str for value in message.values()):
+        return FrozenDict.trust(message)
+    frozen: FrozenDict = freeze(dict(message), "model_input_messages")
+    return frozen
 
 
 def _encode(message: Mapping[str, Any], source: Message | None) -> _Entry:

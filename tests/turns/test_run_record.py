@@ -214,3 +214,23 @@ async def test_100_runs_at_once_on_one_agent_share_nothing(context, storage):
         assert [step.mood for step in memory.steps[1:4]] == [name] * 3
         assert [step.step_number for step in memory.steps[1:4]] == [1, 2, 3]
         assert len(memory.steps) == 5
+
+
+async def test_a_window_is_one_row_of_the_log_and_comes_back_as_it_was(context, storage):
+    service, model = make_service(storage, ["one", "two", "three"])
+    for text in ("first", "second", "third"):
+        await service.prompt(context, text)
+    counts = await storage.read(
+        lambda connection: (
+            connection.execute(
+                select(func.count())
+                .select_from(prompt_log)
+                .group_by(prompt_log.c.turn_id)
+                .order_by(prompt_log.c.turn_id)
+            )
+            .scalars()
+            .all()
+        )
+    )
+    assert counts == [2, 2, 2]  # the system prompt, and all that was said
+    assert inputs(await context.load_memory()) == model.prompts
