@@ -42,8 +42,8 @@ class LocalEmbedder:
             SettingsError: the extra is not installed, or the folder holds no such model.
         """
         try:
-            import onnxruntime  # type: ignore[import-not-found, unused-ignore]  # an extra
-            import tokenizers  # type: ignore[import-not-found, unused-ignore]  # an extra
+            import onnxruntime  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
+            import tokenizers  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
         except ImportError as error:
             raise SettingsError("LocalEmbedder needs more packages: pip install botservice[local]") from error
         path = Path(folder)

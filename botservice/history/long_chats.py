@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, select
 from botservice.history.documents import MESSAGES, read_documents
 from botservice.history.questions import Question
 from botservice.history.ranking import Document, SearchIndex
+from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.blocks import LONGEST_STRETCH, block_of, key_of, unpack
 from botservice.history.ranking.candidates import FoundWord, Positions, choose
 from botservice.history.ranking.dates import Span
@@ -124,7 +125,7 @@ class _Written:
     def positions_of(self, words: Collection[str]) -> Positions:
         """Return the positions of the messages that have one of words, ascending."""
         parts = [part for key in {key_of(word) for word in words} for part in self._found.get(key, ())]
-        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+        return each_once(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
 
 def _positions_of(connection: Connection, context_id: int, span: Span, last_position: int) -> range:

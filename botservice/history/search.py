@@ -133,7 +133,7 @@ class SearchIndexes:
         """Hold a context's index, and say whether it has seen everything; None where the context is gone."""
         state = connection.execute(_STATE, {"context": context_id}).one_or_none()
         if state is None:
-            self._drop(context_id)
+            self.forget(context_id)
             yield None, True
             return
         with self._guard:
@@ -147,11 +147,12 @@ class SearchIndexes:
                 yield entry, is_current
                 size = entry.index.size_bytes + _ENTRY_BYTES
             except BaseException:
-                self._drop(context_id)  # it may be half of what it was to be
+                self.forget(context_id)  # it may be half of what it was to be
                 raise
         self._make_room(context_id, entry, size)
 
-    def _drop(self, context_id: int) -> None:
+    def forget(self, context_id: int) -> None:
+        """Let go of a context's index; the next search makes it anew."""
         with self._guard:
             self._indexes.pop(context_id, None)
             self._size -= self._sizes.pop(context_id, 0)

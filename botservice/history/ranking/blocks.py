@@ -13,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import each_once
+
 BLOCKS: Final = 1024
 LONGEST_STRETCH: Final = 1 << 16  # what two bytes count
 FORMAT: Final = 1  # to be raised with every change of tokens, stems or this packing
@@ -34,7 +36,7 @@ def block_of(key: int) -> int:
 def pack(keys: NDArray[np.uint32], offsets: NDArray[np.int64]) -> dict[int, bytes]:
     """Return blocks by number: keys[i] stands at offsets[i], which is below LONGEST_STRETCH."""
     wide = keys.astype(np.uint64)
-    entries = np.unique((wide % BLOCKS) << np.uint64(48) | wide << np.uint64(16) | offsets.astype(np.uint64))
+    entries = each_once((wide % BLOCKS) << np.uint64(48) | wide << np.uint64(16) | offsets.astype(np.uint64))
     numbers = (entries >> np.uint64(48)).astype(np.int64)
     starts = np.searchsorted(numbers, np.arange(BLOCKS + 1)).tolist()
     return {

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.evidence import MAX_WORDS, Chat, Scores, rarity
 from botservice.history.ranking.inflections import form_keys
 from botservice.history.ranking.query import Query
@@ -132,6 +133,6 @@ def _largest(values: Scores, place: int) -> float:
 
 
 def _with_neighbours(places: Positions, size: int, reach: int) -> Positions:
-    around = np.unique((places[:, None] + np.arange(-reach, reach + 1)).ravel())
+    around = each_once((places[:, None] + np.arange(-reach, reach + 1)).ravel())
     inside: Positions = around[(around >= 0) & (around < size)]
     return inside

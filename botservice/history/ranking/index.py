@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.blocks import pack
 from botservice.history.ranking.candidates import WantedWord, want_words
 from botservice.history.ranking.columns import Columns, Rows
@@ -208,7 +209,7 @@ class SearchIndex:
         """Return the positions of the messages that have a word known under one of keys."""
         places = [self._postings.get(word)[0] for word in self._vocabulary.having(keys)]
         found = self._columns.column("position")[np.concatenate(places)] if places else np.zeros(0, np.int64)
-        return np.unique(found).astype(np.int64)
+        return each_once(found).astype(np.int64)
 
     def without_names(self, text: str) -> str:
         """Return text without the names of this chat's people, to be embedded as a question.
