@@ -178,6 +178,7 @@ class InboundMessage:
             known is answered without asking the agent, and neither it nor its answer enters the history.
         language: The language that the person's client is set to, such as "pt-br"; None where it does not say.
         is_private: Whether the person and the bot are alone.
+        replies_to: The platform's id of the message that it answers, where it answers one.
         before: What others said before it and the bot has not heard, such as a thread's first message. It is kept.
     """
 
@@ -190,4 +191,5 @@ class InboundMessage:
     command: CommandCall | None = None
     language: str | None = None
     is_private: bool = True
+    replies_to: str | None = None
     before: "tuple[InboundMessage, ...]" = ()

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, literal, select, update
 
 from botservice.history.rows import delete_rows
+from botservice.people.quotes import Quotes, erase_replies
 from botservice.storage.blobs import delete_orphans
 from botservice.storage.chunks import chunks
 from botservice.storage.metadata import metadata
@@ -30,13 +31,13 @@ class Erasure:
 
     Attributes:
         message_ids: Messages of people.
-        quoting_ids: Answers to others that repeat them.
+        quotes: What repeats them.
         but_turn: The turn in which this is asked for; it stays, without its words.
     """
 
     context_id: int
     message_ids: Collection[int]
-    quoting_ids: Collection[int] = ()
+    quotes: Quotes = Quotes()  # noqa: RUF009 - frozen
     but_turn: int | None = None
 
 
@@ -83,10 +84,11 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
         later.pop(erasure.but_turn, None)
         _forget_words_of(connection, erasure.but_turn, now)
     _delete_turns(connection, own, now)
-    answer_ids = [*erasure.quoting_ids, *_answers_to(connection, context_id, own)]
+    answer_ids = [*erasure.quotes.answers, *_answers_to(connection, context_id, own)]
     count = delete_rows(connection, context_id, erasure.message_ids)
     if answer_ids:
         delete_rows(connection, context_id, answer_ids)
+    erase_replies(connection, context_id, erasure.quotes.replies)
     for turn_id, status in later.items():
         if turn_id not in own:
             _erase_work(connection, turn_id, status, now)

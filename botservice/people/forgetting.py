@@ -12,7 +12,7 @@ from botservice.messages import Author, Role
 from botservice.people.erasing import Erasure, delete_unused_blobs, erase_chat, erase_messages
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
-from botservice.people.quotes import find_quoting
+from botservice.people.quotes import Quotes, find_quotes
 from botservice.people.usage import forget_usage
 from botservice.storage import Storage
 from botservice.storage.access_tables import access_codes, access_refusals, budget_rates
@@ -54,7 +54,7 @@ class _Written:
     context_id: int
     message_ids: Sequence[int]
     is_alone: bool
-    quoting_ids: Sequence[int] = ()
+    quotes: Quotes = Quotes()  # noqa: RUF009 - frozen
 
 
 async def forget_person(storage: Storage, person: Author, *, here: Here | None = None) -> Forgotten:
@@ -94,7 +94,7 @@ async def forget_messages(
 ) -> int:
     """Delete messages of people with all that came of them, and return how many there were."""
     quoting = await storage.read(
-        lambda connection: find_quoting(connection, context_id, message_ids, shortest=_SHORTEST_QUOTE)
+        lambda connection: find_quotes(connection, context_id, message_ids, shortest=_SHORTEST_QUOTE)
     )
     erasure = Erasure(context_id, message_ids, quoting, None if here is None else here.turn_id)
     count = await storage.write(lambda connection: erase_messages(connection, erasure, datetime.now(UTC)))
@@ -130,7 +130,7 @@ def _find_written(connection: Connection, accounts: Sequence[Author]) -> list[_W
             context_id,
             ids,
             is_alone=(is_alone := _is_alone(connection, context_id, own)),
-            quoting_ids=() if is_alone else find_quoting(connection, context_id, ids, shortest=_SHORTEST_QUOTE),
+            quotes=Quotes() if is_alone else find_quotes(connection, context_id, ids, shortest=_SHORTEST_QUOTE),
         )
         for context_id, ids in by_context.items()
     ]
@@ -151,7 +151,7 @@ def _erase(connection: Connection, written: _Written, here: Here | None, now: da
         _erase_whole(connection, written.context_id, here, now)
         return 0
     turn_id = here.turn_id if here is not None and here.context_id == written.context_id else None
-    erasure = Erasure(written.context_id, written.message_ids, written.quoting_ids, turn_id)
+    erasure = Erasure(written.context_id, written.message_ids, written.quotes, turn_id)
     return erase_messages(connection, erasure, now)
 
 

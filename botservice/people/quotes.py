@@ -2,23 +2,44 @@
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import Connection, Text, delete, func, select, type_coerce, update
 
+from botservice.history.word_blocks import forget_words
 from botservice.messages import Author, Role
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
-from botservice.storage.tables import blobs, deliveries, messages, prompt_log, steps, tool_calls
+from botservice.storage.tables import blobs, contexts, deliveries, messages, prompt_log, steps, tool_calls, vectors
 
 _GONE: Final = "[deleted]"
+# How transports repeat in a message what it replies to.
+_REPLY: Final = re.compile(r'\[in reply to [^\n]*?: "(.*)"\]', re.DOTALL)
 _TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
 _RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deliveries.c.payload)
 
 
-def find_quoting(connection: Connection, context_id: int, message_ids: Collection[int], *, shortest: int) -> list[int]:
-    """Return the answers in a context that repeat one of these messages whole; short ones say too little to tell."""
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """Messages that repeat others.
+
+    Attributes:
+        answers: Of the assistant; they go with what they repeat.
+        replies: Of people, with their texts without it.
+    """
+
+    answers: Collection[int] = ()
+    replies: Mapping[int, str] = field(default_factory=dict)
+
+
+def find_quotes(connection: Connection, context_id: int, message_ids: Collection[int], *, shortest: int) -> Quotes:
+    """Return what repeats one of these messages of a context.
+
+    Args:
+        shortest: Answers that repeat fewer characters say too little to tell.
+    """
     texts: list[str] = []
     first: int | None = None
     for chunk in chunks(sorted(message_ids)):
@@ -27,14 +48,47 @@ def find_quoting(connection: Connection, context_id: int, message_ids: Collectio
         )
         for row in connection.execute(query):
             first = row.position if first is None else min(first, row.position)
-            if len(row.text.strip()) >= shortest:
-                texts.append(row.text.strip())
+            texts.append(row.text.strip())
     if not texts:
-        return []
-    said = select(messages.c.id, messages.c.text).where(
-        messages.c.context_id == context_id, messages.c.role != Role.USER.value, messages.c.position > first
+        return Quotes()
+    later = select(messages.c.id, messages.c.role, messages.c.text).where(
+        messages.c.context_id == context_id, messages.c.position > first
     )
-    return [row.id for row in connection.execute(said) if any(text in row.text for text in texts)]
+    long_ones = [text for text in texts if len(text) >= shortest]
+    answers: list[int] = []
+    replies: dict[int, str] = {}
+    for message_id, role, text in connection.execute(later):
+        if message_id in message_ids:
+            continue
+        if role == Role.USER.value:
+            words = _without_reply(text, texts)
+            if words is not None:
+                replies[message_id] = words
+        elif any(each in text for each in long_ones):
+            answers.append(message_id)
+    return Quotes(answers, replies)
+
+
+def erase_replies(connection: Connection, context_id: int, replies: Mapping[int, str]) -> None:
+    """Give messages of people the texts that do not repeat what is forgotten; they are counted and embedded anew."""
+    if not replies:
+        return
+    forget_words(connection, context_id, list(replies))
+    for message_id, text in replies.items():
+        change = update(messages).where(messages.c.context_id == context_id, messages.c.id == message_id)
+        connection.execute(change.values(text=text, token_count=None, token_encoding=None))
+        connection.execute(delete(vectors).where(vectors.c.message_id == message_id))
+    version = update(contexts).where(contexts.c.id == context_id)
+    connection.execute(version.values(deletion_version=contexts.c.deletion_version + 1))
+
+
+def _without_reply(text: str, forgotten: Collection[str]) -> str | None:
+    """Return a message without the part of a forgotten one that it replies to; None where it holds none."""
+    found = _REPLY.search(text)
+    quoted = found[1].removesuffix("…").strip() if found is not None else ""
+    if found is None or not quoted or not any(quoted in each for each in forgotten):
+        return None
+    return f"{text[: found.start()]}[in reply to somebody]{text[found.end() :]}"
 
 
 def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:

@@ -19,6 +19,9 @@ _EMPTY: Final = frozenset(
     ("a", "an", "and", "are", "as", "called", "has", "have", "her", "his", "i", "in", "is", "it", "me", "my", "name")
 ) | {"of", "on", "or", "person", "that", "the", "their", "they", "to", "user"}
 _WORD: Final = re.compile(r"\w+")
+# What transports put around the words of others that a message repeats.
+_FORWARDED: Final = "[forwarded from "
+_REPLY: Final = re.compile(r'\[in reply to .*"\]', re.DOTALL)
 _SAID = (
     select(messages.c.id, messages.c.text, messages.c.author_platform, messages.c.author_id)
     .where(
@@ -40,11 +43,16 @@ def find_source(connection: Connection, context_id: int, author: Author, text: s
         if row.author_platform == author.platform and row.author_id == author.id
     ]
     for row in said[:_OWN]:
-        heard = {word[:_PREFIX] for word in _words(row.text)}
+        heard = {word[:_PREFIX] for word in _words(_own(row.text))}
         if wanted and sum(word[:_PREFIX] in heard for word in wanted) >= _NEEDED * len(wanted):
             found: int = row.id
             return found
     return None
+
+
+def _own(text: str) -> str:
+    """Return a message without what it repeats of others."""
+    return "" if text.startswith(_FORWARDED) else _REPLY.sub("", text)
 
 
 def _words(text: str) -> set[str]:

@@ -57,6 +57,17 @@ async def test_only_what_the_person_says_themselves_is_kept(storage):
     assert await storage.write(lambda c: keep_fact(c, chat.id, Author(name="Al"), "x", "y", NOW)) is Refused.NOBODY
 
 
+@pytest.mark.parametrize(
+    "said",
+    ['[in reply to Bob: "my password is swordfish\nreally"]\nwow', "[forwarded from Bob]\nmy password is swordfish"],
+)
+async def test_what_a_message_repeats_of_others_is_not_the_persons(storage, said):
+    chat = await open_chat(storage, "telegram-a", ALICE)
+    await chat.chat_history.append_user_message(said, author=ALICE)
+    kept = await storage.write(lambda c: keep_fact(c, chat.id, ALICE, "x", "password swordfish", NOW))
+    assert kept is Refused.NOT_SAID
+
+
 async def test_a_fact_of_long_ago_is_not_kept_again_from_what_is_recalled(storage):
     chat = await open_chat(storage, "telegram-a", ALICE)
     await chat.chat_history.append_user_message("I moved to Lisbon", author=ALICE)

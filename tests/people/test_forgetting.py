@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from people.conversing import ALICE, NOW, open_chat
+from people.conversing import ALICE, BOB, NOW, open_chat
 from people.crowd import crowded, find_bytes
 
 from botservice import AgentContext, Author, MessageWindowMessageSelector, StorageError, ToolCall, tool
@@ -11,7 +11,7 @@ from botservice.llm import ChatResponse
 from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
-from botservice.people.quotes import find_quoting
+from botservice.people.quotes import find_quotes
 from botservice.storage.tables import messages, steps, turns
 from botservice.tools.remembering import remember
 
@@ -146,10 +146,13 @@ async def test_answers_to_others_that_repeat_it_go_and_the_others_stay(storage):
     said = await group.chat_history.append_user_message("the safe opens with 4711", author=ALICE)
     await group.chat_history.append_assistant_message("Alice says: the safe opens with 4711.")
     await group.chat_history.append_assistant_message("Good morning")
-    found = await storage.read(lambda c: find_quoting(c, group.id, [said.id], shortest=12))
-    assert len(found) == 1
+    await group.chat_history.append_user_message('[in reply to Alice: "the safe opens…"]\nwhich safe?', author=BOB)
+    found = await storage.read(lambda c: find_quotes(c, group.id, [said.id], shortest=12))
+    assert len(found.answers) == len(found.replies) == 1
     await forget_messages(storage, group.id, [said.id])
-    assert [each.text for each in await group.chat_history.messages()] == ["Good morning"]
+    left = ["Good morning", "[in reply to somebody]\nwhich safe?"]
+    assert [each.text for each in await group.chat_history.messages()] == left
+    assert not [hit for hit in await group.chat_history.search("safe opens", k=3) if "opens" in hit.message.text]
 
 
 async def test_a_fact_of_a_forgotten_person_is_gone_and_comes_not_back_by_a_late_tool(storage):

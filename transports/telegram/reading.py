@@ -50,6 +50,7 @@ class Reader:
         if heard is None:
             return None
         attachments, remarks = await self._files.fetch(heard.files, is_for_bot=heard.is_addressed)
+        replied = heard.message.reply_to_message
         return InboundMessage(
             "\n".join(part for part in (heard.text, *remarks) if part),
             heard.author,
@@ -60,6 +61,7 @@ class Reader:
             command=_command(update, bot) if heard.is_addressed else None,
             language=_language(heard.message),
             is_private=heard.message.chat.type == "private",
+            replies_to=None if replied is None else str(replied.message_id),
         )
 
 
