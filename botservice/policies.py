@@ -109,6 +109,11 @@ def parse_identities(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def is_identity(name: str) -> bool:
+    """Return whether name may be a person's or a chat's: platform:id."""
+    return _IDENTITY.fullmatch(name) is not None
+
+
 def parse_limits(text: str) -> tuple[Limit, ...]:
     """Return the limits that text lists, such as "10 messages/minute, 200k tokens/day, 2.50 money/month".
 

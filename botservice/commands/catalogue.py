@@ -34,4 +34,4 @@ class Catalogue:
 
     def menu(self, language: str) -> list[tuple[str, str]]:
         """Return the name and the description of every command, in a language."""
-        return [(command.name, in_language(command.descriptions, language)) for command in self]
+        return [(command.name, in_language(command.descriptions, language)) for command in self if command.is_listed]

@@ -18,11 +18,13 @@ class Command:
     Attributes:
         descriptions: What menus say, at most 100 characters.
         handler: What it does; None where a transport takes care of it, as of /stop.
+        is_listed: Whether menus show it; what few may do is known to those who may.
     """
 
     name: str
     descriptions: Texts
     handler: Callable[[CommandRequest], Awaitable[CommandAnswer]] | None = None
+    is_listed: bool = True
 
 
 def in_language(texts: Texts, language: str) -> str:

@@ -2,10 +2,16 @@
 
 from collections.abc import Sequence
 
+from botservice.commands.access import ACCESS, APPROVE, REVOKE
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
+from botservice.commands.export import EXPORT
+from botservice.commands.forget import FORGET
 from botservice.commands.greeting import START, STOP, help_command
+from botservice.commands.link import LINK, UNLINK
+from botservice.commands.memory import MEMORY
 from botservice.commands.reminders import REMINDERS
+from botservice.commands.usage import USAGE
 
 
 def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
@@ -15,5 +21,7 @@ def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
         return catalogue.menu(language)
 
     # Whoever adds a capability adds its command here, or hands it in where it needs something to work with.
-    catalogue = Catalogue([START, help_command(menu), REMINDERS, STOP, *more])
+    about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
+    for_owners = [APPROVE, REVOKE, ACCESS]
+    catalogue = Catalogue([START, help_command(menu), REMINDERS, *about_people, USAGE, STOP, *for_owners, *more])
     return catalogue

@@ -25,7 +25,7 @@ from botservice.people.access_records import (
 )
 from botservice.people.access_values import AccessRole, Entry, Kind, Notice, Ruling, Subject
 from botservice.people.names import chat_name, person_name
-from botservice.policies import AccessMode
+from botservice.policies import AccessMode, is_identity
 from botservice.settings import Settings
 from botservice.storage import Storage
 
@@ -95,33 +95,48 @@ class Access:
         return issue_code(connection, ruling.subject.name, ruling.code, ruling.name, turn_id, payloads, now)
 
     def approve(
-        self, connection: Connection, what: str, by: str, now: datetime, *, role: AccessRole = AccessRole.MEMBER
+        self,
+        connection: Connection,
+        what: str,
+        by: str,
+        now: datetime,
+        *,
+        role: AccessRole = AccessRole.MEMBER,
+        kind: Kind | None = None,
     ) -> Entry | None:
         """Let somebody in: the newcomer with a code, or whoever is named; None where a code is not known, or over."""
         code = as_code(what)
-        if code is None and ":" not in what:
+        if code is None and not is_identity(what):
             return None
-        entry = Entry(Subject.of(what), None) if code is None else take_code(connection, code, now)
+        entry = Entry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now)
         if entry is None:
             return None
         grant(connection, entry.subject, role, by, now)
         self._looked_at = float("-inf")
         return Entry(entry.subject, role, source=by, name=entry.name)
 
-    def revoke(self, connection: Connection, name: str, by: str, now: datetime) -> Entry:
+    def revoke(self, connection: Connection, name: str, by: str, now: datetime, *, kind: Kind | None = None) -> Entry:
         """Let somebody in no more.
+
+        Raises:
+            BotServiceError: the settings say otherwise, or that is no name.
+        """
+        self.check_revocable(name)
+        subject = Subject.of(name, kind)
+        grant(connection, subject, AccessRole.BLOCKED, by, now)
+        self._looked_at = float("-inf")
+        return Entry(subject, AccessRole.BLOCKED, source=by)
+
+    def check_revocable(self, name: str) -> None:
+        """Return if somebody can be taken out.
 
         Raises:
             BotServiceError: the settings say otherwise, or that is no name.
         """
         if name in self._owners:
             raise BotServiceError(f"{name} is an owner by the setting OWNERS: take them out there")
-        if ":" not in name:
+        if not is_identity(name):
             raise BotServiceError(f"{name!r} names nobody: say platform:id, such as telegram:42")
-        subject = Subject.of(name)
-        grant(connection, subject, AccessRole.BLOCKED, by, now)
-        self._looked_at = float("-inf")
-        return Entry(subject, AccessRole.BLOCKED, source=by)
 
     def entries(self, connection: Connection, now: datetime) -> list[Entry]:
         """Return everybody who is let in or blocked, and the newcomers with their codes."""

@@ -42,8 +42,10 @@ class Subject:
     name: str
 
     @classmethod
-    def of(cls, name: str) -> "Subject":
-        """Return what a name such as "telegram:42" or "telegram:-100" means."""
+    def of(cls, name: str, kind: Kind | None = None) -> "Subject":
+        """Return what a name such as "telegram:42" or "telegram:-100" means, where nobody says which kind it is."""
+        if kind is not None:
+            return cls(kind, name)
         is_chat = _TELEGRAM_GROUP.fullmatch(name) or _SLACK_CHANNEL.fullmatch(name)
         return cls(Kind.CHAT if is_chat else Kind.PERSON, name)
 

@@ -10,7 +10,7 @@ from botservice.turns.commands import DEFAULT_LANGUAGE
 
 def menus(commands: Iterable[Command]) -> list[tuple[str | None, list[dict[str, Any]]]]:
     """Return the menu for every language, and first the one for all others."""
-    known = list(commands)
+    known = [command for command in commands if command.is_listed]
     languages = [None, *(code for code in LANGUAGES if code != DEFAULT_LANGUAGE)]
     return [(language, [_entry(each, language or DEFAULT_LANGUAGE) for each in known]) for language in languages]
 
