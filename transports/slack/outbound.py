@@ -173,7 +173,7 @@ class Sender:
 
     def _blocks(self, delivery: Delivery) -> list[dict[str, Any]]:
         blocks = [markdown(str(delivery.payload["text"]))]
-        buttons = delivery.payload.get("buttons")
+        buttons = delivery.payload.get("choices")
         row = button_row(buttons) if isinstance(buttons, list) else None
         if row is not None:
             blocks.append(row)

@@ -20,7 +20,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
     place = _place(events)
     pieces: list[dict[str, Any]] = [{"text": piece} for piece in format_answer(answer.text, pings)]
     if pieces and answer.buttons:
-        pieces[-1]["buttons"] = [
+        pieces[-1]["choices"] = [
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
         ]
     if pieces and not _is_for_service(events):

@@ -1,0 +1,181 @@
+"""Commands, dialogs, buttons and pages: what people do in Slack besides writing."""
+
+import json
+
+from sqlalchemy import select
+from standins.slack_api import BOT_USER, LoseAnswer, Refuse, SlackApi
+
+from botservice import Storage
+from botservice.messages import Author, Button, Message, Role
+from botservice.storage.slack_tables import feedback
+from botservice.storage.tables import contexts
+from botservice.turns.turn import StoredEvent
+from transports.slack.app import Manners
+from transports.slack.blocks import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
+
+
+async def context_keys(storage: Storage) -> list[dict[str, str]]:
+    return await storage.read(lambda connection: list(connection.execute(select(contexts.c.context_keys)).scalars()))
+
+
+def element(post, kind: str) -> dict:
+    return next(block["elements"][0] for block in post.blocks if block["type"] == kind)
+
+
+async def test_a_command_is_answered_where_only_the_asker_sees_it(
+    api: SlackApi, bot_on, sqlite_storage: Storage
+) -> None:
+    async with bot_on(api):
+        name = api.command("what is up?", channel="C0OTHER")
+        (where, body) = (await api.until(lambda: api.world.responses))[0]
+    assert (where, body["text"], body["response_type"]) == (name, "You said: what is up?", "ephemeral")
+    assert api.said("C0OTHER") == api.said() == []
+    assert (await context_keys(sqlite_storage))[0]["channel_id"] == "D0ALICE"
+
+
+async def test_a_command_in_the_direct_channel_is_answered_there(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        api.command("what is up?", channel="D0ALICE")
+        await api.until(api.said)
+    assert api.said() == ["You said: what is up?"]
+    assert api.world.responses == []
+
+
+async def test_a_command_whose_address_has_expired_is_answered_directly(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        api.order(Refuse("expired_url"), "response_url", times=None)
+        api.command("what is up?", channel="C0OTHER")
+        await api.until(api.said)
+    assert api.said() == ["You said: what is up?"]
+
+
+async def test_service_commands_pass_through_the_slash_command_and_direct_messages(api: SlackApi, bot_on) -> None:
+    async with bot_on(api) as bot:
+        api.command("help")
+        help_text = (await api.until(lambda: api.world.responses))[0][1]["text"]
+        api.person_says("!help")
+        await api.until(lambda: len(api.said()) == 1)
+        api.person_says("/help")
+        await api.until(lambda: len(api.said()) == 2)
+        api.person_says("!important: buy milk")
+        await api.until(lambda: len(api.said()) == 3)
+        assert len(bot.llm.prompts) == 1
+    assert "/help" in help_text
+    assert api.said()[0] == api.said()[1]
+    assert api.said()[2] == "You said: !important: buy milk"
+    assert not any(block["type"] == "context_actions" for block in api.bot_posts()[0].blocks)
+
+
+async def test_a_command_that_cannot_be_placed_says_so(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        api.order(Refuse("missing_scope"), "conversations.open")
+        api.command("what is up?")
+        await api.until(lambda: api.events.tries)
+    assert api.events.tries[0].status == 503
+
+
+async def test_a_question_about_a_message_is_answered_privately(api: SlackApi, bot_on) -> None:
+    async with bot_on(api) as bot:
+        ts = api.person_says("The launch is on 4 May &amp; we are late", channel="C0OTHER", user="U0BOB", deliver=False)
+        api.interact(
+            "message_action",
+            callback_id=ASK_CALLBACK,
+            message={"type": "message", "user": "U0BOB", "ts": ts, "text": "The launch is on 4 May &amp; we are late"},
+            channel={"id": "C0OTHER", "name": "other"},
+            response_url=f"{api.base}/response/asked",
+        )
+        modal = (await api.until(lambda: api.world.modals))[0]
+        view = modal | {"state": {"values": {QUESTION_BLOCK: {QUESTION_INPUT: {"value": "When is it?"}}}}}
+        api.interact("view_submission", view=view, retries=True)
+        where, body = (await api.until(lambda: api.world.responses))[0]
+        prompt = str(bot.llm.prompts[-1])
+    assert where == "asked"
+    assert "When is it?" in body["text"]
+    assert "Bob" in prompt
+    assert "The launch is on 4 May & we are late" in prompt
+    assert api.said("C0OTHER") == []
+
+
+async def test_what_people_think_of_an_answer_is_stored_with_its_turn(
+    api: SlackApi, bot_on, sqlite_storage: Storage
+) -> None:
+    async def verdicts() -> list[tuple[str, str]]:
+        query = select(feedback.c.person_id, feedback.c.verdict).order_by(feedback.c.person_id)
+        return await sqlite_storage.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+
+    async with bot_on(api):
+        api.person_says(f"<@{BOT_USER}> hello", channel="C0GENERAL")
+        post = (await api.until(lambda: api.bot_posts("C0GENERAL")))[0]
+        buttons = element(post, "context_actions")
+        good, bad = buttons["positive_button"]["value"], buttons["negative_button"]["value"]
+        pressed = [("U0ALICE", good), ("U0BOB", bad), ("U0ALICE", bad), ("U0BOB", "good:999"), ("U0BOB", "nonsense")]
+        for number, (user, value) in enumerate(pressed, start=2):
+            api.press(post, buttons, user=user, value=value)
+            await api.until(lambda number=number: len(api.events.tries) > number)
+    assert {each.status for each in api.events.tries} == {200}
+    assert await verdicts() == [("U0ALICE", "bad"), ("U0BOB", "bad")]
+
+
+async def test_feedback_from_another_workspace_is_not_believed(api: SlackApi, bot_on, sqlite_storage: Storage) -> None:
+    async with bot_on(api):
+        api.person_says("hello")
+        post = (await api.until(api.bot_posts))[0]
+        buttons = element(post, "context_actions")
+        body = api.interact(
+            "block_actions",
+            actions=[{**buttons, "value": buttons["positive_button"]["value"], "action_ts": "1.1"}],
+            channel={"id": "D0ALICE"},
+        )
+        await api.until(lambda: len(api.events.tries) == 2)
+        api.events.send("interactive", body | {"team": {"id": "T9"}})
+        await api.until(lambda: len(api.events.tries) == 3)
+    rows = await sqlite_storage.read(lambda connection: list(connection.execute(select(feedback.c.person_id))))
+    assert len(rows) == 1
+
+
+async def test_buttons_say_what_stands_on_them(api: SlackApi, bot_on) -> None:
+    async with bot_on(api) as bot:
+        plan = bot.transport.plan
+
+        def with_buttons(answer: Message, events: list[StoredEvent]):
+            buttons = (Button("Yes", "yes, please"), Button("Docs", url="https://example.com"))
+            return plan(Message(None, Role.ASSISTANT, answer.text, buttons=buttons), events)
+
+        bot.transport.plan = with_buttons
+        api.person_says(f"<@{BOT_USER}> shall I?", channel="C0GENERAL")
+        post = (await api.until(lambda: api.bot_posts("C0GENERAL")))[0]
+        row = next(block for block in post.blocks if block["type"] == "actions")
+        assert row["elements"][1]["url"] == "https://example.com"
+        api.press(post, row["elements"][0], user="U0BOB")
+        await api.until(lambda: len(api.said("C0GENERAL")) == 2)
+        prompt = str(bot.llm.prompts[-1])
+    assert "yes, please" in api.said("C0GENERAL")[1]
+    assert "Bob" in prompt
+    assert {each.thread_ts for each in api.bot_posts("C0GENERAL")} == {post.thread_ts}
+
+
+async def test_a_page_shows_what_is_kept_of_a_person(api: SlackApi, bot_on) -> None:
+    async def facts(storage: Storage, person: Author):
+        return "What I know", [f"{person.name} likes tea", ""]
+
+    async with bot_on(api, manners=Manners(home=(facts,))):
+        api.send_event({"type": "app_home_opened", "user": "U0ALICE", "tab": "home", "event_ts": "1.1"})
+        view = await api.until(lambda: api.world.views.get("U0ALICE"))
+        assert "Nothing yet" in json.dumps(view)
+        api.person_says("hello")
+        await api.until(api.said)
+        del api.world.views["U0ALICE"]
+        api.send_event({"type": "app_home_opened", "user": "U0ALICE", "tab": "home", "event_ts": "2.2"})
+        view = json.dumps(await api.until(lambda: api.world.views.get("U0ALICE")))
+    assert "*1* of your messages in *1* conversations" in view
+    assert "Alice likes tea" in view
+
+
+async def test_an_answer_where_only_the_asker_sees_it_is_tried_again(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        api.order(LoseAnswer(), "conversations.open")
+        api.command("one")
+        await api.until(lambda: api.events.tries)
+        api.command("two")
+        await api.until(lambda: api.world.responses)
+    assert api.world.responses[0][1]["text"] == "You said: two"
