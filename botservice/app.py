@@ -7,7 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from botservice.agents import FunctionsBasedAgent
@@ -24,6 +24,8 @@ from botservice.history import (
 from botservice.llm import ChatLLM
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.tokens import counter_for
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 from botservice.storage import Storage
@@ -31,6 +33,7 @@ from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.builtin import current_time
 from botservice.tools.remembering import forget_fact, remember
 from botservice.tools.reminding import REMINDER_TOOLS
+from botservice.turns.billing import model_of
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.worker import Worker
@@ -160,6 +163,17 @@ def _where(error: BaseException) -> str:
     return f"{what} ({Path(frame.filename).name}, line {frame.lineno})"
 
 
+def govern(settings: Settings, service: AgentService) -> None:
+    """Have a service let in whom the settings let in, and use what they allow, where it has no word of its own.
+
+    Raises:
+        SettingsError: a budget is too low for any call, or limits money and nobody said what the model costs.
+    """
+    budgets = service.budgets or Budgets.of(settings)
+    budgets.check_model(model_of(service.agent))
+    service.options = replace(service.options, budgets=budgets, access=service.access or Access.of(settings))
+
+
 @contextlib.asynccontextmanager
 async def running(
     settings: Settings, service: AgentService, transports: Sequence[ServedTransport], *, has_worker: bool = True
@@ -190,6 +204,7 @@ async def running(
             if close_embedder is not None:
                 stack.push_async_callback(close_embedder)
             await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
+        govern(settings, service)
         worker = Worker(storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns)
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
