@@ -18,7 +18,7 @@ from botservice.llm.chat import BeforeCall, TextSink
 from botservice.memory import ActionStep, AgentMemory, TaskStep
 from botservice.memory.agent_memory import completed_steps
 from botservice.memory.prompt_log import PromptLog
-from botservice.memory.step_records import StepRecords, StoredStep, find_last_position, read_steps
+from botservice.memory.step_records import LAST_POSITION, StepRecords, StoredStep, find_last_position, read_steps
 from botservice.memory.step_view import StepView
 from botservice.messages import Message, storable
 from botservice.storage import Storage
@@ -29,7 +29,6 @@ from botservice.storage.tables import contexts, turns
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
-_METADATA = select(contexts.c.metadata).where(contexts.c.id == bindparam("context"))
 _STEPS_TAKEN = select(turns.c.steps_taken).where(turns.c.id == bindparam("turn"))
 _LAST_STEP_NUMBER = (
     select(turns.c.last_step_number)
@@ -37,6 +36,12 @@ _LAST_STEP_NUMBER = (
     .order_by(turns.c.id.desc())
     .limit(1)
 )
+_STATE = select(
+    contexts.c.context_keys,
+    contexts.c.metadata,
+    _LAST_STEP_NUMBER.scalar_subquery().label("last_step_number"),
+    LAST_POSITION.scalar_subquery().label("last_position"),
+).where(contexts.c.id == bindparam("context"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class ContextKeys:
 class Snapshot:
     """What a context holds at one moment."""
 
+    context_keys: Mapping[str, str]
     metadata: dict[str, Any]
     last_user_message: Message | None
     turn_id: int | None
@@ -160,9 +166,9 @@ class AgentContext:
         with_steps: bool = True,
     ) -> "AgentContext":
         """Return a context through a connection; without steps, its memory is empty."""
-        keys = read_context_keys(connection, context_id)
-        context = cls(storage, context_id, ContextKeys.of(keys))
-        context._show(read_snapshot(connection, context_id, turn_id, with_steps=with_steps))
+        snapshot = read_snapshot(connection, context_id, turn_id, with_steps=with_steps)
+        context = cls(storage, context_id, ContextKeys.of(snapshot.context_keys))
+        context._show(snapshot)
         return context
 
     @property
@@ -297,25 +303,30 @@ def read_snapshot(
     connection: Connection, context_id: int, turn_id: int | None = None, *, with_steps: bool = True
 ) -> Snapshot:
     """Return what a context holds, with the steps in view of a turn, of the newest by default."""
-    metadata = execute(connection, _METADATA, {"context": context_id}).scalar_one_or_none()
-    if metadata is None:
-        raise StorageError(f"context {context_id} was deleted: get it anew with AgentContext.get_or_create")
+    state = execute(connection, _STATE, {"context": context_id}).one_or_none()
+    if state is None:
+        known = f"there is no context {context_id}"
+        raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
     in_view = _turns_in_view(connection, context_id, turn_id) if with_steps else []
     logs: dict[int, PromptLog] = {}
     stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
     current = in_view[0] if in_view else None
     if current is not None and current not in logs:
         logs[current] = PromptLog.load(connection, context_id, current)
+    floor = state.last_position or 0.0
+    if in_view:
+        floor = find_last_position(connection, context_id, without_turns=in_view)
     return Snapshot(
-        metadata,
+        state.context_keys,
+        state.metadata,
         find_last_user_message(connection, context_id),
         current,
         _read_system_prompt(connection, context_id, current) if in_view else "",
         stored,
         logs,
-        find_last_position(connection, context_id, without_turns=in_view),
+        floor,
         _read_steps_taken(connection, current) if current is not None else 0,
-        _find_last_step_number(connection, context_id),
+        state.last_step_number or 0,
     )
 
 
@@ -328,10 +339,6 @@ def _find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None
 
 def _read_steps_taken(connection: Connection, turn_id: int) -> int:
     return execute(connection, _STEPS_TAKEN, {"turn": turn_id}).scalar_one_or_none() or 0
-
-
-def _find_last_step_number(connection: Connection, context_id: int) -> int:
-    return execute(connection, _LAST_STEP_NUMBER, {"context": context_id}).scalar_one_or_none() or 0
 
 
 def _turns_in_view(connection: Connection, context_id: int, turn_id: int | None) -> list[int]:

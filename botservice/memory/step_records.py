@@ -19,13 +19,13 @@ from botservice.storage.tables import steps
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _INSERT = insert(steps).returning(steps.c.id)
-_LAST_POSITION = (
+LAST_POSITION = (
     select(steps.c.position)
     .where(steps.c.context_id == bindparam("context"))
     .order_by(steps.c.position.desc())
     .limit(1)
 )
-_LAST_POSITION_ELSEWHERE = _LAST_POSITION.where(steps.c.turn_id.not_in(bindparam("turns", expanding=True)))
+_LAST_POSITION_ELSEWHERE = LAST_POSITION.where(steps.c.turn_id.not_in(bindparam("turns", expanding=True)))
 
 _LARGEST_NUMBER = 2**31
 _position = attrgetter("position")
@@ -286,10 +286,7 @@ def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: 
     return StoredStep(item, row.id, row.turn_id, row.position, row.is_open)
 
 
-def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int] = ()) -> float:
+def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int]) -> float:
     """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
-    values: dict[str, Any] = {"context": context_id}
-    if not without_turns:
-        return execute(connection, _LAST_POSITION, values).scalar_one_or_none() or 0.0
-    values["turns"] = without_turns
+    values = {"context": context_id, "turns": without_turns}
     return execute(connection, _LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0

@@ -88,7 +88,7 @@ class LocalClaims:
         """Give the claim back; where storage fails, at once."""
         try:
             if claim.is_held:
-                await self._writer.write(_nothing, is_last=True)
+                await self._writer.settle()
         except StorageUnavailable:
             logger.warning("claims.released_without_storage", extra={"context": claim.context_id})
         finally:
@@ -227,10 +227,6 @@ class AdvisoryClaims:
             connection.execute(text("SELECT pg_advisory_unlock(:space, :id)"), _lock_key(claim))
             self._locked.discard(claim.context_id)
         self._drop(claim)
-
-
-def _nothing(_: Connection) -> None:
-    return None
 
 
 def _lock_key(claim: Claim) -> dict[str, int]:

@@ -29,9 +29,13 @@ class Fence(Protocol):
 
 @dataclass(slots=True)
 class Operation:
-    """A write that waits for its transaction, and what became of it."""
+    """A write that waits for its transaction, and what became of it.
 
-    run: Callable[[Connection], Any]
+    Attributes:
+        run: What it does; None only waits for what was issued before.
+    """
+
+    run: Callable[[Connection], Any] | None
     fence: Fence | None = None
     sort_key: SortKey = ()
     is_last: bool = False
@@ -49,7 +53,7 @@ class Operation:
         except ClaimLost as error:
             self.error = error
         else:
-            self.result = self.run(connection)
+            self.result = None if self.run is None else self.run(connection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,16 @@ class Writer:
             self._queue.put(Operation(operation, fence, sort_key, is_last, loop, future))
         return await future
 
+    async def settle(self) -> None:
+        """Return once everything that was issued before is committed, or has failed."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        with self._closing:
+            if self._is_closed:
+                raise StorageUnavailable("the storage is closed")
+            self._queue.put(Operation(None, is_last=True, loop=loop, future=future))
+        await future
+
     def submit(self, operation: Callable[[Connection], object]) -> None:
         """Have operation done after everything that was issued before, without waiting for it.
 
@@ -126,8 +136,10 @@ class Writer:
                 self._heartbeat()
             for is_last in (False, True):
                 part = [operation for operation in batch if operation.is_last is is_last]
+                work = [operation for operation in part if operation.run is not None]
+                if work:
+                    self._commit(sorted(work, key=rank))
                 if part:
-                    self._commit(sorted(part, key=rank))
                     resolve(part)
         self._disconnect()
 

@@ -310,7 +310,7 @@ def find_failed_turn(connection: Connection, context_id: int, transport: str) ->
 def find_busy_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
     """Return the contexts that have a turn to work on now, those that have waited longest first."""
     found = connection.execute(_BUSY_CONTEXTS, {"now": now, "transports": list(transports)}).all()
-    return list(dict.fromkeys(row.context_id for row in sorted(found)))
+    return list(dict.fromkeys(context_id for _, context_id in sorted(map(tuple, found))))
 
 
 def handle_stops(connection: Connection, context_id: int, now: datetime) -> None:
