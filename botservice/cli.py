@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from botservice.cli_turns import turns_cli
+from botservice.console import load_settings, printable, with_storage
 from botservice.errors import BotServiceError, DatabaseInUse
 from botservice.settings import LogLevel, Settings
 
@@ -67,7 +67,7 @@ def serve(
     """Run the web server, every transport that has a token, and the worker, in one process."""
     from botservice import serving
 
-    settings = _settings()
+    settings = load_settings()
     asyncio.run(serving.serve(settings, _build_service(settings, app), has_worker=worker))
 
 
@@ -76,7 +76,7 @@ def worker(app: AppOption = None) -> None:
     """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
     from botservice import serving
 
-    settings = _settings()
+    settings = load_settings()
     asyncio.run(serving.work(settings, _build_service(settings, app)))
 
 
@@ -86,7 +86,7 @@ def chat(
     session: Annotated[str, typer.Option(help="Which conversation; each remembers its own.")] = "default",
 ) -> None:
     """Talk to the same service on the terminal. Piped input is answered line by line."""
-    settings = _settings()
+    settings = load_settings()
     if settings.log_level is LogLevel.INFO:
         settings.log_level = LogLevel.ERROR  # the terminal is for the conversation
     service = _build_service(settings, app)
@@ -137,7 +137,7 @@ def migrate() -> None:
     async def done(storage: "Storage") -> str:
         return f"{storage.name} has version {await storage.read(read_version)}"
 
-    typer.echo(_with_storage(done, migrate=True))
+    typer.echo(with_storage(done, migrate=True))
 
 
 @cli.command()
@@ -145,58 +145,17 @@ def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON o
     """List the conversations, those with the newest messages first."""
     from botservice.overview import list_contexts
 
-    for each in _with_storage(list_contexts):
+    for each in with_storage(list_contexts):
         if as_json:
             typer.echo(json.dumps(each.as_dict()))
         else:
             ordered = sorted(each.keys.items(), key=lambda pair: (pair[0] != "transport", pair))
-            keys = " ".join(f"{key}={_printable(value)}" for key, value in ordered)
+            keys = " ".join(f"{key}={printable(value)}" for key, value in ordered)
             last = f"{each.last_message_at:%Y-%m-%d %H:%M}" if each.last_message_at else "-"
             typer.echo(f"{each.id:>6}  {each.message_count:>7} messages  {last:<16}  {keys}")
 
 
-turns_cli = typer.Typer(help="List the turns that wait, run or were set aside; try one again, or drop it.")
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
-TurnArgument = Annotated[int, typer.Argument(metavar="TURN", help="A number, as `botservice turns` lists it.")]
-
-
-@turns_cli.callback()
-def turns(
-    command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
-) -> None:
-    """List the turns that are not done: those that run, those that wait, and those that were set aside."""
-    from botservice.turns.backlog import list_turns
-
-    if command.invoked_subcommand is not None:
-        return
-    now = datetime.now(UTC)
-    for each in _with_storage(list_turns):
-        if as_json:
-            typer.echo(json.dumps(each.as_dict(now)))
-            continue
-        age = timedelta(seconds=int((now - each.created_at).total_seconds()))
-        keys = " ".join(f"{key}={_printable(value)}" for key, value in sorted(each.context_keys.items()))
-        about = f"{each.messages} messages  " if each.messages > 1 else ""
-        error = f"  {_printable(each.error)}" if each.error else ""
-        typer.echo(f"{each.id:>6}  {each.status:<9}  {age!s:>8}  {each.transport:<8}  {about}{keys}{error}")
-
-
-@turns_cli.command()
-def retry(turn: TurnArgument) -> None:
-    """Try a turn now that was set aside, or that waits for its next try."""
-    from botservice.turns.backlog import retry_turn
-
-    _with_storage(lambda storage: retry_turn(storage, turn, datetime.now(UTC)))
-    typer.echo(f"turn {turn} is tried again by the service")
-
-
-@turns_cli.command()
-def drop(turn: TurnArgument) -> None:
-    """End a turn without an answer; one that runs is stopped."""
-    from botservice.turns.backlog import drop_turn
-
-    _with_storage(lambda storage: drop_turn(storage, turn, datetime.now(UTC)))
-    typer.echo(f"turn {turn} is dropped")
 
 
 @cli.command()
@@ -216,7 +175,7 @@ def replay(
     async def read(storage: "Storage") -> Any:
         return await read_turns(storage, await find_context_id(storage, context), turn)
 
-    found = _with_storage(read)
+    found = with_storage(read)
     if as_json:
         typer.echo(json.dumps([each.as_dict() for each in found], indent=2))
         return
@@ -254,7 +213,7 @@ def export(
 
     if archive is not None and person is None:
         raise BotServiceError("--archive is for a person: name one with --person PLATFORM:ID")
-    found = _with_storage(read)
+    found = with_storage(read)
     typer.echo(f"{archive} is written" if archive is not None else json.dumps(found, indent=2))
 
 
@@ -274,14 +233,14 @@ def forget(
 
     if context is not None:
         address = context
-        number = _with_storage(lambda storage: find_context_id(storage, address))
+        number = with_storage(lambda storage: find_context_id(storage, address))
         _confirm(yes, f"Delete everything of context {number}?")
-        _with_storage(lambda storage: forget_context(storage, number))
+        with_storage(lambda storage: forget_context(storage, number))
         typer.echo(f"context {number} is forgotten")
         return
     author = parse_person(person or "")
     _confirm(yes, f"Delete everything of {person}, and of the accounts that are linked with it?")
-    gone = _with_storage(lambda storage: forget_person(storage, author))
+    gone = with_storage(lambda storage: forget_person(storage, author))
     typer.echo(
         f"{person} is forgotten: {gone.contexts} conversations of theirs alone, and {gone.messages} messages in "
         "conversations with others, with the answers to them. What others said there stays"
@@ -295,7 +254,7 @@ def backup(
     """Copy an SQLite database to a file, also while the service runs. For Postgres there is pg_dump."""
     from botservice.upkeep.commands import back_up_database
 
-    typer.echo(back_up_database(_settings().database_url, file))
+    typer.echo(back_up_database(load_settings().database_url, file))
 
 
 @cli.command()
@@ -306,7 +265,7 @@ def compact(
     """Take away now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS let go; the service does so every hour by itself."""
     from botservice.upkeep.commands import compact_database
 
-    settings = _settings()
+    settings = load_settings()
     retention = settings.keep_steps_days, settings.keep_events_days
     typer.echo(asyncio.run(compact_database(settings.database_url, *retention, shrinks=shrink)))
 
@@ -317,7 +276,7 @@ def doctor() -> None:
     from botservice.app import prepare
     from botservice.doctor import check_everything
 
-    settings = _settings()
+    settings = load_settings()
     settings.log_level = LogLevel.ERROR
     prepare(settings)
     findings = asyncio.run(check_everything(settings))
@@ -327,30 +286,11 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def _settings() -> Settings:
-    from botservice.telemetry import register_secret
-
-    settings = Settings.load()
-    for secret in settings.secrets():
-        register_secret(secret)
-    return settings
-
-
 def _build_service(settings: Settings, app: str | None) -> "AgentService":
     from botservice.app import build_service, load_service, prepare
 
     prepare(settings)
     return load_service(app) if app else build_service(settings)
-
-
-def _with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = False) -> T:
-    from botservice.storage import Storage
-
-    async def run() -> T:
-        async with Storage.open(_settings().database_url, migrate=migrate) as storage:
-            return await work(storage)
-
-    return asyncio.run(run())
 
 
 def _check_one_of(context: str | None, person: str | None) -> None:
@@ -361,10 +301,6 @@ def _check_one_of(context: str | None, person: str | None) -> None:
 def _confirm(is_sure: bool, question: str) -> None:  # noqa: FBT001 - the option of the same name
     if not is_sure:
         typer.confirm(f"{question} There is no way back", abort=True)
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else ascii(text)
 
 
 def main() -> None:

@@ -36,6 +36,20 @@ DELIVERY_RETRIES = RetryPolicy(max_attempts=200, first_delay_seconds=0.5, max_de
 MAX_CUT_OFF_BEGINNINGS = 20
 
 
+def turn_delay(policy: RetryPolicy, attempt: int) -> float | None:
+    """Return the seconds to wait before a turn is tried again, or None to set it aside.
+
+    Args:
+        attempt: How many tries have failed.
+    """
+    return None if attempt >= policy.max_attempts else policy.delay(attempt)
+
+
+def is_cut_off_too_often(beginnings: int) -> bool:
+    """Return whether a turn is to be set aside that was begun so often without getting any further."""
+    return beginnings >= MAX_CUT_OFF_BEGINNINGS
+
+
 def model_delay(policy: RetryPolicy, error: LLMError, attempt: int, elapsed_seconds: float) -> float | None:
     """Return the seconds to wait before the model is asked again, or None to give up.
 

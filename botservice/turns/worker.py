@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -18,10 +17,9 @@ from botservice.errors import (
     StorageUnavailable,
     TurnGrew,
 )
-from botservice.messages import Message, Role
 from botservice.people.budgets_texts import used_up_text
 from botservice.storage import Claim, Storage
-from botservice.telemetry import redact, turn_logging
+from botservice.telemetry import turn_logging
 from botservice.turns.beginning import Beginning
 from botservice.turns.changes import (
     Controls,
@@ -33,21 +31,20 @@ from botservice.turns.changes import (
     find_stale,
 )
 from botservice.turns.commands import Commands, NoCommands
-from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery, find_owing_contexts, write_deliveries
+from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery, find_owing_contexts
 from botservice.turns.records import (
     find_busy_contexts,
     find_next_turn,
     find_stops,
-    finish_turn,
     handle_stops,
-    postpone_turn,
 )
 from botservice.turns.refusing import end_refused
 from botservice.turns.reminders import Reminding
-from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, TURN_RETRIES
+from botservice.turns.retry import is_cut_off_too_often
 from botservice.turns.run import AgentRun, RunOptions
+from botservice.turns.setbacks import Setbacks
 from botservice.turns.transport import NoTransport, Transport
-from botservice.turns.turn import Delivery, EventKind, Outcome, Turn, TurnStatus
+from botservice.turns.turn import Delivery, EventKind, Turn
 from botservice.turns.wakeups import Wakeup
 
 logger = logging.getLogger(__name__)
@@ -56,11 +53,6 @@ MAX_TURNS_AT_ONCE = 256
 SWEEP_SECONDS = 0.5
 _STORAGE_PAUSE_SECONDS = 1.0
 _WAITING_PER_SLOT = 8  # contexts that the sweep lines up for each turn that may run; the others are found later
-
-_APOLOGY = (
-    "Sorry, I could not answer this: something went wrong on my side. Your message is kept, and this chat goes on. "
-    "If it matters, name {error_id} to whoever runs me."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +112,7 @@ class Worker:
         self._transports.update({transport.name: transport for transport in transports})
         self._outbox = Outbox(storage, self._transports, self._clock)
         self._reminding = Reminding(storage, options, self._transports)
+        self._setbacks = Setbacks(storage, self._clock)
         self._slots = asyncio.Semaphore(max_turns)
         self._sweep_seconds = sweep_seconds
         self._max_busy = max_turns * _WAITING_PER_SLOT
@@ -309,8 +302,8 @@ class Worker:
     async def _work_on(self, turn: Turn, work: _Begun, claim: Claim) -> None:
         transport = self._transports[turn.transport]
         try:
-            if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
-                await self._give_up(turn, claim, transport, "it was cut off too often")
+            if is_cut_off_too_often(turn.attempts):
+                await self._setbacks.give_up(turn, claim, transport, "it was cut off too often")
             elif await self._beginning.begin(turn, work.context, work.controls, claim, transport):
                 await self._run(turn, work, claim, transport)
         except TurnGrew:
@@ -322,12 +315,12 @@ class Worker:
             text = used_up_text(error.scope, error.ends_at, work.context.language)
             await end_refused(self._storage, turn, claim, transport, text, self._clock())
         except LLMError as error:
-            await self._give_up(turn, claim, transport, str(error))
+            await self._setbacks.give_up(turn, claim, transport, str(error))
         except (ClaimLost, StorageUnavailable):
             raise
         except Exception as error:
             logger.exception("turn.failed")
-            await self._try_later(turn, claim, transport, type(error).__name__)
+            await self._setbacks.try_later(turn, claim, transport, type(error).__name__)
 
     async def _run(self, turn: Turn, work: _Begun, claim: Claim, transport: Transport) -> None:
         record = StoredStream(self._storage, turn, claim, self._clock)
@@ -366,29 +359,6 @@ class Worker:
 
     async def _handle_stops(self, context_id: int) -> None:
         await self._storage.write(lambda connection: handle_stops(connection, context_id, self._clock()))
-
-    async def _try_later(self, turn: Turn, claim: Claim, transport: Transport, reason: str) -> None:
-        failed = turn.attempts + 1
-        if failed >= TURN_RETRIES.max_attempts:
-            await self._give_up(turn, claim, transport, reason)
-            return
-        due_at = self._clock() + timedelta(seconds=TURN_RETRIES.delay(failed))
-        await self._storage.write(
-            lambda connection: postpone_turn(connection, turn.id, due_at, redact(reason)), fence=claim
-        )
-
-    async def _give_up(self, turn: Turn, claim: Claim, transport: Transport, reason: str) -> None:
-        """Set a turn aside and tell the person so; the apology is no part of the conversation."""
-        now: datetime = self._clock()
-        logger.error("turn.set_aside", extra={"reason": reason, "error_id": turn.error_id})
-        apology = Message(role=Role.ASSISTANT, text=_APOLOGY.format(error_id=turn.error_id), created_at=now)
-        payloads = transport.plan(apology, turn.events)
-
-        def set_aside(connection: Connection) -> None:
-            write_deliveries(connection, turn, payloads, now)
-            finish_turn(connection, turn.id, now, Outcome.FAILED, status=TurnStatus.SET_ASIDE, error=redact(reason))
-
-        await self._storage.write(set_aside, fence=claim)
 
     def _spawn(self, work: "asyncio.Future[None] | object") -> None:
         task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]  # a coroutine of this class

@@ -1,0 +1,51 @@
+"""The commands about turns that wait, run or were set aside."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from botservice.console import printable, with_storage
+
+turns_cli = typer.Typer(help="List the turns that wait, run or were set aside; try one again, or drop it.")
+TurnArgument = Annotated[int, typer.Argument(metavar="TURN", help="A number, as `botservice turns` lists it.")]
+
+
+@turns_cli.callback()
+def turns(
+    command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
+) -> None:
+    """List the turns that are not done: those that run, those that wait, and those that were set aside."""
+    from botservice.turns.backlog import list_turns
+
+    if command.invoked_subcommand is not None:
+        return
+    now = datetime.now(UTC)
+    for each in with_storage(list_turns):
+        if as_json:
+            typer.echo(json.dumps(each.as_dict(now)))
+            continue
+        age = timedelta(seconds=int((now - each.created_at).total_seconds()))
+        keys = " ".join(f"{key}={printable(value)}" for key, value in sorted(each.context_keys.items()))
+        about = f"{each.messages} messages  " if each.messages > 1 else ""
+        error = f"  {printable(each.error)}" if each.error else ""
+        typer.echo(f"{each.id:>6}  {each.status:<9}  {age!s:>8}  {each.transport:<8}  {about}{keys}{error}")
+
+
+@turns_cli.command()
+def retry(turn: TurnArgument) -> None:
+    """Try a turn now that was set aside, or that waits for its next try."""
+    from botservice.turns.backlog import retry_turn
+
+    with_storage(lambda storage: retry_turn(storage, turn, datetime.now(UTC)))
+    typer.echo(f"turn {turn} is tried again by the service")
+
+
+@turns_cli.command()
+def drop(turn: TurnArgument) -> None:
+    """End a turn without an answer; one that runs is stopped."""
+    from botservice.turns.backlog import drop_turn
+
+    with_storage(lambda storage: drop_turn(storage, turn, datetime.now(UTC)))
+    typer.echo(f"turn {turn} is dropped")

@@ -1,0 +1,38 @@
+"""What every command needs: the settings, the database, and text that a terminal can show."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from botservice.settings import Settings
+
+if TYPE_CHECKING:
+    from botservice.storage import Storage
+
+T = TypeVar("T")
+
+
+def load_settings() -> Settings:
+    """Return the settings; what must never be shown is known from then on."""
+    from botservice.telemetry import register_secret
+
+    settings = Settings.load()
+    for secret in settings.secrets():
+        register_secret(secret)
+    return settings
+
+
+def with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = False) -> T:
+    """Return what work makes of the database of the settings."""
+    from botservice.storage import Storage
+
+    async def run() -> T:
+        async with Storage.open(load_settings().database_url, migrate=migrate) as storage:
+            return await work(storage)
+
+    return asyncio.run(run())
+
+
+def printable(text: str) -> str:
+    """Return text without anything that would move a terminal's cursor."""
+    return text if text.isprintable() else ascii(text)

@@ -1,0 +1,85 @@
+"""Turns that wait or were set aside, from the command line."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+from turns.messenger import message, office
+
+from botservice import LLMError, Storage
+from botservice.turns.inbox import Inbox
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def backlog(sqlite_url: str) -> None:
+    """One turn that was set aside, and one that waits."""
+
+    async def make() -> None:
+        async with Storage.open(sqlite_url) as storage:
+            async with office(storage, [LLMError("no such\nmodel", is_transient=False)]) as bot:
+                await bot.write("first", order=1)
+                await bot.messenger.until(lambda: "1" in bot.messenger.visible)
+            inbox = Inbox(storage, lambda *_: None)
+            for order in range(2, 14):
+                await inbox.accept("messenger", [message("next", chat="2", order=order)])
+
+    asyncio.run(make())
+
+
+@pytest.mark.usefixtures("backlog")
+def test_turns_are_listed_with_what_became_of_them(run: Run) -> None:
+    code, said, _ = run("turns")
+    lines = said.splitlines()
+    assert code == 0
+    assert len(lines) == 11, "one was set aside, and twelve that wait share ten turns"
+    assert lines[0].split()[1] == "waiting"
+    assert "messenger" in lines[0]
+    assert "chat_id=2" in lines[0]
+    assert "3 messages" in lines[9]
+    assert "set aside" in lines[10]
+    assert lines[10].endswith("'no such\\nmodel'"), "what somebody else wrote moves no cursor"
+
+
+@pytest.mark.usefixtures("backlog")
+def test_turns_are_listed_as_json_with_their_age_and_error(run: Run) -> None:
+    listed = [json.loads(line) for line in run("turns", "--json")[1].splitlines()]
+    assert [each["status"] for each in listed] == ["waiting"] * 10 + ["set aside"]
+    assert listed[-1]["error"] == "no such\nmodel"
+    assert listed[-1]["age_seconds"] > 0
+    assert listed[-1]["context_keys"] == {"transport": "messenger", "chat_id": "1"}
+
+
+@pytest.mark.usefixtures("backlog")
+def test_a_turn_is_tried_again_or_dropped(run: Run) -> None:
+    code, said, _ = run("turns", "retry", "1")
+    assert (code, said) == (0, "turn 1 is tried again by the service\n")
+    assert json.loads(run("turns", "--json")[1].splitlines()[0])["status"] == "running"
+    assert run("turns", "drop", "2")[0] == 0
+    assert "2" not in [line.split()[0] for line in run("turns")[1].splitlines()]
+
+
+@pytest.mark.usefixtures("backlog")
+@pytest.mark.parametrize("command", ["retry", "drop"])
+def test_a_turn_that_is_not_there_is_said(run: Run, command: str) -> None:
+    code, said, error = run("turns", command, "77")
+    assert (code, said) == (1, "")
+    assert "there is no turn 77: `botservice turns` lists them" in error
+
+
+@pytest.mark.parametrize("command", [["worker"], ["serve", "--no-worker"]])
+def test_an_sqlite_file_takes_no_worker_of_its_own(run: Run, command: list[str]) -> None:
+    code, _, error = run(*command)
+    assert code == 1
+    assert "needs Postgres" in error
+    assert "DATABASE_URL=postgresql://" in error
+
+
+def test_two_processes_do_not_both_poll_telegram(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@localhost/none")
+    monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "1:x")
+    code, _, error = run("worker")
+    assert code == 1
+    assert "needs PUBLIC_URL" in error
