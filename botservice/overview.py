@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, func, select
 
 from botservice.errors import StorageError
 from botservice.history.rows import read_messages, select_messages
 from botservice.memory import MemoryItem
 from botservice.memory.step_records import read_steps
 from botservice.messages import Attachment
+from botservice.people.forgetting import forget_chat
 from botservice.storage import Storage
 from botservice.storage.tables import contexts, messages, turns
 
@@ -158,12 +159,8 @@ async def forget_context(storage: Storage, context_id: int) -> None:
         StorageError: there is no such context.
     """
 
-    def operation(connection: Connection) -> None:
-        _check_context(connection, context_id)
-        connection.execute(delete(contexts).where(contexts.c.id == context_id))
-
-    await storage.write(operation)
-    await storage.scrub()
+    await storage.read(lambda connection: _check_context(connection, context_id))
+    await forget_chat(storage, context_id)
 
 
 def _check_context(connection: Connection, context_id: int) -> Any:

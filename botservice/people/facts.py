@@ -4,7 +4,7 @@ Every function here names whose facts it is about, and where they are to be show
 leaves the private chats of its person.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -180,6 +180,27 @@ def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int]
     topics = list(connection.execute(chosen).scalars())
     gone = delete(facts).where(facts.c.topic.in_(topics), facts.c.identity_id.in_(of_person)).returning(facts.c.text)
     return list(connection.execute(gone).scalars()) if topics else []
+
+
+def facts_from(
+    connection: Connection, context_id: int, message_ids: Collection[int] | None = None
+) -> dict[int, list[str]]:
+    """Return the texts of all that is known from a chat, by person; those that were replaced included.
+
+    Args:
+        message_ids: Only what is known from these messages.
+    """
+    query = (
+        select(identities.c.person_id, facts.c.text)
+        .join(identities, identities.c.id == facts.c.identity_id)
+        .where(facts.c.context_id == context_id)
+    )
+    chosen = None if message_ids is None else set(message_ids)
+    found: dict[int, list[str]] = {}
+    for row in connection.execute(query.add_columns(facts.c.source_message_id)):
+        if chosen is None or row.source_message_id in chosen:
+            found.setdefault(row.person_id, []).append(row.text)
+    return found
 
 
 def _change(connection: Connection, person_id: int, fact_id: int, values: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Forgetting: a message, a chat, or a person with all that is theirs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -10,9 +10,10 @@ from sqlalchemy import Connection, delete, select, update
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
 from botservice.people.erasing import Erasure, delete_unused_blobs, erase_chat, erase_messages
+from botservice.people.facts import facts_from
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
-from botservice.people.quotes import Quotes, find_quotes
+from botservice.people.quotes import Quotes, erase_quotes, find_quotes
 from botservice.people.usage import forget_usage
 from botservice.storage import Storage
 from botservice.storage.access_tables import access_codes, access_refusals, budget_rates
@@ -85,7 +86,13 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
 
 async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = None) -> None:
     """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty."""
-    await storage.write(lambda connection: _erase_whole(connection, context_id, here, datetime.now(UTC)))
+
+    def forget(connection: Connection) -> None:
+        known = facts_from(connection, context_id)
+        _erase_whole(connection, context_id, here, datetime.now(UTC))
+        _erase_facts(connection, known)
+
+    await storage.write(forget)
     await storage.scrub()
 
 
@@ -97,9 +104,24 @@ async def forget_messages(
         lambda connection: find_quotes(connection, context_id, message_ids, shortest=_SHORTEST_QUOTE)
     )
     erasure = Erasure(context_id, message_ids, quoting, None if here is None else here.turn_id)
-    count = await storage.write(lambda connection: erase_messages(connection, erasure, datetime.now(UTC)))
+
+    def forget(connection: Connection) -> int:
+        known = facts_from(connection, context_id, message_ids)
+        count = erase_messages(connection, erasure, datetime.now(UTC))
+        _erase_facts(connection, known)
+        return count
+
+    count = await storage.write(forget)
     await storage.scrub()
     return count
+
+
+def _erase_facts(connection: Connection, known: Mapping[int, Sequence[str]]) -> None:
+    """Take facts that are gone out of the prompts of every chat of their persons."""
+    for person_id, texts in known.items():
+        authors = [each.author for each in identities_of(connection, person_id)]
+        for text in texts:
+            erase_quotes(connection, authors, text)
 
 
 def _accounts(connection: Connection, person: Author) -> list[Author]:

@@ -1,0 +1,35 @@
+"""/export: all that is kept of a person, as a file in their private chat."""
+
+import asyncio
+from typing import Final
+
+from sqlalchemy import Connection
+
+from botservice.commands import export_texts as texts
+from botservice.commands.asking import find_asker
+from botservice.commands.command import Command, in_language
+from botservice.commands.memory_texts import NOBODY
+from botservice.messages import Attachment
+from botservice.people.archive import make_archive, read_person
+from botservice.storage.blobs import store_blob
+from botservice.turns.commands import CommandAnswer, CommandRequest
+
+
+async def _export(request: CommandRequest) -> CommandAnswer:
+    asker = await find_asker(request)
+    if asker is None:
+        return CommandAnswer(in_language(NOBODY, request.language))
+    if not asker.is_alone:
+        return CommandAnswer(in_language(texts.IN_PRIVATE, request.language))
+    context = request.context
+    data = await read_person(context.storage, asker.identity.author)
+    archive = await asyncio.to_thread(make_archive, data)
+
+    def keep(connection: Connection) -> None:
+        store_blob(connection, context.id, archive)  # a delivery names its files by their digests
+
+    file = Attachment("application/zip", f"about-you-{request.now:%Y-%m-%d}.zip", data=archive)
+    return CommandAnswer(in_language(texts.HERE_IT_IS, request.language), attachments=(file,), apply=keep)
+
+
+EXPORT: Final = Command("export", texts.MENU, _export)
