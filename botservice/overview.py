@@ -158,7 +158,6 @@ async def forget_context(storage: Storage, context_id: int) -> None:
     Raises:
         StorageError: there is no such context.
     """
-
     await storage.read(lambda connection: _check_context(connection, context_id))
     await forget_chat(storage, context_id)
 

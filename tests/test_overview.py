@@ -110,6 +110,7 @@ async def test_forgetting_leaves_no_row_and_nobody_elses_is_gone(storage, contex
             )
             for table in metadata.sorted_tables
             if "context_id" in table.c
+            and table.name != "model_usage"  # what is spent is spent; there are no words in it
         }
 
     before = await storage.read(count)
