@@ -19,7 +19,12 @@ class Prompt(list[ChatMessage]):
     """The chat-completions messages that a model is sent, and where they come from.
 
     Whoever overrides `build_prompt` may change the list: what is said of its messages follows them.
+
+    Attributes:
+        model: The name of the model that it is made for, where it has one.
     """
+
+    model: str | None = None
 
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
         super().__init__(messages)

@@ -65,7 +65,9 @@ class PromptBuilder:
             steps=view.newest(steps, start, len(steps), keys),
             earlier=view.newest(steps, 0, start - is_task, keys),
         )
-        return _assemble(pieces)
+        prompt = _assemble(pieces)
+        prompt.model = self.model
+        return prompt
 
     async def _describe_asker(self, context: AgentContext) -> str:
         """Return what is known of whoever asks, as far as it may be told in this context."""

@@ -7,11 +7,14 @@ from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
+from botservice.commands.fresh import NEW
 from botservice.commands.greeting import START, STOP, help_command
 from botservice.commands.link import LINK, UNLINK
 from botservice.commands.memory import MEMORY
 from botservice.commands.reminders import REMINDERS
+from botservice.commands.retry import RETRY
 from botservice.commands.usage import USAGE
+from botservice.commands.why import WHY
 
 
 def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
@@ -21,7 +24,8 @@ def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
         return catalogue.menu(language)
 
     # Whoever adds a capability adds its command here, or hands it in where it needs something to work with.
+    of_chat = [NEW, RETRY, WHY, REMINDERS]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
     for_owners = [APPROVE, REVOKE, ACCESS]
-    catalogue = Catalogue([START, help_command(menu), REMINDERS, *about_people, USAGE, STOP, *for_owners, *more])
+    catalogue = Catalogue([START, help_command(menu), *of_chat, *about_people, USAGE, STOP, *for_owners, *more])
     return catalogue

@@ -15,7 +15,7 @@ from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
     delete_rows,
-    find_position,
+    find_window,
     insert_message,
     read_messages,
     select_messages,
@@ -123,11 +123,15 @@ class ChatHistory:
         return await self._storage.read(query)
 
     async def select_messages(self, selector: MessageSelector) -> list[Message]:
-        """Return what selector takes, oldest first. The selector runs in a thread and pages back from the end."""
+        """Return what selector takes of the conversation since it last began afresh, oldest first.
+
+        The selector runs in a thread and pages back from the end.
+        """
 
         def query(connection: Connection) -> list[Message]:
-            counter = counter_for()
-            return list(selector.get_messages(StoredMessages(connection, self._context_id, counter=counter)))
+            after, _ = find_window(connection, self._context_id, None)
+            sequence = StoredMessages(connection, self._context_id, after_position=after, counter=counter_for())
+            return list(selector.get_messages(sequence))
 
         return await self._storage.read(query)
 
@@ -176,8 +180,10 @@ class ChatHistory:
                 found = self._search(connection, indexes, question, counter)
             if found is None:
                 return None
-            before = find_position(connection, self._context_id, message.id)
-            sequence = StoredMessages(connection, self._context_id, before_position=before, counter=counter)
+            after, before = find_window(connection, self._context_id, message.id)
+            sequence = StoredMessages(
+                connection, self._context_id, after_position=after, before_position=before, counter=counter
+            )
             window = list(selector.get_messages(sequence))
             in_window = {each.id for each in window}
             hits = [hit for hit in found if hit.message.id not in in_window]

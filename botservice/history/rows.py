@@ -101,6 +101,16 @@ _INSERT = {
     .returning(messages.c.id)
     for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
 }
+_WINDOW = select(
+    contexts.c.fresh_from,
+    select(messages.c.position)
+    .where(messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message"))
+    .scalar_subquery()
+    .label("position"),
+).where(contexts.c.id == bindparam("context"))
+_BEGIN_AFRESH = (
+    update(contexts).where(contexts.c.id == bindparam("context")).values(fresh_from=contexts.c.last_position)
+)
 
 
 def insert_message(connection: Connection, context_id: int, new: NewMessage) -> Message:
@@ -160,6 +170,21 @@ def find_position(connection: Connection, context_id: int, message_id: int | Non
     sought = {"context": context_id, "message": message_id}
     position: int | None = execute(connection, _POSITION, sought).scalar_one_or_none()
     return position
+
+
+def find_window(connection: Connection, context_id: int, message_id: int | None) -> tuple[int, int | None]:
+    """Return the positions between which the conversation before a message lies: that of the fresh start, and its own.
+
+    The second is None where the message is not there.
+    """
+    sought = {"context": context_id, "message": message_id}
+    row = execute(connection, _WINDOW, sought).one_or_none()
+    return (0, None) if row is None else (row.fresh_from, row.position)
+
+
+def begin_afresh(connection: Connection, context_id: int) -> None:
+    """Begin a fresh conversation: what was said before is found by searching, and not shown unasked."""
+    execute(connection, _BEGIN_AFRESH, {"context": context_id})
 
 
 def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> int:

@@ -16,7 +16,7 @@ _LARGEST_PAGE = 1024
 
 
 class StoredMessages(Sequence[Message]):
-    """The messages of one context, oldest first, up to a position.
+    """The messages of one context, oldest first, after a position and up to another.
 
     It lives as long as the connection that it reads from. `reversed()` and indices read no further back than
     they reach, and files only of what they give; `len()` and positive indices count in the database; plain iteration
@@ -28,11 +28,13 @@ class StoredMessages(Sequence[Message]):
         connection: Connection,
         context_id: int,
         *,
+        after_position: int = 0,
         before_position: int | None = None,
         counter: TokenCounter | None = None,
     ) -> None:
         self._connection = connection
         self._context_id = context_id
+        self._after = after_position
         self._before = before_position
         self._counter = counter
         self._rows: list[Row[*tuple[Any, ...]]] = []  # newest first
@@ -46,6 +48,8 @@ class StoredMessages(Sequence[Message]):
             return len(self._rows)
         if self._length is None:
             query = select(func.count()).select_from(messages).where(messages.c.context_id == self._context_id)
+            if self._after:
+                query = query.where(messages.c.position > self._after)
             if self._before is not None:
                 query = query.where(messages.c.position < self._before)
             self._length = self._connection.execute(query).scalar_one()
@@ -106,6 +110,9 @@ class StoredMessages(Sequence[Message]):
         else:
             rows = execute(self._connection, NEWEST_FIRST_BEFORE, {**sought, "before": self._oldest_position}).all()
         self._is_complete = len(rows) < size
+        if rows and rows[-1].position <= self._after:
+            self._is_complete = True
+            rows = [row for row in rows if row.position > self._after]
         if rows:
             self._oldest_position = rows[-1].position
             self._rows += rows

@@ -13,5 +13,7 @@ def record_prompt(step: MemoryStep, prompt: Sequence[ChatMessage], log: PromptLo
     if isinstance(prompt, Prompt):
         step.set_value("model_input_messages", log.record(prompt, sources=prompt.sources(), origins=prompt.origins()))
         step.set_value("prompt_sections", prompt.sections())
+        if prompt.model is not None:
+            step.set_value("model", prompt.model)
     else:
         step.set_value("model_input_messages", log.record(prompt))

@@ -1,0 +1,157 @@
+"""/why: what the last answer was made of. Only what was said, done and known in this chat."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from botservice.commands import why_texts as texts
+from botservice.commands.command import Command, in_language
+from botservice.memory import ActionStep, MemoryItem
+from botservice.memory.found import found_records
+from botservice.memory.step_records import read_steps
+from botservice.messages import Author, TokenUsage
+from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.exchanges import Exchange, find_last_exchange
+
+_MOST: Final = 20  # entries of one kind
+_LONGEST: Final = 160  # characters of one entry
+_LONGEST_QUESTION: Final = 80
+_RECORD: Final = re.compile(r"^(?=\[\d{4}-\d\d-\d\d \d\d:\d\d UTC\] )", re.MULTILINE)
+_FACT: Final = re.compile(r"^\[#\d+, (\d{4}-\d\d-\d\d)\] (.+)$", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Sources:
+    """What an answer was made of.
+
+    Attributes:
+        window: How many of the chat's newest messages the model was shown.
+        found: What searching gave, each with its date and its author.
+        tools: The name of each tool that ran, with what went wrong, if anything did.
+        usage: Tokens of all calls of the model together.
+    """
+
+    window: int = 0
+    found: list[str] = field(default_factory=list)
+    facts: list[str] = field(default_factory=list)
+    tools: list[tuple[str, str | None]] = field(default_factory=list)
+    model: str | None = None
+    calls: int = 0
+    usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
+
+
+def read_sources(steps: Sequence[MemoryItem]) -> Sources:
+    """Return what steps say of where their answer comes from."""
+    sources = Sources()
+    for step in steps:
+        prompt, sections = step.get_value("model_input_messages"), step.get_value("prompt_sections") or {}
+        if prompt:
+            sources.calls += 1
+            sources.model = step.get_value("model") or sources.model
+            _add_prompt(sources, prompt, sections)
+        usage = step.get_value("token_usage")
+        if isinstance(usage, TokenUsage):
+            before = sources.usage
+            sources.usage = TokenUsage(
+                before.input_tokens + usage.input_tokens, before.output_tokens + usage.output_tokens
+            )
+        if isinstance(step, ActionStep):
+            sources.tools += _outcomes(step)
+    return sources
+
+
+def _add_prompt(sources: Sources, prompt: Sequence[Mapping[str, Any]], sections: Mapping[str, Sequence[int]]) -> None:
+    first, end = sections.get("window", (0, 0))
+    sources.window = max(sources.window, end - first)
+    found = [each for text in _contents(prompt, sections, "found") for each in _RECORD.split(found_records(text))]
+    facts = [
+        f"{each[2]} ({each[1]})" for text in _contents(prompt, sections, "person") for each in _FACT.finditer(text)
+    ]
+    sources.found = list(dict.fromkeys([*sources.found, *(each.strip() for each in found if each.strip())]))
+    sources.facts = list(dict.fromkeys([*sources.facts, *facts]))
+
+
+def _contents(prompt: Sequence[Mapping[str, Any]], sections: Mapping[str, Sequence[int]], name: str) -> Iterator[str]:
+    first, end = sections.get(name, (0, 0))
+    for message in prompt[first:end]:
+        if isinstance(message.get("content"), str):
+            yield message["content"]
+
+
+def _outcomes(step: ActionStep) -> Iterator[tuple[str, str | None]]:
+    for call, result in zip(step.tool_calls or (), step.tool_results or (), strict=False):
+        yield call.name, result.text.removeprefix("Error: ") if result.is_error else None
+
+
+async def _why(request: CommandRequest) -> CommandAnswer:
+    def read(connection: Connection) -> tuple[Exchange, Sources] | None:
+        last = find_last_exchange(connection, request.context.id, request.turn.id)
+        if last is None or not last.questions:
+            return None
+        stored = read_steps(connection, request.context.id, turn_ids=[last.turn_id])
+        return last, read_sources([each.item for each in stored])
+
+    found = await request.context.storage.read(read)
+    if found is None or not found[1].calls:
+        return CommandAnswer(in_language(texts.NOTHING, request.language))
+    last, sources = found
+    may_see = request.message.is_private or _is_same(request.message.author, last.questions[-1].author)
+    return CommandAnswer("\n".join(_lines(request.language, last, sources, may_see=may_see)))
+
+
+def _lines(language: str, last: Exchange, sources: Sources, *, may_see: bool) -> Iterator[str]:
+    """Yield the answer as markdown, in which nothing that was said can be markup."""
+    question = _cut(last.questions[-1].text, _LONGEST_QUESTION) or "…"
+    yield in_language(texts.ABOUT, language).format(question=question)
+    yield ""
+    yield "- " + in_language(texts.WINDOW, language).format(count=sources.window)
+    if sources.found:
+        yield "- " + in_language(texts.FOUND, language)
+        yield from (f"  - {_cut(each, _LONGEST)}" for each in sources.found[:_MOST])
+    if sources.facts and may_see:
+        yield "- " + in_language(texts.FACTS, language)
+        yield from (f"  - {_cut(each, _LONGEST)}" for each in sources.facts[:_MOST])
+    elif sources.facts:
+        hidden = in_language(texts.HIDDEN, language).format(count=len(sources.facts))
+        yield f"- {in_language(texts.FACTS, language)} {hidden}"
+    if sources.tools:
+        yield "- " + in_language(texts.TOOLS, language)
+        yield from (f"  - {_tool(language, *each)}" for each in sources.tools[:_MOST])
+    yield "- " + in_language(texts.MODEL, language).format(
+        model=_cut(sources.model or "?", _LONGEST_QUESTION),
+        calls=sources.calls,
+        given=sources.usage.input_tokens,
+        said=sources.usage.output_tokens,
+    )
+
+
+def _tool(language: str, name: str, error: str | None) -> str:
+    if error is None:
+        return f"{_cut(name, _LONGEST)}: {in_language(texts.WORKED, language)}"
+    return f"{_cut(name, _LONGEST)}: " + in_language(texts.FAILED, language).format(error=_cut(error, _LONGEST))
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return text on one line, shortened, with every sign that could be markdown escaped."""
+    line = " ".join(text.split())
+    line = line if len(line) <= limit else f"{line[:limit]}…"
+    return re.sub(r"([\\`*_{}\[\]()<>#+!|~$-])", r"\\\1", line)
+
+
+def _is_same(one: Author | None, other: Author | None) -> bool:
+    return (
+        one is not None
+        and other is not None
+        and one.id is not None
+        and (one.platform, one.id)
+        == (
+            other.platform,
+            other.id,
+        )
+    )
+
+
+WHY: Final = Command("why", texts.MENU, _why)

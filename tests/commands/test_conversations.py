@@ -1,0 +1,173 @@
+"""/new, /retry and /why, given in a chat."""
+
+import contextlib
+from dataclasses import replace
+
+import pytest
+from turns.bots import NO_WAITING, add, call, fail
+from turns.messenger import Messenger, Office
+
+from botservice import AgentContext, FunctionsBasedAgent, LLMError, ScriptedChatLLM
+from botservice.commands.command import LANGUAGES
+from botservice.commands.standard import standard_commands
+from botservice.commands.why import read_sources
+from botservice.memory import StepCallbacks
+from botservice.messages import Author
+from botservice.turns.commands import parse_command
+from botservice.turns.options import RunOptions, utc_now
+from botservice.turns.worker import Worker
+
+CHAT = {"transport": "messenger", "chat_id": "1"}
+
+
+class Commanded(Messenger):
+    """A messenger that knows commands; "bob: text" is said by Bob, in a group."""
+
+    language = "en"
+    is_private = True
+
+    async def read(self, event):
+        message = await super().read(event)
+        name, separator, text = message.text.partition(": ")
+        author = Author(self.name, "8", "bob") if separator and name == "bob" else message.author
+        said = text if separator and name == "bob" else message.text
+        return replace(
+            message,
+            text=said,
+            author=author,
+            command=parse_command(said),
+            language=self.language,
+            is_private=self.is_private,
+            external_id=event.key,
+        )
+
+
+@contextlib.asynccontextmanager
+async def chatting(storage, script, *, tools=(), messenger=None, search_k=3):
+    llm = ScriptedChatLLM(script)
+    agent = FunctionsBasedAgent(tools=tools, llm=llm, search_k=search_k, prompt="")
+    options = RunOptions(agent, StepCallbacks(None), 10, utc_now, NO_WAITING)
+    messenger = messenger or Commanded()
+    worker = Worker(storage, options, [messenger], commands=standard_commands())
+    await worker.start()
+    try:
+        yield Office(storage, messenger, worker, utc_now), llm
+    finally:
+        await worker.stop()
+
+
+async def history(storage) -> list[str]:
+    return [each.text for each in await (await AgentContext.get_or_create(storage, CHAT)).chat_history.messages()]
+
+
+async def answer_to(bot, text: str, order: int) -> str:
+    """Say something and return what becomes visible next."""
+    before = len(bot.messenger.visible.get("1", []))
+    await bot.write(text, order=order)
+    await bot.messenger.until(lambda: len(bot.messenger.visible.get("1", [])) > before)
+    return bot.messenger.visible["1"][before]
+
+
+def contents(prompt) -> list[str]:
+    return [each["content"] for each in prompt]
+
+
+async def test_new_begins_afresh_and_the_past_is_still_found(storage):
+    async with chatting(storage, ["Nice.", "Hello.", "Rex."], search_k=1) as (bot, llm):
+        await answer_to(bot, "my dog is called Rex", 1)
+        assert (await answer_to(bot, "/new", 2)).startswith("A fresh start.")
+        await answer_to(bot, "good morning", 3)
+        assert contents(llm.prompts[1]) == ["good morning"]
+        await answer_to(bot, "what is my dog called?", 4)
+        remembered, *window = contents(llm.prompts[2])
+        assert "my dog is called Rex" in remembered
+        assert window == ["good morning", "Hello.", "what is my dog called?"]
+    assert len(await history(storage)) == 6, "nothing is deleted"
+
+
+async def test_select_messages_begins_where_the_conversation_does(storage):
+    from botservice import MessageWindowMessageSelector
+
+    async with chatting(storage, ["one", "two"]) as (bot, _):
+        await answer_to(bot, "first", 1)
+        await answer_to(bot, "/new", 2)
+        await answer_to(bot, "second", 3)
+    context = await AgentContext.get_or_create(storage, CHAT)
+    found = await context.chat_history.select_messages(MessageWindowMessageSelector(10))
+    assert [each.text for each in found] == ["second", "two"]
+
+
+async def test_retry_replaces_the_last_answer_as_often_as_one_likes(storage):
+    async with chatting(storage, ["zero", "first", "second", "third"]) as (bot, llm):
+        await answer_to(bot, "before", 1)
+        await answer_to(bot, "question", 2)
+        for order, answer in ((3, "second"), (4, "third")):
+            assert await answer_to(bot, "bob: /retry", order) == answer
+        assert contents(llm.prompts[-1]) == ["before", "zero", "question"]
+    context = await AgentContext.get_or_create(storage, CHAT)
+    kept = await context.chat_history.messages()
+    assert [each.text for each in kept] == ["before", "zero", "question", "third"]
+    assert kept[2].author.name == "alice", "it stays the question of whoever asked it"
+    assert kept[2].external_id == "1:2", "and an edit of it still finds it"
+
+
+async def test_retry_takes_up_a_question_that_could_not_be_answered(storage):
+    script = [LLMError("down", is_transient=False), "now"]
+    async with chatting(storage, script) as (bot, _):
+        assert (await answer_to(bot, "question", 1)).startswith("Sorry")
+        assert await answer_to(bot, "/retry", 2) == "now"
+    assert await history(storage) == ["question", "now"]
+
+
+@pytest.mark.parametrize("command", ["/retry", "/why"])
+async def test_where_nothing_was_asked_that_is_said(storage, command):
+    async with chatting(storage, ["one"]) as (bot, llm):
+        assert (await answer_to(bot, command, 1)) != ""
+        await answer_to(bot, "question", 2)
+        await answer_to(bot, "/new", 3)
+        assert not (await answer_to(bot, command, 4)).startswith("My last")
+        assert len(llm.prompts) == 1
+
+
+async def test_why_says_what_the_last_answer_was_made_of(storage):
+    script = ["Nice.", "Ok.", [call("add", a=1, b=2), call("fail")], "Three."]
+    async with chatting(storage, script, tools=[add, fail], search_k=1) as (bot, _):
+        await answer_to(bot, "my lucky number is *seven*", 1)
+        await answer_to(bot, "/new", 2)
+        await answer_to(bot, "good morning", 3)
+        await answer_to(bot, "what is my lucky number?", 4)
+        why = await answer_to(bot, "/why", 5)
+        assert "“what is my lucky number?”" in why
+        assert "the newest messages of this chat: 2" in why
+        assert r"alice: my lucky number is \*seven\*" in why
+        assert "  - add: worked" in why
+        assert "  - fail: failed (ValueError: it broke)" in why
+        assert "the model scripted: 2 calls" in why.replace("\\", "")
+        assert await answer_to(bot, "/why", 6) == why, "the answer to /why is no answer of the model"
+    assert "/why" not in await history(storage)
+
+
+async def test_why_never_tells_of_another_chat(storage):
+    async with chatting(storage, ["elsewhere", "here"]) as (bot, _):
+        await bot.write("a secret of another chat", chat="2", order=1)
+        await bot.messenger.until(lambda: "2" in bot.messenger.visible)
+        await answer_to(bot, "hello", 2)
+        assert "secret" not in await answer_to(bot, "/why", 3)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_everything_is_said_in_every_language(sqlite_storage, language):
+    messenger = Commanded()
+    messenger.language = language
+    script = [[call("add", a=1, b=1), call("fail")], "ok"]
+    async with chatting(sqlite_storage, script, tools=[add, fail], messenger=messenger) as (bot, _):
+        said = [await answer_to(bot, command, order) for order, command in enumerate(("/retry", "/why"))]
+        await answer_to(bot, "question", 3)
+        said += [await answer_to(bot, command, order) for order, command in ((4, "/why"), (5, "/new"))]
+    assert all(said)
+    assert not any("{" in each for each in said)
+    assert language == "en" or not any(each.startswith(("My last", "A fresh", "There is", "I have")) for each in said)
+
+
+def test_nothing_comes_of_no_steps():
+    assert read_sources([]).calls == 0
