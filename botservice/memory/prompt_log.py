@@ -162,7 +162,7 @@ def _as_rows(unsaved: Sequence[Unsaved]) -> list[tuple[int, Mapping[str, Any]]]:
             run = []
             continue
         if not run:
-            rows.append((place, {"messages": run, "literal": {}}))  # what 0.1 reads in its place, beside this release
+            rows.append((place, {"messages": run, "literal": {}}))  # what an older release reads in its place
         run.append([entry.content["message"], entry.content["role"], entry.content["prefix"]])
     return rows
 
@@ -175,7 +175,7 @@ def _read_row(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _freeze(message: Mapping[str, Any]) -> FrozenDict:
-    if all(type(value) is str for value in message.values()):
+    if len(message) == 2 and type(message.get("role")) is str and type(message.get("content")) is str:
         return FrozenDict.trust(message)
     frozen: FrozenDict = freeze(dict(message), "model_input_messages")
     return frozen
