@@ -49,7 +49,8 @@ async def _usage(request: CommandRequest) -> CommandAnswer:
 def _used(line: UsageLine, currency: str) -> str:
     tokens = line.input_tokens + line.output_tokens
     cost = f", {_money(line.cost, currency)}" if line.cost else ""
-    return f"{tokens:,} tokens in {line.calls:,} calls of the model{cost}"
+    calls = f"{line.calls:,} call{'' if line.calls == 1 else 's'}"
+    return f"{tokens:,} tokens in {calls} of the model{cost}"
 
 
 def _stands(standing: Standing, currency: str) -> str:
