@@ -14,6 +14,7 @@ from botservice.serving import listen, throwaway_disk
 from botservice.settings import Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
 from botservice.telemetry import redact
+from transports.registry import build_slack, has_slack
 
 _LIMIT_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
@@ -127,8 +128,22 @@ async def _check_telegram(settings: Settings) -> Finding:
 
 
 async def _check_slack(settings: Settings) -> Finding:
-    is_set = settings.slack_bot_token or settings.slack_app_token or settings.slack_signing_secret
-    return Finding("slack", "off: this version cannot talk to Slack yet", is_off=True, is_wrong=bool(is_set))
+    if not has_slack(settings):
+        text = "off: SLACK_BOT_TOKEN turns it on; docs/slack.md leads there in five minutes"
+        is_left_over = bool(settings.slack_app_token or settings.slack_signing_secret)
+        return Finding("slack", text, is_off=True, is_wrong=is_left_over)
+    from transports.slack.check import check_slack
+
+    build_slack(settings)  # says what installations need
+    found = await check_slack(
+        api_url=settings.slack_api_url,
+        token=reveal(settings.slack_bot_token),
+        signing_secret=reveal(settings.slack_signing_secret),
+        app_token=reveal(settings.slack_app_token),
+        public_url=settings.public_url,
+        is_installable=settings.slack_client_id is not None,
+    )
+    return Finding("slack", found)
 
 
 async def _check_browser(settings: Settings) -> Finding:

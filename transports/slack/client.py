@@ -60,6 +60,19 @@ class SlackClient:
         said = {name: each for name, each in parameters.items() if each is not None}
         return await self._send(token, method, http_verb="GET", params=said)
 
+    async def call_with_headers(self, token: str | None, method: str) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """Return the answer of a method and its headers, whose names are in lower case.
+
+        Raises:
+            SlackFailure: it was refused, or no answer came.
+        """
+        try:
+            answer = await self.web_client(token).api_call(method)
+        except Exception as error:
+            raise translate(error) from error
+        data = answer.data if isinstance(answer.data, dict) else {}
+        return data, {name.lower(): value for name, value in answer.headers.items()}
+
     async def download(self, token: str, url: str, *, max_bytes: int) -> tuple[bytes, str]:
         """Return a file's bytes, at most max_bytes and one more, and its content type.
 

@@ -11,6 +11,7 @@ from botservice.settings import SlackListen
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
+from transports.slack.changes import ChangedMessage, read_change
 from transports.slack.inbound import (
     SlackMessage,
     bots_of,
@@ -110,7 +111,7 @@ class Intake:
     async def _take_message(self, body: Mapping[str, Any]) -> None:
         message = read_message(body)
         if message is None:
-            self._opened()
+            await self._take_change(read_change(body))
             return
         bots = bots_of(body) | {self._workspaces.known_bot(message.team_id)} - {None}
         if message.user_id in bots:
@@ -124,10 +125,22 @@ class Intake:
         """Return whether the bot is named, or may be: reading decides where its name is not known yet."""
         return message.is_direct or bool(message.mentioned & bots if bots else message.mentioned)
 
-    async def _takes_part(self, message: SlackMessage) -> bool:
-        """Return whether the bot takes part in a thread."""
+    async def _take_change(self, changed: ChangedMessage | None) -> None:
+        """Store what became of a message, for every conversation that may hold it."""
+        inbox, _ = self._opened()
+        if changed is None:
+            return
+        message = changed.message
+        if message.is_direct:
+            await inbox.accept(_TRANSPORT, [changed.event(is_thread=False)])
+            return
+        places = [is_thread for is_thread in (True, False) if await self._takes_part(message, is_thread=is_thread)]
+        await inbox.accept(_TRANSPORT, [changed.event(is_thread=is_thread) for is_thread in places])
+
+    async def _takes_part(self, message: SlackMessage, *, is_thread: bool = True) -> bool:
+        """Return whether the bot takes part in a message's thread, or listens to its channel."""
         _, storage = self._opened()
-        keys = ContextKeys.of(message.keys(is_thread=True))
+        keys = ContextKeys.of(message.keys(is_thread=is_thread))
         return await storage.read(lambda connection: find_context(connection, keys)) is not None
 
     async def _accept(self, event: InboundEvent | None) -> None:

@@ -41,6 +41,7 @@ class Events:
     tries: list[Delivered] = field(default_factory=list)
     sockets: list[web.WebSocketResponse] = field(default_factory=list)
     connections: int = 0
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
     acks: dict[str, asyncio.Future[dict[str, Any]]] = field(default_factory=dict)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -78,6 +79,7 @@ class Events:
         with self.api.condition:
             self.sockets.append(socket)
             self.connections += 1
+            self.opened.set()
             self.api.condition.notify_all()
         try:
             async for message in socket:
@@ -130,7 +132,8 @@ class Events:
 
     async def _by_socket(self, done: Delivered) -> bool:
         while not (open_sockets := [socket for socket in self.sockets if not socket.closed]):
-            await asyncio.sleep(0.01)
+            self.opened.clear()
+            await self.opened.wait()
         envelope = str(uuid.uuid4())
         waiting = self.acks[envelope] = asyncio.get_running_loop().create_future()
         message = {

@@ -64,6 +64,34 @@ class People:
             event |= {"files": post.files, "subtype": "file_share"}
         return {**event, **extra}
 
+    def changed_event(self, channel: str, ts: str, text: str) -> dict[str, Any]:
+        """Have a person change what they wrote, and return the event that says so."""
+        with self.condition:
+            post = self.world.find(channel, ts)
+            before, post.text = post.wire(), text
+            change = {"message": post.wire() | {"edited": {"user": post.user, "ts": ts}}, "previous_message": before}
+            return self._change("message_changed", channel) | change
+
+    def deleted_event(self, channel: str, ts: str) -> dict[str, Any]:
+        """Have a person take back what they wrote, and return the event that says so."""
+        with self.condition:
+            post = self.world.find(channel, ts)
+            self.world.posts.remove(post)
+            return self._change("message_deleted", channel) | {"deleted_ts": ts, "previous_message": post.wire()}
+
+    def _change(self, subtype: str, channel: str) -> dict[str, Any]:
+        at = self.world.next_ts()
+        kind = "im" if self.world.is_dm(channel) else "channel"
+        return {
+            "type": "message",
+            "subtype": subtype,
+            "hidden": True,
+            "channel": channel,
+            "channel_type": kind,
+            "ts": at,
+            "event_ts": at,
+        }
+
     def send_event(self, event: dict[str, Any], *, team: str = TEAM, event_id: str | None = None, **more: Any) -> str:
         """Deliver an event and return its id."""
         with self.condition:

@@ -275,3 +275,46 @@ async def test_workspaces_do_not_share_a_conversation(api: SlackApi, bot_on, sql
         api.person_says("two", team="T0002")
         await api.until(lambda: len(api.said()) == 2)
     assert {each["team_id"] for each in await keys(sqlite_storage)} == {TEAM, "T0002"}
+
+
+async def test_edits_and_deletions_change_the_history(api: SlackApi, bot_on, sqlite_storage: Storage) -> None:
+    async def history() -> list[str]:
+        return await rows(sqlite_storage, "SELECT text FROM messages WHERE role = 'user' ORDER BY position")
+
+    async with bot_on(api, lambda _: "ok") as bot:
+        first = api.person_says("my code is 1234")
+        await api.until(lambda: len(api.said()) == 1)
+        second = api.person_says("and my dog is Rex")
+        await api.until(lambda: len(api.said()) == 2)
+        changes = [
+            api.changed_event("D0ALICE", first, "my code is secret"),
+            api.changed_event("D0ALICE", first, "my code is secret"),  # a link was unfurled
+            api.deleted_event("D0ALICE", second),
+        ]
+        for change in changes:
+            api.send_event(change)
+        await api.until(lambda: len(api.events.tries) == 5)
+        api.person_says("what do you know?")
+        await api.until(lambda: len(api.said()) == 3)
+        prompt = str(bot.llm.prompts[-1])
+    assert await history() == ["my code is secret", "what do you know?"]
+    assert "1234" not in prompt
+    assert "my dog is Rex" not in await history()
+
+
+async def test_an_edit_in_a_thread_reaches_its_conversation_alone(
+    api: SlackApi, bot_on, sqlite_storage: Storage
+) -> None:
+    async with bot_on(api):
+        ts = api.person_says(f"{MENTION} hi", channel="C0GENERAL")
+        await api.until(lambda: api.said("C0GENERAL"))
+        other = api.person_says("elsewhere", channel="C0GENERAL")
+        api.send_event(api.changed_event("C0GENERAL", other, "nobody listens"))
+        api.send_event(api.changed_event("C0GENERAL", ts, f"{MENTION} hello"))
+        api.person_says(f"{MENTION} more", channel="C0GENERAL", thread_ts=ts)
+        await api.until(lambda: len(api.said("C0GENERAL")) == 2)
+    assert await rows(sqlite_storage, "SELECT text FROM messages WHERE role = 'user' ORDER BY position") == [
+        "hello",
+        "more",
+    ]
+    assert len(await rows(sqlite_storage, "SELECT id FROM contexts")) == 1
