@@ -3,10 +3,12 @@
 import asyncio
 
 import pytest
+from sqlalchemy import select
 from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, message, office
 
 from botservice import AgentContext, LLMError, Storage
 from botservice.errors import DeliveryError, DeliveryRefused
+from botservice.storage.tables import deliveries
 from botservice.turns.inbox import Inbox
 
 CHAT = {"transport": "messenger", "chat_id": "1"}
@@ -133,6 +135,40 @@ async def test_a_platform_that_asks_to_wait_is_waited_for_and_the_order_is_kept(
         await bot.write("c", order=2)
         await messenger.shows("1", "re: a", "b", "re: c")
     assert messenger.tries == ["re: a", "re: a", "re: a", "b", "re: c"]
+
+
+async def test_the_first_message_of_an_answer_is_on_its_way_from_the_commit_of_the_answer_on(storage):
+    seen = []
+
+    class Watching(Messenger):
+        async def send(self, context_keys, delivery):
+            query = select(deliveries.c.payload, deliveries.c.status, deliveries.c.attempts).order_by(deliveries.c.id)
+            rows = await storage.read(lambda connection: connection.execute(query).all())
+            seen.append((delivery.attempts, [(row.payload["text"], row.status, row.attempts) for row in rows]))
+            return await super().send(context_keys, delivery)
+
+    async with office(storage, lambda _: "one|two", messenger=Watching()) as bot:
+        await bot.write("hello", order=1)
+        await bot.messenger.shows("1", "one", "two")
+    assert seen == [
+        (0, [("one", "attempting", 1), ("two", "pending", 0)]),
+        (0, [("one", "delivered", 1), ("two", "attempting", 1)]),
+    ]
+
+
+async def test_a_first_message_whose_process_ended_before_it_was_sent_is_sent_by_the_next(storage):
+    class Ending(Messenger):
+        async def send(self, context_keys, delivery):
+            self.tries.append(delivery.payload["text"])
+            async with self._changed:
+                self._changed.notify_all()
+            await asyncio.Event().wait()
+
+    async with office(storage, echo, messenger=Ending()) as first:
+        await first.write("hello", order=1)
+        await first.messenger.until(lambda: first.messenger.tries == ["re: hello"])
+    async with office(storage, echo) as second:
+        await second.messenger.shows("1", "re: hello")
 
 
 async def test_a_person_who_blocked_the_bot_is_not_tried_again(storage):
