@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from botservice.cli_access import access_cli, usage
 from botservice.cli_turns import turns_cli
 from botservice.console import load_settings, printable, with_storage
 from botservice.errors import BotServiceError, DatabaseInUse
@@ -156,6 +157,8 @@ def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON o
 
 
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
+cli.add_typer(access_cli, name="access", invoke_without_command=True)
+cli.command()(usage)
 
 
 @cli.command()
