@@ -1,13 +1,16 @@
 """How many turns a process gets through: 200 chats with 10 messages each, and a model that takes 50 ms.
 
-    python benchmarks/turns.py [--url sqlite:///bench.db | postgresql://…] [--chats 200] [--messages 10]
+    python benchmarks/turns.py [--url sqlite:///bench.db | postgresql://…] [--chats 200] [--messages 10] [--rounds 3]
 
-The same load runs first without any storage, side by side in one process, so that the ratio says what durability costs.
+The same load runs first without any storage, so that the ratio says what durability costs. Then one chat asks at a
+time, which says how long a message waits, and then nobody does, which says what an idle process costs. Each figure is
+the median of the rounds. CPU time is this process's alone, and says most where others use the machine as well.
 """
 
 import argparse
 import asyncio
 import resource
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -57,7 +60,7 @@ class Counter:
         return None
 
 
-async def with_storage(url, chats, messages, seconds):
+async def with_storage(url, chats, messages, seconds, idle_seconds):
     model = QuickModel(seconds)
     counter = Counter(chats * messages)
     agent = FunctionsBasedAgent(llm=model, message_selector=MessageWindowMessageSelector(20), search_k=0)
@@ -89,8 +92,12 @@ async def with_storage(url, chats, messages, seconds):
             await inbox.accept("bench", [event])
             await counter.done.wait()
             waits.append(model.started[text] - asked)
+        idle = time.process_time()
+        await asyncio.sleep(idle_seconds)
+        idle = (time.process_time() - idle) / idle_seconds if idle_seconds else 0.0
         await worker.stop()
-    return elapsed, cpu, sorted(waits)
+    waits.sort()
+    return elapsed, cpu, waits[len(waits) // 2], waits[int(len(waits) * 0.95)], idle
 
 
 async def without_storage(chats, messages, seconds):
@@ -108,26 +115,35 @@ async def without_storage(chats, messages, seconds):
     return time.perf_counter() - started, time.process_time() - cpu
 
 
+def median(rounds):
+    """Return the median of each figure that the rounds return."""
+    return [statistics.median(figures) for figures in zip(*map(asyncio.run, rounds), strict=True)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url")
     parser.add_argument("--chats", type=int, default=200)
     parser.add_argument("--messages", type=int, default=10)
     parser.add_argument("--model-seconds", type=float, default=0.05)
+    parser.add_argument("--idle-seconds", type=float, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = options.url or f"sqlite:///{Path(folder) / 'bench.db'}"
         load = (options.chats, options.messages, options.model_seconds)
-        bare, bare_cpu = asyncio.run(without_storage(*load))
-        stored, cpu, waits = asyncio.run(with_storage(url, *load))
+        bare, bare_cpu = median(without_storage(*load) for _ in range(options.rounds))
+        stored, cpu, middle, late, idle = median(
+            with_storage(url, *load, options.idle_seconds) for _ in range(options.rounds)
+        )
     turns = options.chats * options.messages
     kind, model_ms = url.partition(":")[0], options.model_seconds * 1000
     print(f"{turns} turns, {options.chats} chats at once, a model of {model_ms:g} ms, {kind}")
     print(f"  without storage  {turns / bare:8.0f} turns/s   {bare_cpu / turns * 1000:6.2f} ms of CPU a turn")
     print(f"  with storage     {turns / stored:8.0f} turns/s   {cpu / turns * 1000:6.2f} ms of CPU a turn")
     print(f"  ratio            {stored / bare:8.2f} times as long")
-    middle, late = (waits[int(len(waits) * part)] * 1000 for part in (0.5, 0.95))
-    print(f"  accept to start  {middle:8.1f} ms p50  {late:.1f} ms p95")
+    print(f"  accept to start  {middle * 1000:8.1f} ms p50  {late * 1000:.1f} ms p95")
+    print(f"  idle             {idle * 100:8.2f} % of a core")
     print(f"  memory           {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024:8d} MiB at most")
 
 
