@@ -1,7 +1,9 @@
 """Checking every setting against the real thing."""
 
 import asyncio
+import io
 import time
+import wave
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -10,15 +12,17 @@ import httpx
 from botservice.app import build_embedder, build_service
 from botservice.errors import BotServiceError
 from botservice.history import OpenAIEmbedder
+from botservice.messages import Attachment
 from botservice.serving import listen, throwaway_disk
 from botservice.settings import Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
 from botservice.telemetry import redact
-from transports.registry import build_slack, has_slack
+from transports.registry import build_slack, build_transcriber, has_slack
 
 _LIMIT_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
 _SHORTEST_ADMIN_TOKEN = 16
+_HERTZ = 16_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_
         "database": _check_database,
         "model": _check_model,
         "search": _check_search,
+        "speech": _check_speech,
         "telegram": _check_telegram,
         "slack": _check_slack,
         "browser": _check_browser,
@@ -116,6 +121,26 @@ async def _check_search(settings: Settings) -> Finding:
         if isinstance(embedder, OpenAIEmbedder):
             await embedder.close()
     return Finding("search", f"by words and by meaning: {embedder.model_key} answers with {embedder.dim} numbers")
+
+
+async def _check_speech(settings: Settings) -> Finding:
+    transcriber = build_transcriber(settings)
+    if transcriber is None:
+        text = "off: voice messages are named; OPENAI_TRANSCRIPTION_MODEL has them understood"
+        return Finding("speech", text, is_off=True)
+    await transcriber.transcribe(Attachment("audio/wav", "silence.wav", _silence()))
+    return Finding("speech", f"{settings.openai_transcription_model} listens")
+
+
+def _silence() -> bytes:
+    """Return half a second of nothing, as a WAV file."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(_HERTZ)
+        sound.writeframes(bytes(_HERTZ))
+    return file.getvalue()
 
 
 async def _check_telegram(settings: Settings) -> Finding:

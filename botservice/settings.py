@@ -215,6 +215,7 @@ class ModelSettings(_Environment):
     openai_base_url: HttpUrl | None = None
     openai_model: str | None = None
     openai_embedding_model: str | None = None
+    openai_transcription_model: str | None = None
     local_embedding_model: str | None = None
     model_timeout_seconds: float = Field(120.0, gt=0, allow_inf_nan=False)
     max_answer_tokens: int | None = Field(None, ge=1)

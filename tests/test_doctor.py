@@ -13,7 +13,7 @@ from standins.openai_api import Failure, OpenAIApi, Reply, rate_limited
 from botservice.doctor import Finding, check_everything
 from botservice.settings import Settings
 
-NAMES = ["database", "model", "search", "telegram", "slack", "browser", "port", "public"]
+NAMES = ["database", "model", "search", "speech", "telegram", "slack", "browser", "port", "public"]
 
 
 async def examine(name: str, *, limit_seconds: float = 30.0, **values: Any) -> Finding:
@@ -31,7 +31,7 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
-    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "✓", "✓", "·"]
+    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "✓", "✓", "·"]
     assert list(tmp_path.iterdir()) == [], "looking makes nothing"
 
 
@@ -136,6 +136,24 @@ async def test_a_model_behind_an_api_is_tried() -> None:
     with OpenAIApi.running(embed=lambda _: [1.0, 0.0]) as api:
         finding = await examine("search", openai_base_url=api.base_url, openai_embedding_model="mind")
     assert (finding.mark, finding.text) == ("✓", "by words and by meaning: mind answers with 2 numbers")
+
+
+# Speech
+
+
+async def test_a_model_that_listens_is_tried_with_silence() -> None:
+    with OpenAIApi.running() as api:
+        finding = await examine("speech", openai_base_url=api.base_url, openai_transcription_model="whisper-1")
+    assert (finding.mark, finding.text) == ("✓", "whisper-1 listens")
+
+
+async def test_a_model_that_cannot_listen_is_wrong_and_one_without_a_server_says_what_it_needs() -> None:
+    with OpenAIApi.running() as api:
+        finding = await examine("speech", openai_base_url=f"{api.base_url}/x", openai_transcription_model="whisper-1")
+    assert finding.is_wrong
+    finding = await examine("speech", openai_transcription_model="whisper-1")
+    assert finding.is_wrong
+    assert "OPENAI_API_KEY" in finding.text
 
 
 # Telegram

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from botservice.errors import SettingsError
-from botservice.settings import Settings, SlackPings, reveal
+from botservice.settings import OPENAI_API_URL, Settings, SlackPings, reveal
 from transports.served import ServedTransport
 
 if TYPE_CHECKING:
+    from transports.files.documents import Reading
+    from transports.files.hearing import OpenAITranscriber
     from transports.slack.app import SlackTransport
     from transports.slack.installing import OAuthApp
     from transports.telegram.app import TelegramTransport
@@ -36,7 +38,32 @@ def build_telegram(settings: Settings) -> "TelegramTransport":
         api_url=settings.telegram_api_url,
         webhook_secret=reveal(settings.telegram_webhook_secret),
         public_url=settings.public_url,
+        reading=build_reading(settings),
     )
+
+
+def build_reading(settings: Settings) -> "Reading":
+    """Return what can be read of the files that people send; speech only where a model for it is set."""
+    from transports.files.documents import Reading
+    from transports.files.pages import read_pdf
+
+    return Reading(build_transcriber(settings), read_pdf)
+
+
+def build_transcriber(settings: Settings) -> "OpenAITranscriber | None":
+    """Return what turns speech into text; None where OPENAI_TRANSCRIPTION_MODEL is unset.
+
+    Raises:
+        SettingsError: it is set, and there is no server to ask.
+    """
+    from transports.files.hearing import OpenAITranscriber
+
+    if settings.openai_transcription_model is None:
+        return None
+    if not settings.has_model:
+        raise SettingsError("OPENAI_TRANSCRIPTION_MODEL needs OPENAI_API_KEY, or OPENAI_BASE_URL for another server")
+    url = settings.openai_base_url or OPENAI_API_URL
+    return OpenAITranscriber(url, model=settings.openai_transcription_model, api_key=reveal(settings.openai_api_key))
 
 
 def has_slack(settings: Settings) -> bool:
@@ -64,6 +91,7 @@ def build_slack(settings: Settings) -> "SlackTransport":
             listening=settings.slack_listen,
             pings=Pings(users=pings is not SlackPings.NONE, everybody=pings is SlackPings.ALL),
             unfurls=settings.slack_unfurl,
+            reading=build_reading(settings),
         ),
     )
 

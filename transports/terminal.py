@@ -12,9 +12,10 @@ from typing import TextIO
 from sqlalchemy import select
 from starlette.routing import BaseRoute
 
-from botservice.messages import Author, InboundMessage, Message
+from botservice.messages import Author, Button, InboundMessage, Message
 from botservice.storage import Storage
 from botservice.storage.tables import deliveries, events, turns
+from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.commands import parse_command
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
@@ -44,6 +45,7 @@ class TerminalTransport:
         self._shown = ""
         self._is_stopped = False
         self._is_gone = False
+        self._choices: tuple[Button, ...] = ()
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take note of where events go."""
@@ -69,7 +71,13 @@ class TerminalTransport:
             if line is None:
                 return
             if line.strip():
-                await self._ask(line.strip())
+                await self._ask(self._chosen(line.strip()))
+
+    def _chosen(self, line: str) -> str:
+        """Return what a line says: where it is the number of a button, what that says."""
+        choices, self._choices = self._choices, ()
+        is_choice = line.isascii() and line.isdecimal() and 1 <= int(line[:9]) <= len(choices)
+        return choices[int(line) - 1].says if is_choice else line
 
     async def interrupt(self) -> None:
         """Stop the answer that is being made; what was said of it stays."""
@@ -85,14 +93,17 @@ class TerminalTransport:
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return one message, also for an empty answer: somebody waits for it."""
         files = [f"[file: {each.name or 'unnamed'}, {each.mime_type}]" for each in answer.attachments]
-        text = "\n".join([part for part in [answer.text, *files] if part])
-        return [{"text": text, "answers": " ".join(event.key for event in events)}]
+        choices = " ".join(f"[{number}] {_label(each)}" for number, each in enumerate(answer.buttons, 1))
+        text = "\n".join([part for part in [answer.text, *files, choices] if part])
+        payload = {"text": text, "answers": " ".join(event.key for event in events)}
+        return [payload | ({"choices": write_buttons(answer.buttons)} if answer.buttons else {})]
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Print an answer, or the rest of one that was printed while it grew."""
         if context_keys.get("session_id") != self._session_id:
             return None  # of an earlier chat that was killed: it is in the history
         text = visible(str(delivery.payload["text"]))
+        self._choices = read_buttons(delivery.payload.get("choices"))
         if not delivery.payload.get("answers"):
             self._interject(text)
             return None
@@ -142,6 +153,12 @@ class TerminalTransport:
         if is_waiting:
             self._prompt(_PROMPT)
 
+    def show_restart(self) -> None:
+        """Print that the answer begins anew."""
+        if not self._is_stopped:
+            self._write(f"{self._break()}(the model failed: once more)\n")
+            self._shown = ""
+
     def _break(self) -> str:
         return "\n" if self._shown else ""
 
@@ -190,6 +207,10 @@ class TerminalTransport:
             self._is_gone = True
 
 
+def _label(button: Button) -> str:
+    return button.text if button.url is None else f"{button.text}: {button.url}"
+
+
 class _Typing:
     """Prints pieces as they come."""
 
@@ -201,6 +222,9 @@ class _Typing:
 
     def on_activity(self, activity: str) -> None:
         self._transport.show_activity(activity)
+
+    def on_restart(self) -> None:
+        self._transport.show_restart()
 
     async def close(self) -> None:
         """Do nothing: what was printed stays."""

@@ -20,6 +20,9 @@ class Live(Protocol):
     def on_activity(self, activity: str) -> None:
         """Take what the bot does now, such as the name of a tool."""
 
+    def on_restart(self) -> None:
+        """Take note that the answer begins anew, because the model failed in the middle of it."""
+
     async def close(self) -> None:
         """End it; the answer is stored next, and its deliveries follow. It may be called more than once."""
 

@@ -157,6 +157,8 @@ class TurnWork:
         """Return what the agent says, with the retries that the model's failures deserve."""
 
         async def ask() -> T:
+            if self._said and self._live is not None:
+                self._live.on_restart()
             self._said.clear()
             return await call(self._context)
 

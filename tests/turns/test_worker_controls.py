@@ -106,6 +106,9 @@ class Growing:
     def on_activity(self, activity):
         pass
 
+    def on_restart(self):
+        pass
+
     async def _open(self, piece):
         await self._record.opening()
         await self._record.opened(await self._messenger.show(self._chat, f"{piece}…"))

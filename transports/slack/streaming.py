@@ -120,6 +120,10 @@ class Show:
         self._tasks_shown[f"task-{len(self._tasks_shown) + 1}"] = activity.replace("_", " "), False
         self._changed.set()
 
+    def on_restart(self) -> None:
+        """Keep what was said of an answer that begins anew apart from what comes."""
+        self._is_working = True
+
     async def close(self) -> None:
         """End it. What is on its way is waited for, briefly: it must not come after the answer."""
         for task in self._running:

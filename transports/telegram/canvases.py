@@ -51,6 +51,9 @@ class Canvas(Protocol):
     def fade(self) -> None:
         """Take note that what is shown has become old."""
 
+    def begin_again(self) -> None:
+        """Take note that what comes is not a continuation of what is shown."""
+
     async def paint(self, text: str, activity: str) -> bool:
         """Show it, and return whether it was text.
 
@@ -92,6 +95,10 @@ class Draft:
     def fade(self) -> None:
         """Take note that what is shown has become old."""
         self._shown, self._next_length = None, 1
+
+    def begin_again(self) -> None:
+        """Show the next text at once, however short it is."""
+        self._next_length = 1
 
     async def paint(self, text: str, activity: str) -> bool:
         """Show it, and return whether it was text."""
@@ -164,6 +171,10 @@ class GrowingMessage:
 
     def fade(self) -> None:
         """A message stays."""
+
+    def begin_again(self) -> None:
+        """Keep what is shown until there is as much of the new answer as a message begins with."""
+        self._next_length, self._is_full, self._text_since = self._LEAST_CHARACTERS, False, None
 
     async def paint(self, text: str, activity: str) -> bool:  # noqa: ARG002 - a message says no activities
         """Show it, and return whether it was text."""

@@ -81,6 +81,12 @@ class Show:
         self._activity = activity
         self._changed.set()
 
+    def on_restart(self) -> None:
+        """Drop what was said of an answer that begins anew."""
+        self._text.clear()
+        self._canvas.begin_again()
+        self._changed.set()
+
     async def close(self) -> None:
         """End it. What is on its way is waited for, briefly: it must not come after the answer."""
         for task in self._tasks:

@@ -11,7 +11,8 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from botservice.messages import Message, Role
-from botservice.turns.transport import Payload
+from botservice.turns.buttons import read_buttons, write_buttons
+from botservice.turns.transport import BUTTONS, Payload
 
 SHOWN_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -21,7 +22,8 @@ _SCHEMES: Final = ("http://", "https://", "mailto:", "tel:")
 
 def plan_answer(answer: Message) -> Sequence[Payload]:
     """Return the one delivery of an answer. Its text is there for answers that are not kept, such as an apology."""
-    return [{"text": answer.text, "at": answer.created_at.isoformat()}]
+    payload: dict[str, object] = {"text": answer.text, "at": answer.created_at.isoformat()}
+    return [payload | ({BUTTONS: write_buttons(answer.buttons)} if answer.buttons else {})]
 
 
 def show_message(row: Any) -> dict[str, Any]:
@@ -35,9 +37,19 @@ def show_message(row: Any) -> dict[str, Any]:
     }
     if row.role == Role.ASSISTANT:
         shown["html"] = render_markdown(row.text)
+        shown["buttons"] = show_buttons(row.buttons)
     else:
         shown |= {"client_id": row.external_id, "name": row.author_name}
     return shown
+
+
+def show_buttons(kept: object) -> list[dict[str, str]]:
+    """Return stored buttons for the page: what each says when it is pressed, or where it leads."""
+    return [
+        {"text": each.text, **({"says": each.says} if each.url is None else {"url": each.url})}
+        for each in read_buttons(kept)
+        if each.url is None or each.url.startswith(("http://", "https://"))
+    ]
 
 
 @lru_cache(maxsize=256)

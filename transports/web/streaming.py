@@ -136,6 +136,11 @@ class LiveAnswer:
         self._draft.activity = activity
         self._channel.wake()
 
+    def on_restart(self) -> None:
+        """Show an empty draft: the answer begins anew."""
+        self._begin_again()
+        self._channel.wake()
+
     async def close(self) -> None:
         """End it; the answer's delivery follows."""
         self._draft.is_closed = True

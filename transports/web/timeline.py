@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Connection, func, select, text
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, text
 
 from botservice.contexts import ContextKeys, find_context
 from botservice.history.rows import find_position, read_messages, select_messages
@@ -12,13 +12,23 @@ from botservice.messages import Attachment, Role
 from botservice.storage.tables import contexts, deliveries, events, messages, turns
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
 from transports.web.inbound import NAME, context_keys, read_event
-from transports.web.outbound import iso, show_message
+from transports.web.outbound import iso, render_markdown, show_buttons, show_message
 
 PAGE: Final = 100  # messages
 
 _SHOWN_ROLES: Final = (Role.USER.value, Role.ASSISTANT.value)
 # In the words of the partial index, so that it is used.
 _IS_OPEN: Final = text("turns.status IN ('queued', 'running')")
+
+_BUTTONS: Final = (
+    select(deliveries.c.buttons)
+    .where(deliveries.c.turn_id == messages.c.answers_turn_id, deliveries.c.buttons.is_not(None))
+    .order_by(deliveries.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+    .label("buttons")
+)
+_IS_KEPT: Final = select(messages.c.id).where(messages.c.answers_turn_id == turns.c.id).exists()
 
 Shown = dict[str, Any]
 """Something that the page shows, as JSON."""
@@ -180,6 +190,7 @@ def _read_rows(connection: Connection, context_id: int, condition: ColumnElement
             messages.c.author_name,
             messages.c.created_at,
             messages.c.external_id,
+            _BUTTONS,
         )
         .where(messages.c.context_id == context_id, messages.c.role.in_(_SHOWN_ROLES), condition)
         .order_by(messages.c.position.desc())
@@ -202,14 +213,17 @@ def _read_notices(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[Shown]:
-    """Return what people were told that is no part of the conversation: apologies."""
+    """Return what people were told that is no part of the conversation: apologies, and answers to commands."""
     query = (
-        select(deliveries.c.id, deliveries.c.payload, deliveries.c.created_at)
+        select(deliveries.c.id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.created_at)
         .join(turns, turns.c.id == deliveries.c.turn_id)
         .where(
             turns.c.context_id == context_id,
             turns.c.id >= from_turn,
-            turns.c.outcome == Outcome.FAILED.value,
+            or_(
+                turns.c.outcome == Outcome.FAILED.value,
+                and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_KEPT),
+            ),
             deliveries.c.id > after_id,
             deliveries.c.transport == NAME,
         )
@@ -219,10 +233,13 @@ def _read_notices(
         query = query.where(deliveries.c.created_at >= since)
     if until is not None:
         query = query.where(deliveries.c.created_at < until)
-    return [
-        {"id": row.id, "text": str(row.payload.get("text", "")), "at": iso(row.created_at)}
-        for row in connection.execute(query)
-    ]
+    return [_show_notice(row) for row in connection.execute(query)]
+
+
+def _show_notice(row: Any) -> Shown:
+    text = str(row.payload.get("text", ""))
+    shown = {"id": row.id, "text": text, "at": iso(row.created_at)}
+    return shown | {"html": render_markdown(text), "buttons": show_buttons(row.buttons)}
 
 
 def _read_waiting(connection: Connection, context_id: int, after_id: int) -> tuple[list[Shown], int]:

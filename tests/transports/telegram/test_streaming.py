@@ -15,7 +15,7 @@ from standins.bot_api import (
     server_error,
 )
 
-from botservice import Storage, Tool, ToolCall
+from botservice import LLMError, Storage, Tool, ToolCall
 from botservice.storage.tables import deliveries
 from transports.telegram.canvases import Tempo
 
@@ -63,6 +63,19 @@ async def test_a_private_answer_grows_in_a_draft_and_ends_as_one_message(api: Bo
     assert api.calls("sendMessageDraft")[0].params["draft_id"] > 0
     assert api.visible_texts(42) == [answer.text]
     assert api.visible_draft(42) is None
+
+
+async def test_an_answer_that_begins_anew_does_not_repeat_itself(api: BotApi, bot_on, typist) -> None:
+    async with bot_on(api, typist, tempo=QUICK):
+        api.person_says("tell me", chat_id=42)
+        typist.write("The first try " * 20)
+        await api.until(lambda: "first" in api.drafts(42)[-1].text if api.drafts(42) else False)
+        typist.write(LLMError("cut off"))
+        typist.write("The second try")
+        await api.until(lambda: "second" in api.drafts(42)[-1].text)
+        typist.finish()
+        await api.message(42, "The second try")
+    assert not any("first" in draft.text and "second" in draft.text for draft in api.drafts(42))
 
 
 async def test_a_streamed_answer_costs_few_calls(api: BotApi, bot_on, typist) -> None:

@@ -5,7 +5,7 @@ import contextlib
 
 import httpx
 
-from botservice import LLMError, Storage, ToolCall, tool
+from botservice import Button, LLMError, Storage, ToolCall, tool
 from transports.web.events import Pace, PageStream
 from transports.web.streaming import Hub
 from transports.web.timeline import Cursor
@@ -241,3 +241,38 @@ async def test_a_client_that_goes_away_while_the_answer_is_written_harms_nothing
         async with visitor.events() as events:
             await events.until_answered()
             assert len(events.texts[-1]) == 5005
+
+
+async def test_buttons_come_with_their_answer_and_stay_with_it(run_site):
+    @tool
+    async def offer() -> list:
+        """Offer a choice."""
+        return [
+            Button("Small"),
+            Button("Large", value="size L"),
+            Button("All", url="https://x.org"),
+            Button("Bad", url="x:y"),
+        ]
+
+    async with run_site([ToolCall("", "offer", {}), "Which size?"], tools=[offer]) as site:
+        visitor = await site.visitor()
+        shown = [{"text": "Small", "says": "Small"}, {"text": "Large", "says": "size L"}]
+        shown.append({"text": "All", "url": "https://x.org"})
+        async with visitor.events() as events:
+            await visitor.say("choose")
+            await events.until_answered()
+            assert events.messages[1]["buttons"] == shown
+        async with visitor.events() as events:
+            await events.until_idle()
+            assert events.messages[1]["buttons"] == shown
+
+
+async def test_the_answer_to_a_command_is_a_notice_and_no_part_of_the_conversation(run_site):
+    async with run_site(["never asked"]) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("/new")
+            notice = (await events.until("notice")).data
+            assert notice["text"].startswith("A fresh start.")
+            assert notice["html"].startswith("<p>A fresh start.")
+            assert events.messages == []

@@ -68,10 +68,14 @@ export function setUpComposer({ complain, scrolling }) {
     }
     complain("");
     const files = images;
-    const message = { client_id: newId(), text: written, images: files.length };
     text.value = "";
     images = [];
     showPreviews();
+    await enqueue(written, files);
+  }
+
+  async function enqueue(written, files = []) {
+    const message = { client_id: newId(), text: written, images: files.length };
     showWaiting(message, "Sending…");
     scrolling.toEnd();
     queue.push({ message, images: await Promise.all(files.map(encode)) });
@@ -114,6 +118,7 @@ export function setUpComposer({ complain, scrolling }) {
     update();
   }
 
+  document.addEventListener("say", (event) => enqueue(event.detail));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();

@@ -61,6 +61,25 @@ function filesOf(files) {
   return list;
 }
 
+// Buttons say what stands behind them as if it had been typed; once, so that they go with the first press.
+function buttonsOf(buttons) {
+  const row = element("div", { class: "choices" });
+  for (const button of buttons) {
+    if (button.url) {
+      row.append(element("a", { href: button.url, target: "_blank", rel: "noopener noreferrer nofollow" }, button.text));
+      continue;
+    }
+    const made = element("button", { type: "button" }, button.text);
+    made.addEventListener("click", () => {
+      for (const each of row.querySelectorAll("button")) each.disabled = true;
+      made.classList.add("chosen");
+      document.dispatchEvent(new CustomEvent("say", { detail: button.says }));
+    });
+    row.append(made);
+  }
+  return row;
+}
+
 function messageElement(message) {
   const isUser = message.role === "user";
   const who = isUser ? message.name || "You" : service;
@@ -69,6 +88,7 @@ function messageElement(message) {
   made.append(element("span", { class: "unseen" }, `${who}: `));
   if (message.text) made.append(bodyOf(message.text, message.html));
   if (message.files.length) made.append(filesOf(message.files));
+  if (message.buttons?.length) made.append(buttonsOf(message.buttons));
   const meta = element("div", { class: "meta" }, timeOf(message.at));
   if (isUser && message.name) meta.prepend(element("span", {}, message.name));
   made.append(meta);
@@ -78,7 +98,9 @@ function messageElement(message) {
 function noticeElement(notice) {
   const made = element("li", { class: "message notice", id: `notice-${notice.id}` });
   made.dataset.at = notice.at;
-  made.append(bodyOf(notice.text), element("div", { class: "meta" }, timeOf(notice.at)));
+  made.append(bodyOf(notice.text, notice.html));
+  if (notice.buttons?.length) made.append(buttonsOf(notice.buttons));
+  made.append(element("div", { class: "meta" }, timeOf(notice.at)));
   return made;
 }
 
