@@ -18,9 +18,12 @@ from transports.slack.intake import Intake
 logger = logging.getLogger(__name__)
 
 _ANYTHING = re.compile("")
-_NOT_STORED = 503
 
 Take = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+class _NotStored(BotServiceError):
+    """Something that came in is not stored."""
 
 
 class _AnyWorkspace(AsyncAuthorize):
@@ -62,7 +65,14 @@ def build_bolt(intake: Intake, *, api_url: str, signing_secret: str | None) -> A
 
     def storing(take: Take) -> Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]:
         async def listener(ack: AsyncAck, body: dict[str, Any]) -> None:
-            await take(body)
+            try:
+                await take(body)
+            except (BotServiceError, TimeoutError) as error:
+                logger.warning("slack.not_stored", extra={"reason": str(error) or type(error).__name__})
+                raise _NotStored from error
+            except Exception as error:  # a border: Slack is asked to deliver again, whatever it was
+                logger.exception("slack.not_stored")
+                raise _NotStored from error
             await ack()
 
         return listener
@@ -78,9 +88,8 @@ def build_bolt(intake: Intake, *, api_url: str, signing_secret: str | None) -> A
 
 
 async def _fail(error: Exception) -> BoltResponse:
-    """Answer what was not stored, so that it comes again."""
-    if isinstance(error, BotServiceError | TimeoutError):
-        logger.warning("slack.not_stored", extra={"reason": str(error) or type(error).__name__})
-    else:
-        logger.error("slack.not_stored", exc_info=error)
-    return BoltResponse(status=_NOT_STORED, body="not stored: deliver it again")
+    """Answer what was not stored, so that it comes again; what Bolt stumbles over never will be read."""
+    if isinstance(error, _NotStored):
+        return BoltResponse(status=503, body="not stored: deliver it again")
+    logger.warning("slack.unreadable", extra={"reason": type(error).__name__})
+    return BoltResponse(status=400, body="unreadable")

@@ -41,8 +41,6 @@ class EventsEndpoint:
             return PlainTextResponse("unreadable\n", 400)
         if answer.status == 404:  # nothing of ours; anything but 200 would have it delivered again
             return PlainTextResponse("")
-        if answer.status == 500:  # our listeners say 503
-            return PlainTextResponse("unreadable\n", 400)
         return to_starlette_response(answer)
 
     def _is_signed(self, body: bytes, request: Request) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from botservice.messages import storable
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 
 _TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
@@ -164,8 +165,9 @@ def timestamp(value: object) -> str | None:
 
 def word(value: object) -> str | None:
     """Return value if it can be an id."""
-    is_fit = isinstance(value, str) and 0 < len(value) <= _MAX_ID_CHARACTERS and not value.isspace()
-    return value if is_fit and isinstance(value, str) else None
+    if not isinstance(value, str) or not 0 < len(value) <= _MAX_ID_CHARACTERS:
+        return None
+    return value if value.strip() and storable(value) == value else None
 
 
 def field(value: object, name: str) -> Any:

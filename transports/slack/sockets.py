@@ -69,7 +69,7 @@ class SocketListener:
         except Exception as error:  # noqa: BLE001 - a border: Bolt believes that every body is what Slack sends
             logger.warning("slack.unreadable", extra={"reason": type(error).__name__})
             answer = BoltResponse(status=200)
-        if answer.status in (404, 500):  # nothing of ours, or not what Slack sends: our listeners say 503
+        if answer.status in (400, 404):  # not what Slack sends, or nothing of ours: it need not come again
             answer = BoltResponse(status=200)
         try:
             await send_async_response(socket, request, answer, begun)

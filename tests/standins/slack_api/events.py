@@ -173,4 +173,4 @@ def encode(kind: str, body: dict[str, Any]) -> tuple[bytes, str]:
     if kind == "events_api":
         return json.dumps(body).encode(), "application/json"
     form = body if kind == "slash_commands" else {"payload": json.dumps(body)}
-    return urlencode(form).encode(), "application/x-www-form-urlencoded"
+    return urlencode(form, errors="replace").encode(), "application/x-www-form-urlencoded"
