@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author, storable
@@ -202,11 +202,6 @@ def mend_schedules(connection: Connection, now: datetime) -> int:
         values = {"row": reminder.id, "was_due_at": reminder.due_at, "next_due_at": following, "now": now}
         connection.execute(_MOVE, values)
     return len(rows)
-
-
-def forget_reminders_of(connection: Connection, context_id: int, author: Author) -> None:
-    """Delete what a person asked for in a context."""
-    connection.execute(delete(reminders).where(reminders.c.context_id == context_id, _is_by(author)))
 
 
 def _is_by(author: Author) -> ColumnElement[bool]:
