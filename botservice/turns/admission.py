@@ -62,25 +62,43 @@ class Admission:
         self._clock = options.clock
 
     async def hear(self, turn: Turn, context: AgentContext, transport: Transport) -> Heard:
-        """Return what the events of a turn say. The files of whoever is turned away are not even fetched."""
+        """Return what the events of a turn say, as far as it is let in."""
         heard = Heard()
         is_idle = await self._access.is_idle(self._storage)
-        peek = getattr(transport, "peek", transport.read)
         for event in turn.events:
-            # Commands are judged in any case: what they may do depends on who gives them.
-            glimpse = await peek(event) if not is_idle else None
-            if glimpse is not None:
-                ruling = await self._judge(glimpse, context)
-                if not ruling.is_admitted:
-                    heard.refused.append((event, glimpse, ruling))
-                    continue
-                heard.roles[event.id] = ruling.role
-            message = await transport.read(event)
-            if message is not None:
-                heard.said.append((event, message))
-                if is_idle and message.command is not None:
-                    heard.roles[event.id] = (await self._judge(message, context)).role
+            if is_idle:
+                await self._hear_anybody(event, context, transport, heard)
+            else:
+                await self._hear_friends(event, context, transport, heard)
         return heard
+
+    async def _hear_anybody(
+        self, event: StoredEvent, context: AgentContext, transport: Transport, heard: Heard
+    ) -> None:
+        message = await transport.read(event)
+        if message is None:
+            return
+        heard.said.append((event, message))
+        if message.command is not None:  # what it may do depends on who gives it
+            heard.roles[event.id] = (await self._judge(message, context)).role
+
+    async def _hear_friends(
+        self, event: StoredEvent, context: AgentContext, transport: Transport, heard: Heard
+    ) -> None:
+        """Take what an event says, if it is let in. Nobody fetches, reads or transcribes the files of strangers."""
+        peek = getattr(transport, "peek", None)
+        glimpse = await peek(event) if peek is not None else None
+        message = await transport.read(event) if glimpse is None else glimpse
+        if message is None:
+            return
+        ruling = await self._judge(message, context)
+        if not ruling.is_admitted:
+            heard.refused.append((event, message, ruling))
+            return
+        heard.roles[event.id] = ruling.role
+        whole = message if glimpse is None else await transport.read(event)
+        if whole is not None:
+            heard.said.append((event, whole))
 
     def turn_away(self, heard: Heard, turn: Turn, controls: Controls, transport: Transport) -> Write:
         """Return what tells those who are not let in, and forgets what they said."""

@@ -40,6 +40,9 @@ class StreamRecord(Protocol):
 class Transport(Protocol):
     """One way in which people reach the service.
 
+    One that fetches files to read an event may have `peek` as well: it returns what `read` does, without them. By that
+    it is decided who is let in.
+
     Attributes:
         name: Stands in the context keys, with the events and with the deliveries.
     """

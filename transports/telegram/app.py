@@ -127,6 +127,10 @@ class TelegramTransport:
         """Return what an event says; None where it says nothing to anybody."""
         return await self._reader.read(event)
 
+    async def peek(self, event: StoredEvent) -> InboundMessage | None:
+        """Return what an event says, without its files."""
+        return await self._reader.read(event, with_files=False)
+
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
         return plan_answer(answer, events)

@@ -12,6 +12,7 @@ from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 ALLOWED_UPDATES = ["message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation"]
 _EVENTS = ("message", "edited_message", "stopped_message_generation")
 
+_ABSENT = ("left", "kicked")
 _MAX_ID = 2**63 - 1
 _COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?=\s|$)")
 
@@ -84,12 +85,35 @@ def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None
     return None
 
 
-def membership_of(update: object) -> tuple[int, str] | None:
-    """Return a chat and what the bot is in it from now on, such as "kicked"; None for any other update."""
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What the bot is in a group from now on, such as "member" or "kicked".
+
+    Attributes:
+        by: Who made it so.
+        was_there: Whether it was in the group before.
+    """
+
+    keys: Mapping[str, str]
+    status: str
+    by: int | None
+    was_there: bool
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the bot is in the group."""
+        return self.status not in _ABSENT
+
+
+def membership_of(update: object) -> Membership | None:
+    """Return what becomes of the bot in a group; None for any other update."""
     change = field(update, "my_chat_member")
-    chat_id = integer(field(field(change, "chat"), "id"))
+    keys = context_keys(change)
     status = field(field(change, "new_chat_member"), "status")
-    return (chat_id, status) if chat_id is not None and isinstance(status, str) else None
+    if keys is None or not isinstance(status, str) or field(field(change, "chat"), "type") == "private":
+        return None
+    before = field(field(change, "old_chat_member"), "status")
+    return Membership(keys, status, integer(field(field(change, "from"), "id")), before not in (None, *_ABSENT))
 
 
 def place_of(update: object) -> tuple[int, int] | None:

@@ -3,17 +3,22 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
+from sqlalchemy import Connection
 from telegram.error import TelegramError
 
 from botservice.contexts import ContextKeys, rename_context
 from botservice.errors import StorageUnavailable
+from botservice.messages import Author
+from botservice.people.access_records import move_chat, note_departure, note_invitation
+from botservice.people.names import chat_name, person_name
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import BotIdentity, membership_of, migration_of, place_of, read_event
+from transports.telegram.inbound import BotIdentity, Membership, membership_of, migration_of, place_of, read_event
 from transports.telegram.presses import acknowledge, is_press, read_press
 
 logger = logging.getLogger(__name__)
@@ -67,7 +72,7 @@ class Intake:
                 events.clear()
                 await self._move(storage, *migration)
             elif (membership := membership_of(update)) is not None:
-                logger.info("telegram.membership", extra={"chat": membership[0], "status": membership[1]})
+                await self._note(storage, membership)
         await inbox.accept(_TRANSPORT, events)
         self._acknowledge_stops(updates)
 
@@ -82,8 +87,24 @@ class Intake:
     async def _move(self, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Have a group's conversation go on in the supergroup that it has become."""
         before, after = ContextKeys.of(old), ContextKeys.of(new)
-        is_moved = await storage.write(lambda connection: rename_context(connection, before, after))
+
+        def move(connection: Connection) -> bool:
+            move_chat(connection, chat_name(old), chat_name(new))
+            return rename_context(connection, before, after)
+
+        is_moved = await storage.write(move)
         logger.info("telegram.group_moved" if is_moved else "telegram.group_not_moved")
+
+    async def _note(self, storage: Storage, membership: Membership) -> None:
+        """Take note of who has brought the bot into a group, or that it is gone: access may depend on that."""
+        chat = chat_name(membership.keys)
+        logger.info("telegram.membership", extra={"chat": chat, "status": membership.status})
+        if not membership.is_there:
+            await storage.write(lambda connection: note_departure(connection, chat))
+        elif not membership.was_there and membership.by is not None:
+            person = person_name(Author(_TRANSPORT, str(membership.by)))
+            now = datetime.now(UTC)
+            await storage.write(lambda connection: note_invitation(connection, chat, person, now))
 
     def _acknowledge_stops(self, updates: Sequence[object]) -> None:
         """Show whoever wrote /stop that it was heard: where nothing runs, nothing else would."""

@@ -39,7 +39,7 @@ class Reader:
         self._identify = identify
         self._files = files
 
-    async def read(self, event: StoredEvent) -> InboundMessage | None:
+    async def read(self, event: StoredEvent, *, with_files: bool = True) -> InboundMessage | None:
         """Return what an event says; None where it says nothing to anybody."""
         pressed = pressed_message(event)
         if pressed is not None:
@@ -49,7 +49,8 @@ class Reader:
         heard = listen(update, bot)
         if heard is None:
             return None
-        attachments, remarks = await self._files.fetch(heard.files, is_for_bot=heard.is_addressed)
+        files = heard.files if with_files else ()
+        attachments, remarks = await self._files.fetch(files, is_for_bot=heard.is_addressed)
         replied = heard.message.reply_to_message
         return InboundMessage(
             "\n".join(part for part in (heard.text, *remarks) if part),

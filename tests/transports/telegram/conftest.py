@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from standins.models import Typist, echo
 from starlette.applications import Starlette
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.people.access import Access
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.telegram.app import TelegramTransport
@@ -51,10 +52,19 @@ def api() -> Iterator[BotApi]:
 
 @contextlib.asynccontextmanager
 async def running_bot(
-    api: BotApi, storage: Storage, script: Any = echo, *, tools: Any = (), webhook: bool = False, **options: Any
+    api: BotApi,
+    storage: Storage,
+    script: Any = echo,
+    *,
+    tools: Any = (),
+    webhook: bool = False,
+    access: Access | None = None,
+    **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
+    if access is not None:
+        service.options = replace(service.options, access=access)
     async with contextlib.AsyncExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         if webhook:
