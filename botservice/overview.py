@@ -14,6 +14,7 @@ from botservice.memory import MemoryItem
 from botservice.memory.step_records import read_steps
 from botservice.messages import Attachment
 from botservice.people.forgetting import forget_chat
+from botservice.reminders.records import read_waiting
 from botservice.storage import Storage
 from botservice.storage.tables import contexts, messages, turns
 
@@ -138,6 +139,7 @@ async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
                 }
                 for each in said
             ],
+            "reminders": [each.as_dict() for each in read_waiting(connection, context_id)],
         }
 
     exported = await storage.read(query)

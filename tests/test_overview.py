@@ -21,6 +21,8 @@ from botservice import (
 )
 from botservice.errors import StorageError
 from botservice.overview import export_context, forget_context, list_contexts, read_turns
+from botservice.reminders import Repeats
+from botservice.reminders.records import NewReminder, insert_reminder
 from botservice.storage.tables import metadata
 
 SECRET = "the secret recipe"
@@ -75,6 +77,16 @@ async def test_an_export_holds_what_was_said_sent_and_done(storage, context):
     assert files[1] == {"name": None, "mime_type": "text/html", "url": "https://example.com"}
     assert len(exported["turns"]) == 1
     assert "add" in json.dumps(exported["turns"][0]["steps"])
+
+
+async def test_an_export_holds_the_reminders_that_wait(storage, context):
+    due_at = datetime(2026, 5, 4, 9, tzinfo=UTC)
+    new = NewReminder(
+        "k", context.id, "test", "Call mum", due_at, due_at, repeats=Repeats.DAILY, author=Author(name="Ann")
+    )
+    await storage.write(lambda connection: insert_reminder(connection, new))
+    [kept] = json.loads(json.dumps(await export_context(storage, context.id)))["reminders"]
+    assert (kept["text"], kept["due_at"], kept["repeats"]) == ("Call mum", "2026-05-04T09:00:00+00:00", "daily")
 
 
 async def test_turns_are_read_one_by_one_or_all(storage, context):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from botservice.messages import Author
 
@@ -54,6 +54,20 @@ class Reminder:
     time_zone: str = "UTC"
     language: str | None = None
     author: Author | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "id": self.id,
+            "text": self.text,
+            "is_task": self.is_task,
+            "due_at": self.due_at.isoformat(),
+            "repeats": self.repeats,
+            "time_zone": self.time_zone,
+            "author": self.author
+            and {"platform": self.author.platform, "id": self.author.id, "name": self.author.name},
+            "created_at": self.created_at.isoformat(),
+        }
 
     def is_late(self, now: datetime) -> bool:
         """Return whether its time was so long ago that a person wants to know."""
