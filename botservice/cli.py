@@ -274,6 +274,16 @@ def compact(
 
 
 @cli.command()
+def encrypt() -> None:
+    """Encrypt files that are stored in the clear, or under an older key, with the first one of ENCRYPTION_KEY."""
+    from botservice.storage.rekeying import encrypt_files
+
+    if load_settings().encryption_key is None:
+        raise BotServiceError("set ENCRYPTION_KEY first: one or more random texts, the one to encrypt with first")
+    typer.echo(f"{with_storage(encrypt_files)} files are encrypted with the first key")
+
+
+@cli.command()
 def doctor() -> None:
     """Check every setting against the real thing, and say what to do."""
     from botservice.app import prepare

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from botservice.settings import Settings
+from botservice.settings import Settings, reveal
 
 if TYPE_CHECKING:
     from botservice.storage import Storage
@@ -27,7 +27,9 @@ def with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = F
     from botservice.storage import Storage
 
     async def run() -> T:
-        async with Storage.open(load_settings().database_url, migrate=migrate) as storage:
+        settings = load_settings()
+        key = reveal(settings.encryption_key)
+        async with Storage.open(settings.database_url, migrate=migrate, encryption_key=key) as storage:
             return await work(storage)
 
     return asyncio.run(run())

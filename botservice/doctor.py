@@ -16,6 +16,7 @@ from botservice.messages import Attachment
 from botservice.serving import listen, throwaway_disk
 from botservice.settings import Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
+from botservice.storage.blobs import check_newest, count_plain
 from botservice.telemetry import redact
 from transports.registry import build_slack, build_transcriber, has_slack
 
@@ -58,6 +59,7 @@ async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_
         "speech": _check_speech,
         "telegram": _check_telegram,
         "slack": _check_slack,
+        "encryption": _check_encryption,
         "browser": _check_browser,
         "port": _check_port,
         "public": _check_public_url,
@@ -169,6 +171,22 @@ async def _check_slack(settings: Settings) -> Finding:
         is_installable=settings.slack_client_id is not None,
     )
     return Finding("slack", found)
+
+
+async def _check_encryption(settings: Settings) -> Finding:
+    key = reveal(settings.encryption_key)
+    if key is None:
+        return Finding("encryption", "off: ENCRYPTION_KEY has files and tokens stored encrypted", is_off=True)
+    where = DatabaseUrl.parse(settings.database_url)
+    if where.path is not None and not where.path.exists():
+        return Finding("encryption", "files will be stored encrypted")
+    async with Storage.open(settings.database_url, migrate=False, encryption_key=key) as storage:
+        plain = await storage.read(count_plain)
+        await storage.read(check_newest)
+    if plain:
+        text = f"new files are stored encrypted; {plain} older ones are not: run `botservice encrypt`"
+        return Finding("encryption", text)
+    return Finding("encryption", "files are stored encrypted")
 
 
 async def _check_browser(settings: Settings) -> Finding:

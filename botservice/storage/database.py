@@ -9,13 +9,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage import schema
+from botservice.storage.blobs import with_cipher
 from botservice.storage.claims import AdvisoryClaims, Claims, LocalClaims
 from botservice.storage.engines import (
     READ_CONNECTIONS,
@@ -34,6 +35,9 @@ from botservice.storage.readers import Readers
 from botservice.storage.url import DatabaseUrl
 from botservice.storage.writer import Writer
 
+if TYPE_CHECKING:
+    from botservice.storage.encryption import Cipher
+
 T = TypeVar("T")
 
 _REMEDY = "run `botservice migrate`"
@@ -51,8 +55,11 @@ class Storage:
 
     claims: Claims
 
-    def __init__(self, where: DatabaseUrl, *, migrates: bool, limits: StorageLimits) -> None:
+    def __init__(
+        self, where: DatabaseUrl, *, migrates: bool, limits: StorageLimits, cipher: "Cipher | None" = None
+    ) -> None:
         self.where = where
+        self._cipher = cipher
         self._migrates = migrates
         self._limits = limits
         self._readers: Readers | None = None
@@ -67,6 +74,7 @@ class Storage:
         *,
         migrate: bool | None = None,
         limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
+        encryption_key: str | None = None,
     ) -> "Storage":
         """Return the storage at url, to be used with `async with`.
 
@@ -74,16 +82,22 @@ class Storage:
             url: `sqlite:///file.db`, `sqlite://` for one that ends with the process, or `postgresql://…`.
             migrate: Whether to bring the tables up to date; by default an embedded SQLite is, Postgres is not.
             limits: How long to wait for others.
+            encryption_key: What files are encrypted with before they are stored, as ENCRYPTION_KEY is written.
 
         Raises:
-            SettingsError: url is no address of a database.
+            SettingsError: url is no address of a database, or encryption_key is too short.
             DatabaseInUse: another process works on this SQLite file, which is not up to date (when it is entered).
             SchemaMismatch: the tables are older than this program, or too new for it (when it is entered).
             UnsuitablePooler: a pooler stands before Postgres that does not keep sessions (when it is entered).
             StorageUnavailable: the database does not answer, or cannot be written (when it is entered).
         """
         where = DatabaseUrl.parse(url)
-        return cls(where, migrates=where.is_sqlite if migrate is None else migrate, limits=limits)
+        migrates = where.is_sqlite if migrate is None else migrate
+        if encryption_key is None:
+            return cls(where, migrates=migrates, limits=limits)
+        from botservice.storage.encryption import Cipher
+
+        return cls(where, migrates=migrates, limits=limits, cipher=Cipher(encryption_key))
 
     async def __aenter__(self) -> Self:
         try:
@@ -186,7 +200,7 @@ class Storage:
                 path = folder / "memory.db"
                 self.where = replace(self.where, url=self.where.url.set(database=str(path)), path=path)
             self._check_file()
-            self._read_engine = create_read_engine(self.where, self._limits)
+            self._read_engine = with_cipher(create_read_engine(self.where, self._limits), self._cipher)
             undo.callback(self._read_engine.dispose)
             if not self.is_sqlite:
                 check_sessions(self._read_engine)
@@ -216,7 +230,7 @@ class Storage:
             schema.check_version(None, remedy=_REMEDY)
 
     def _start_writer(self, undo: contextlib.ExitStack) -> None:
-        engine = create_writer_engine(self.where, self._limits)
+        engine = with_cipher(create_writer_engine(self.where, self._limits), self._cipher)
         undo.callback(engine.dispose)
         prepare = None if self.is_sqlite else partial(prepare_postgres, limits=self._limits)
         self._writer = Writer(engine, prepare=prepare, limits=self._limits)

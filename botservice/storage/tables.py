@@ -131,7 +131,7 @@ word_blocks = Table(
     PrimaryKeyConstraint("context_id", "block", "first_position"),
 )
 
-# The bytes of attachments, once per context.
+# The bytes of attachments, once per context. is_encrypted: with a key that is kept elsewhere.
 blobs = Table(
     "blobs",
     metadata,
@@ -139,6 +139,7 @@ blobs = Table(
     _context_id(),
     Column("sha256", Text, nullable=False),
     Column("data", LargeBinary, nullable=False),
+    Column("is_encrypted", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("context_id", "sha256"),
     sqlite_autoincrement=True,
 )

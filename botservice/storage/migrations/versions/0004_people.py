@@ -15,6 +15,7 @@ def upgrade() -> None:
     """Add to the tables."""
     op.add_column("contexts", sa.Column("is_shared", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("contexts", sa.Column("only_identity_id", _ID))
+    op.add_column("blobs", sa.Column("is_encrypted", sa.Boolean(), nullable=False, server_default=sa.false()))
     _index_what_is_deleted()
     op.create_table(
         "persons",

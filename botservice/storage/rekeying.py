@@ -1,0 +1,21 @@
+"""Encrypting what is stored already: in the clear, or under a key that is to go."""
+
+from botservice.storage.blobs import encrypt_stored
+from botservice.storage.database import Storage
+
+_AT_ONCE = 50  # files, each of them in memory
+
+
+async def encrypt_files(storage: Storage) -> int:
+    """Encrypt every stored file with the first key, and return how many there are; the clear bytes leave the database.
+
+    It may run beside the service, and again after it was cut off.
+    """
+    done, last = 0, 0
+    while True:
+        ids = await storage.write(lambda connection, after=last: encrypt_stored(connection, after, _AT_ONCE))  # type: ignore[misc]  # bound at once
+        if not ids:
+            break
+        done, last = done + len(ids), ids[-1]
+    await storage.scrub()
+    return done

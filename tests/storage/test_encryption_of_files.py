@@ -1,0 +1,85 @@
+"""Files are encrypted before they are stored, where there is a key; keys can be changed."""
+
+import pytest
+from sqlalchemy import select
+
+from botservice import AgentContext, Attachment, SettingsError, Storage, StorageError
+from botservice.doctor import check_everything
+from botservice.settings import Settings
+from botservice.storage.rekeying import encrypt_files
+from botservice.storage.tables import blobs
+
+OLD, NEW = "old key " * 5, "new key " * 5
+SECRET = b"\x89PNG the bytes of a secret picture"
+
+
+async def put(storage: Storage, data: bytes = SECRET) -> AgentContext:
+    context = await AgentContext.get_or_create(storage, {"chat": "1"})
+    await context.chat_history.append_user_message("look", attachments=[Attachment("image/png", "x.png", data=data)])
+    return context
+
+
+async def get(storage: Storage) -> list[bytes]:
+    context = await AgentContext.get_or_create(storage, {"chat": "1"})
+    return [file.data for each in await context.chat_history.messages() for file in each.attachments]
+
+
+async def stored(storage: Storage) -> list[bytes]:
+    return [bytes(data) for data in await storage.read(lambda c: c.execute(select(blobs.c.data)).scalars().all())]
+
+
+async def test_with_a_key_files_are_stored_encrypted_and_read_as_they_were(storage_url):
+    async with Storage.open(storage_url, encryption_key=OLD) as storage:
+        await put(storage)
+        assert await get(storage) == [SECRET]
+        (kept,) = await stored(storage)
+        assert b"secret picture" not in kept
+    async with Storage.open(storage_url) as storage:
+        with pytest.raises(StorageError, match="set ENCRYPTION_KEY"):
+            await get(storage)
+    async with Storage.open(storage_url, encryption_key=NEW) as storage:
+        with pytest.raises(StorageError, match="is ENCRYPTION_KEY the one"):
+            await get(storage)
+    async with Storage.open(storage_url, encryption_key=f"{NEW},{OLD}") as storage:
+        assert await get(storage) == [SECRET]
+
+
+async def test_what_was_stored_before_is_encrypted_on_demand_and_old_keys_can_go(storage_url):
+    async with Storage.open(storage_url) as storage:
+        await put(storage)
+        await put(storage, b"another file")
+    async with Storage.open(storage_url, encryption_key=OLD) as storage:
+        assert sorted(await get(storage)) == sorted([SECRET, b"another file"])
+        assert await encrypt_files(storage) == 2
+    async with Storage.open(storage_url, encryption_key=f"{NEW},{OLD}") as storage:
+        assert await encrypt_files(storage) == 2
+    async with Storage.open(storage_url, encryption_key=NEW) as storage:
+        assert sorted(await get(storage)) == sorted([SECRET, b"another file"])
+
+
+async def test_the_clear_bytes_leave_the_file(sqlite_url, tmp_path):
+    async with Storage.open(sqlite_url) as storage:
+        await put(storage)
+    async with Storage.open(sqlite_url, encryption_key=OLD) as storage:
+        await encrypt_files(storage)
+        assert not [each for each in tmp_path.iterdir() if SECRET in each.read_bytes()]
+
+
+def test_a_key_that_can_be_guessed_is_refused():
+    with pytest.raises(SettingsError, match="ENCRYPTION_KEY must be"):
+        Storage.open("sqlite://", encryption_key="short")
+
+
+@pytest.mark.parametrize(
+    ("key", "mark", "said"),
+    [(None, "·", "off"), (OLD, "✓", "1 older ones are not"), (NEW, "✗", "is ENCRYPTION_KEY the one")],
+)
+async def test_the_doctor_says_what_is_encrypted_and_whether_the_key_fits(sqlite_url, key, mark, said):
+    async with Storage.open(sqlite_url) as storage:
+        await put(storage, b"plain")
+    async with Storage.open(sqlite_url, encryption_key=OLD) as storage:
+        await put(storage)
+    settings = Settings(_env_file=None, database_url=sqlite_url, encryption_key=key, port=0)
+    (finding,) = [each for each in await check_everything(settings) if each.name == "encryption"]
+    assert finding.mark == mark
+    assert said in finding.text
