@@ -231,7 +231,7 @@ async def test_a_public_address_that_leads_elsewhere_is_wrong() -> None:
 
 
 async def test_slack_settings_are_not_passed_over_in_silence() -> None:
-    finding = await examine("slack", slack_bot_token="xoxb-hidden")
+    finding = await examine("slack", slack_bot_token="xoxb-hidden", slack_api_url=f"http://127.0.0.1:{free_port()}/api")
     assert finding.is_wrong
     assert "hidden" not in finding.text
 

@@ -174,6 +174,10 @@ class SlackTransport:
         """Return what an event says; None where it says nothing to anybody."""
         return await self._reader.read(event)
 
+    async def peek(self, event: StoredEvent) -> InboundMessage | None:
+        """Return what `read` does, without files and without what was said before."""
+        return await self._reader.read(event, is_peek=True)
+
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
         return plan_answer(answer, events, self._pings)

@@ -15,6 +15,7 @@ from botservice.errors import StorageUnavailable
 from botservice.storage import Storage
 from botservice.storage.encryption import Cipher
 from botservice.storage.slack_tables import slack_installations, slack_oauth_states
+from botservice.telemetry import register_secret
 from transports.slack.workspaces import Workspace
 
 _logger = logging.getLogger(__name__)
@@ -131,6 +132,7 @@ class InstallationStore(_Stored, AsyncInstallationStore):
         if row is None:
             return None
         token = self._cipher.decrypt(row.token).decode()
+        register_secret(token)
         return Workspace(team_id, token, row.bot_user_id, row.bot_id, row.team_name)
 
     async def remove(self, team_id: str | None, enterprise_id: str | None) -> None:

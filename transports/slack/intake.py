@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from botservice.contexts import ContextKeys, find_context
 from botservice.errors import StorageUnavailable
+from botservice.people.access_records import note_departure, note_invitation
 from botservice.settings import SlackListen
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
@@ -23,6 +25,7 @@ from transports.slack.inbound import (
     word,
 )
 from transports.slack.interactions import Interactions
+from transports.slack.membership import membership_of
 from transports.slack.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -83,6 +86,8 @@ class Intake:
                 await self._take_message(body)
             case "agent_session_stopped":
                 await self._accept(stop_event(body))
+            case "member_joined_channel" | "member_left_channel":
+                await self._take_membership(body)
             case "app_home_opened":
                 self._show_home(body)
             case "app_uninstalled" | "tokens_revoked" as kind:
@@ -120,6 +125,18 @@ class Intake:
             await self._accept(message_event(message, body, is_thread=True))
         elif self._listening is SlackListen.CHANNELS:
             await self._accept(message_event(message, body, is_thread=message.is_reply))
+
+    async def _take_membership(self, body: Mapping[str, Any]) -> None:
+        """Take note of who has brought the bot into a channel, or that it is gone."""
+        _, storage = self._opened()
+        membership = membership_of(body, self._workspaces.known_bot(team_of(body) or ""))
+        if membership is None:
+            return
+        chat, person, now = membership.chat, membership.person, datetime.now(UTC)
+        if not membership.is_there:
+            await storage.write(lambda connection: note_departure(connection, chat))
+        elif person is not None:
+            await storage.write(lambda connection: note_invitation(connection, chat, person, now))
 
     def _is_meant(self, message: SlackMessage, bots: frozenset[str | None]) -> bool:
         """Return whether the bot is named, or may be: reading decides where its name is not known yet."""

@@ -62,8 +62,11 @@ class Reader:
         self._files = files
         self._storage = storage
 
-    async def read(self, event: StoredEvent) -> InboundMessage | None:
+    async def read(self, event: StoredEvent, *, is_peek: bool = False) -> InboundMessage | None:
         """Return what an event says; None where it says nothing to anybody.
+
+        Args:
+            is_peek: Fetch neither its files nor what was said in its thread before.
 
         Raises:
             SlackFailure: Slack does not say who the bot is.
@@ -76,7 +79,7 @@ class Reader:
             return None
         match way:
             case Way.MESSAGE:
-                return await self._message(event, body, workspace)
+                return await self._message(event, body, workspace, is_peek=is_peek)
             case Way.COMMAND:
                 return await self._command(body, workspace)
             case Way.QUESTION:
@@ -86,7 +89,7 @@ class Reader:
         return None
 
     async def _message(
-        self, event: StoredEvent, body: Mapping[str, Any], workspace: Workspace
+        self, event: StoredEvent, body: Mapping[str, Any], workspace: Workspace, *, is_peek: bool
     ) -> InboundMessage | None:
         message = read_message(body)
         if message is None or message.user_id == workspace.bot_user_id:
@@ -97,7 +100,8 @@ class Reader:
         if person.is_bot:
             return None
         text = await self._text(message.text, workspace)
-        attachments, remarks = await self._files.fetch(workspace, files_of(heard), is_for_bot=is_addressed)
+        is_whole = is_addressed and not is_peek
+        attachments, remarks = await self._files.fetch(workspace, files_of(heard), is_for_bot=is_whole)
         said = "\n".join(part for part in (text, shared_in(heard), *remarks) if part)
         if not said and not attachments and not is_addressed:
             return None
@@ -111,7 +115,7 @@ class Reader:
             command=_command_of(text) if is_addressed else None,
             language=person.language,
             is_private=message.is_direct,
-            before=await self._earlier(event, message, workspace) if is_addressed else (),
+            before=await self._earlier(event, message, workspace) if is_whole else (),
         )
 
     async def _is_addressed(self, message: SlackMessage, workspace: Workspace) -> bool:
