@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -9,6 +10,7 @@ from typing import Any, Final, Self
 from sqlalchemy import Row
 
 from botservice.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
+from botservice.history.changes import find_edited
 from botservice.history.embeddings import Embedder
 from botservice.history.question_vectors import QuestionVectors
 from botservice.history.search import SearchIndexes
@@ -23,6 +25,7 @@ POLL_SECONDS: Final = 2.0
 _BATCH: Final = 64  # one call, one commit
 _STRETCH: Final = 4_096  # ids that one query looks through: the readers of a storage are few
 _OVERLAP: Final = 256  # ids that are looked at again: on Postgres, a smaller one may become visible later
+_EDITS_OVERLAP: Final = timedelta(seconds=60)  # clocks differ, and on Postgres an earlier edit may be visible later
 _BACKOFF_SECONDS: Final = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
 # Contexts count from 1: this claim says which of the replicas embeds, and passes on when that one dies.
 _INDEXER: Final = 0
@@ -51,6 +54,8 @@ class EmbeddingIndexer:
         self._seen = 0
         self._todo: list[tuple[int, int]] = []  # stretches of ids, (after, last]; the newest at the end
         self._refused: set[int] = set()
+        self._edited_since = datetime.now(UTC) - _EDITS_OVERLAP
+        self._edited: set[tuple[int, datetime]] = set()
 
     async def __aenter__(self) -> Self:
         SearchIndexes.of(self._storage).question_vectors = QuestionVectors(self._embedder)
@@ -136,6 +141,16 @@ class EmbeddingIndexer:
         if newest > self._seen:
             self._todo.append((max(0, self._seen - _OVERLAP), newest))
             self._seen = newest
+        await self._look_for_edited()
+
+    async def _look_for_edited(self) -> None:
+        """Line up what was changed since it was looked at: it has lost its vector."""
+        found = await self._storage.read(partial(find_edited, since=self._edited_since))
+        self._todo += [(number - 1, number) for number, edited_at in found if (number, edited_at) not in self._edited]
+        self._refused -= {number for number, _ in found}
+        if found:
+            self._edited_since = max(self._edited_since, found[-1][1] - _EDITS_OVERLAP)
+            self._edited = set(found)
 
     def _shrink(self, after: int, last: int) -> None:
         self._todo[-1] = (after, last)

@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
+from datetime import UTC, datetime
 
 import pytest
 from history.minds import Failing, indexer_of, stored, texts_of
 from sqlalchemy import func, select
 
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
-from botservice.storage.tables import vectors
+from botservice.history.changes import NewWords, change_message
+from botservice.storage.tables import messages, vectors
 
 pytestmark = pytest.mark.usefixtures("no_settings")
 
@@ -184,3 +186,21 @@ async def test_in_the_background_a_failure_is_logged_and_tried_again(storage, co
     record = caplog.records[0]
     assert (record.message, record.reason, record.again_in_seconds) == ("embeddings.failed", "gone", 60)
     assert "hound" not in caplog.text
+
+
+async def test_what_was_edited_gets_a_new_vector(storage, context, embedder):
+    history = context.chat_history
+    for text in ("Rex is a good hound", "We painted the kitchen"):
+        await history.append_user_message(text)
+    indexer = await indexer_of(storage, embedder)
+    assert await indexer.catch_up() == 2
+    await storage.write(
+        lambda connection: connection.execute(messages.update().where(messages.c.id == 1).values(external_id="m1"))
+    )
+    new = NewWords("Lisbon was lovely", (), 4, "test")
+    now = datetime.now(UTC)
+    await storage.write(lambda connection: change_message(connection, context.id, "m1", new, now))
+    assert list(await stored(storage)) == ["We painted the kitchen"]
+    assert await indexer.catch_up() == 1
+    assert set(await stored(storage)) == {"Lisbon was lovely", "We painted the kitchen"}
+    assert await indexer.catch_up() == 0

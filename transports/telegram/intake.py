@@ -9,13 +9,14 @@ from typing import Any
 from sqlalchemy import Connection
 from telegram.error import TelegramError
 
-from botservice.contexts import ContextKeys, rename_context
-from botservice.errors import StorageUnavailable
+from botservice.contexts import ContextKeys, find_context, rename_context
+from botservice.errors import BotServiceError, StorageUnavailable
 from botservice.messages import Author
 from botservice.people.access_records import move_chat, note_departure, note_invitation
 from botservice.people.names import chat_name, person_name
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
+from botservice.turns.merging import move_context
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, Membership, membership_of, migration_of, place_of, read_event
@@ -85,15 +86,20 @@ class Intake:
         self._spawn(acknowledge(self._client, press, is_new=is_new), name="telegram-press")
 
     async def _move(self, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]) -> None:
-        """Have a group's conversation go on in the supergroup that it has become."""
+        """Have a group's conversation go on in the supergroup that it has become.
+
+        Where somebody has spoken there already, that waits for the turns of both, and nothing else waits for it.
+        """
         before, after = ContextKeys.of(old), ContextKeys.of(new)
 
         def move(connection: Connection) -> bool:
             move_chat(connection, chat_name(old), chat_name(new))
             return rename_context(connection, before, after)
 
-        is_moved = await storage.write(move)
-        logger.info("telegram.group_moved" if is_moved else "telegram.group_not_moved")
+        if await storage.write(move):
+            logger.info("telegram.group_moved")
+        elif await storage.read(lambda connection: find_context(connection, before)) is not None:
+            self._spawn(_merge(storage, before, after), name="telegram-merge")
 
     async def _note(self, storage: Storage, membership: Membership) -> None:
         """Take note of who has brought the bot into a group, or that it is gone: access may depend on that."""
@@ -128,3 +134,11 @@ class Intake:
             )
         except TelegramError as error:
             logger.debug("telegram.reaction_failed", extra={"reason": type(error).__name__})
+
+
+async def _merge(storage: Storage, old: ContextKeys, new: ContextKeys) -> None:
+    try:
+        await move_context(storage, old, new)
+        logger.info("telegram.group_merged")
+    except BotServiceError as error:
+        logger.warning("telegram.group_not_merged", extra={"reason": str(error)})

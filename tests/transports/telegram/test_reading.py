@@ -1,5 +1,7 @@
 """What people write, send, quote and forward reaches the agent; in groups, who said it and whether the bot is meant."""
 
+import asyncio
+
 import pytest
 from standins.bot_api import BotApi, Person, Refuse, server_error
 
@@ -232,6 +234,27 @@ async def test_a_group_that_becomes_a_supergroup_keeps_its_memory(
         api.person_says(f"@{api.username} still here?", chat_id=GROUP)
         await api.message(GROUP, "seen 2")
     assert [m.text for m in await history(sqlite_storage, GROUP)] == ["hello", "seen 1", "still here?", "seen 2"]
+
+
+async def test_what_is_said_in_a_supergroup_before_its_migration_is_known_joins_its_memory(
+    api: BotApi, bot_on, sqlite_storage: Storage
+) -> None:
+    api.add_group(-500, type="group")
+    async with bot_on(api, lambda prompt: f"seen {sum(m['role'] == 'user' for m in prompt)}"):
+        api.person_says(f"@{api.username} hello", chat_id=-500)
+        await api.message(-500, "seen 1")
+        early = api.person_says(f"@{api.username} early", chat_id=GROUP)
+        await api.message(GROUP, "seen 1")
+        moved = {"message_id": 99, "date": 1, "chat": {"id": -500, "type": "group"}, "migrate_to_chat_id": GROUP}
+        api.push_update({"message": moved})
+        async with asyncio.timeout(60):
+            while len(await history(sqlite_storage, GROUP)) < 4:  # noqa: ASYNC110 - only storage knows
+                await asyncio.sleep(0.01)
+        api.person_says(f"@{api.username} still here?", chat_id=GROUP)
+        await api.message(GROUP, "seen 3", after=early.message_id)
+    assert [m.text for m in await history(sqlite_storage, GROUP)] == [
+        "hello", "seen 1", "early", "seen 1", "still here?", "seen 3"]  # fmt: skip
+    assert await history(sqlite_storage, -500) == []
 
 
 async def test_a_topic_is_its_own_conversation_and_a_thread_of_replies_is_not(
