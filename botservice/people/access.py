@@ -157,7 +157,7 @@ class Access:
             return Ruling(is_admitted=False, role=role)  # the others need not hear of it
         if message.is_private:
             return self._judge_person(connection, message, person, role, command, now)
-        if self._is_let_in(connection, chat, of_chat):
+        if self._is_let_in(connection, chat, of_chat, context_keys.get("team_id")):
             return Ruling(is_admitted=True, role=AccessRole.OWNER if of_chat is AccessRole.OWNER else role)
         if command == _LETTING_IN and role is not None:
             return Ruling(is_admitted=True, role=role)
@@ -187,7 +187,7 @@ class Access:
             is_asking=command in _KNOCKING,
         )
 
-    def _is_let_in(self, connection: Connection, chat: str, of_chat: AccessRole | None) -> bool:
+    def _is_let_in(self, connection: Connection, chat: str, of_chat: AccessRole | None, team_id: str | None) -> bool:
         """Return whether the service answers in a group: somebody said so, or a member has brought it there."""
         if of_chat is not None:
             return of_chat is not AccessRole.BLOCKED
@@ -196,7 +196,7 @@ class Access:
         inviter = read_inviter(connection, chat)
         if inviter is None:
             return False
-        role, _ = self._roles(connection, inviter, chat, None)
+        role, _ = self._roles(connection, inviter, chat, team_id)
         return role in (AccessRole.OWNER, AccessRole.MEMBER)
 
     def _roles(

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from standins.slack_api import SlackApi
 from starlette.applications import Starlette
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.people.access import Access
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.slack.app import Manners, SlackTransport
@@ -57,10 +58,13 @@ async def running_bot(
     *,
     tools: Any = (),
     way: str = "http",
+    access: Access | None = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
+    if access is not None:
+        service.options = replace(service.options, access=access)
     options.setdefault("token", api.bot_token)
     options.setdefault("manners", Manners(tempo=QUICK))
     if way == "http":

@@ -75,8 +75,10 @@ def test_the_manifest_asks_for_what_is_used_and_no_more() -> None:
     source = "\n".join(path.read_text() for path in PRODUCT.glob("*.py"))
     called = {name for name in methods if f'"{name}"' in source} | {"chat.postMessage"}
     needed = {scope for name, (_, _, scope) in methods.items() if name in called and scope not in ("", "history")}
-    # Reading threads and hearing messages takes the histories; mentions, commands and downloads a scope each.
-    assert set(bot_scopes()) == needed | HISTORIES | {"app_mentions:read", "commands", "files:read"}
+    # Reading threads and hearing messages takes the histories; mentions, commands and downloads a scope each; to hear
+    # who has brought the bot into a channel takes reading of channels.
+    others = {"app_mentions:read", "channels:read", "commands", "files:read", "groups:read"}
+    assert set(bot_scopes()) == needed | HISTORIES | others
 
 
 def test_the_manifest_subscribes_to_what_is_heard_and_no_more() -> None:

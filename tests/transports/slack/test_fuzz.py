@@ -29,7 +29,10 @@ ODD: list[Any] = [
     "D1",
     "1.1",
 ]
-KINDS = ["message", "app_mention", "agent_session_stopped", "app_home_opened", "app_uninstalled", "tokens_revoked"]
+KINDS = [
+    *("message", "app_mention", "agent_session_stopped", "app_home_opened"),
+    *("app_uninstalled", "tokens_revoked", "member_joined_channel", "member_left_channel"),
+]
 
 
 def bodies(api: SlackApi) -> list[tuple[str, dict[str, Any]]]:

@@ -1,0 +1,51 @@
+"""Who is let in on Slack: a channel by whoever invited the bot, a person by their id, with or without the team."""
+
+from typing import Any
+
+from standins.slack_api import BOT_USER, TEAM, SlackApi
+
+from botservice import Storage
+from botservice.people.access import Access
+from botservice.people.access_texts import _GROUP, _REFUSED
+from botservice.policies import AccessMode
+
+MENTION = f"<@{BOT_USER}>"
+CHANNEL = "C0GENERAL"
+
+
+def moved(api: SlackApi, kind: str, inviter: str | None = None, user: str = BOT_USER) -> None:
+    """Have somebody come into the channel, or leave it."""
+    event = {"type": kind, "user": user, "channel": CHANNEL, "channel_type": "C", "team": TEAM}
+    api.send_event(event | ({"inviter": inviter} if inviter else {}))
+
+
+async def test_a_channel_is_answered_when_a_member_has_invited_the_bot(
+    api: SlackApi, bot_on: Any, sqlite_storage: Storage
+) -> None:
+    access = Access(AccessMode.ALLOW, owners=frozenset({f"slack:{TEAM}:U0ALICE"}))
+    async with bot_on(api, access=access):
+        moved(api, "member_joined_channel", "U0BOB")
+        moved(api, "member_joined_channel", "U0ALICE", user="U0BOB")  # a person, not the bot
+        await api.until(lambda: len(api.events.tries) == 2)
+        api.person_says(f"{MENTION} hi", channel=CHANNEL, user="U0BOB")
+        await api.until(lambda: api.said(CHANNEL))
+        assert api.said(CHANNEL) == [_GROUP["en"]] or api.said(CHANNEL)[0] in _GROUP.values()
+        moved(api, "member_left_channel")
+        await api.until(lambda: len(api.events.tries) >= 5)
+        moved(api, "member_joined_channel", "U0ALICE")
+        await api.until(lambda: len(api.events.tries) >= 6)
+        api.person_says(f"{MENTION} hi again", channel=CHANNEL, user="U0BOB")
+        await api.until(lambda: len(api.said(CHANNEL)) == 2)
+        assert api.said(CHANNEL)[1] == "You said: hi again"
+
+
+async def test_a_stranger_is_told_who_they_are(api: SlackApi, bot_on: Any) -> None:
+    access = Access(AccessMode.ALLOW, allowed=frozenset({"slack:U0ALICE"}))
+    async with bot_on(api, access=access):
+        api.person_says("hello")
+        await api.until(api.said)
+        assert api.said() == ["You said: hello"], "Alice is named without her team"
+    async with bot_on(api, access=Access(AccessMode.ALLOW)):
+        api.person_says("hello again")
+        await api.until(lambda: len(api.said()) == 2)
+        assert api.said()[1] in {text.format(name="slack:U0ALICE") for text in _REFUSED.values()}
