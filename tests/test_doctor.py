@@ -13,7 +13,7 @@ from standins.openai_api import Failure, OpenAIApi, Reply, rate_limited
 from botservice.doctor import Finding, check_everything
 from botservice.settings import Settings
 
-NAMES = ["database", "model", "search", "speech", "telegram", "slack", "browser", "port", "public"]
+NAMES = ["database", "model", "search", "speech", "telegram", "slack", "encryption", "browser", "port", "public"]
 
 
 async def examine(name: str, *, limit_seconds: float = 30.0, **values: Any) -> Finding:
@@ -31,7 +31,7 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
-    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "✓", "✓", "·"]
+    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "·", "✓", "✓", "·"]
     assert list(tmp_path.iterdir()) == [], "looking makes nothing"
 
 
