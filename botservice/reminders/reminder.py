@@ -19,7 +19,7 @@ class ReminderStatus(StrEnum):
     WAITING = "waiting"  # for its time, or for its next time
     DONE = "done"
     CANCELLED = "cancelled"
-    FAILED = "failed"  # it could not be made a message
+    FAILED = "failed"  # it cannot be made a message, or who asked for it is not let in any more
 
 
 class Repeats(StrEnum):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, select
 
 from botservice.agents import FinishAction
 from botservice.contexts import AgentContext
@@ -17,6 +17,7 @@ from botservice.reminders.records import find_due, find_due_contexts, give_up_re
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.wording import announce, ask, explain
 from botservice.storage import Claim, Storage
+from botservice.storage.tables import contexts
 from botservice.turns.answer import new_answer, preview
 from botservice.turns.opening import open_scheduled_turn
 from botservice.turns.options import RunOptions
@@ -28,6 +29,7 @@ from botservice.turns.turn import Outcome, Turn, TurnStatus
 logger = logging.getLogger(__name__)
 
 _MOST_IN_A_ROW = 20
+_AUDIENCE = select(contexts.c.context_keys, contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 
 
 class _NotDueError(BotServiceError):
@@ -66,6 +68,9 @@ class Reminding:
 
     async def _fire(self, reminder: Reminder, claim: Claim) -> None:
         try:
+            if not await self._is_welcome(reminder):
+                await self._give_up(reminder, claim)
+                return
             await (self._ask if reminder.is_task else self._tell)(reminder, claim)
             logger.info("reminder.fired", extra={"reminder": reminder.id, "context": claim.context_id})
         except _NotDueError:
@@ -75,8 +80,25 @@ class Reminding:
         except Exception:
             # Transports are foreign code: what one of them cannot show must not hold the chat up for ever.
             logger.exception("reminder.failed", extra={"reminder": reminder.id})
-            now = self._options.clock()
-            await self._storage.write(lambda connection: give_up_reminder(connection, reminder, now), fence=claim)
+            await self._give_up(reminder, claim)
+
+    async def _is_welcome(self, reminder: Reminder) -> bool:
+        """Return whether who asked for a reminder is still let in, there where it would be said."""
+        access = self._options.access
+        if await access.is_idle(self._storage):
+            return True
+
+        def read(connection: Connection) -> tuple[Mapping[str, str], bool]:
+            row = connection.execute(_AUDIENCE, {"context": reminder.context_id}).one()
+            return row.context_keys, row.is_shared
+
+        keys, is_shared = await self._storage.read(read)
+        message = InboundMessage(reminder.text, reminder.author, is_private=not is_shared)
+        return (await access.judge(self._storage, message, keys, self._options.clock())).is_admitted
+
+    async def _give_up(self, reminder: Reminder, claim: Claim) -> None:
+        now = self._options.clock()
+        await self._storage.write(lambda connection: give_up_reminder(connection, reminder, now), fence=claim)
 
     def _find(self, connection: Connection, context_id: int) -> Reminder | None:
         if find_running_turn(connection, context_id) is not None:

@@ -10,6 +10,8 @@ from turns.test_worker import history
 
 from botservice import AgentContext, Author, Storage
 from botservice.overview import forget_context, read_turns
+from botservice.people.access import Access
+from botservice.policies import AccessMode
 from botservice.reminders import Repeats
 from botservice.reminders.records import NewReminder, cancel_reminder, insert_reminder, mend_schedules, read_waiting
 from botservice.tools.reminding import Reminders
@@ -179,6 +181,18 @@ async def test_a_reminder_that_no_transport_can_show_disturbs_nobody(storage):
         await bot.write("bye", order=2)
         await bot.messenger.shows("1", "re: hello", "re: bye")
     assert await waiting(storage) == []
+
+
+@pytest.mark.parametrize("is_task", [False, True])
+async def test_whoever_is_not_let_in_any_more_is_not_reminded(storage, is_task):
+    gone = Author("messenger", "666", "eve")
+    await put(storage, "never", author=gone, is_task=is_task, repeats=Repeats.DAILY)
+    await put(storage, key="other", due_at=NOON + timedelta(minutes=61))
+    access = Access(AccessMode.ALLOW, allowed=frozenset({"messenger:7"}))
+    async with office(storage, echo, clock=Clock(NOON + timedelta(minutes=61)), access=access) as bot:
+        await bot.messenger.shows("1", "⏰ Call mum")
+    assert await waiting(storage) == []
+    assert await history(storage) == [("assistant", "⏰ Call mum")]
 
 
 @pytest.mark.parametrize("is_task", [False, True])
