@@ -11,6 +11,7 @@ class StorageLimits:
         lock: How long a write waits for another connection that holds what it needs.
         silence: How long Postgres bears a writer that says nothing before it ends its session, and its claims with it.
         heartbeat: How often a writer that has nothing to do says something; well below silence.
+        blocked_migration: How long to try to change tables on Postgres that somebody reads for long, as a backup does.
         migration: How long to wait for another process that has the worker's lock while the tables are not up to date.
     """
 
@@ -18,3 +19,4 @@ class StorageLimits:
     silence: float = 4.0
     heartbeat: float = 1.0
     migration: float = 10.0
+    blocked_migration: float = 60.0

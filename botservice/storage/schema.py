@@ -4,10 +4,12 @@ import time
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
 from botservice.storage.claims import LOCK_SPACE
 from botservice.storage.engines import create_writer_engine
+from botservice.storage.failures import is_blocked
 from botservice.storage.file_lock import SharedFile
 from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
@@ -18,6 +20,8 @@ SCHEMA_VERSION = "0008"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 1
 _POLL_SECONDS = 0.05
+_TABLE_SECONDS = 2.0  # below the time that the writers of running processes wait for a lock
+_BLOCKED_SECONDS = 1.0
 
 
 def read_version(connection: Connection) -> str | None:
@@ -72,7 +76,7 @@ def migrate(where: DatabaseUrl, limits: StorageLimits = StorageLimits()) -> str:
             _migrate_file(engine, SharedFile.at(where.path), give_up_at=time.monotonic() + limits.migration)
         else:
             with engine.connect() as connection:
-                _migrate_under_advisory_lock(connection)
+                _migrate_patiently(connection, give_up_at=time.monotonic() + limits.blocked_migration)
         with engine.connect() as connection, connection.begin():
             return read_version(connection) or SCHEMA_VERSION
     finally:
@@ -113,11 +117,25 @@ def _is_due(connection: Connection) -> bool:
     return False
 
 
+def _migrate_patiently(connection: Connection, *, give_up_at: float) -> None:
+    """Migrate when the tables are free: whoever waits long for a table has everybody behind it wait, too."""
+    while True:
+        try:
+            _migrate_under_advisory_lock(connection)
+        except DBAPIError as error:
+            if not is_blocked(error) or time.monotonic() > give_up_at:
+                raise
+            time.sleep(_BLOCKED_SECONDS)
+        else:
+            return
+
+
 def _migrate_under_advisory_lock(connection: Connection) -> None:
     with connection.begin():
         connection.execute(
             text("SELECT pg_advisory_xact_lock(:space, :id)"), {"space": LOCK_SPACE, "id": _MIGRATION_LOCK}
         )
+        connection.execute(text(f"SET LOCAL lock_timeout = {int(_TABLE_SECONDS * 1000)}"))
         if _is_due(connection):
             _upgrade(connection)
 

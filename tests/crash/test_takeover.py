@@ -92,6 +92,26 @@ class WorkerProcess(ServedBot):
     ready_line = "database"
 
 
+def test_where_too_much_waits_the_platform_delivers_later_and_everyone_is_answered(
+    folders: list[Path], postgres_url: str
+) -> None:
+    chats = range(CHAT, CHAT + 20)
+    with OpenAIApi.running(lambda _: "hello") as llm, BotApi.running() as api:
+        wires = settings(llm, api, postgres_url)
+        with Web(folders[0], MAX_WAITING="5", **wires) as web, WorkerProcess(folders[1], **wires) as worker:
+            web.start()
+            api.reach_webhooks_at(web.url)
+            for chat in chats:
+                api.person_says("hi", chat_id=chat)
+            wait_for(lambda: "MAX_WAITING is 5" in web.log)
+            assert rows(postgres_url, "SELECT count(*) FROM turns")[0][0] <= 5
+            worker.start()
+            api.wait_until(
+                lambda: all(api.visible_texts(chat) == ["hello"] for chat in chats), timeout=120, what="all answered"
+            )
+    assert len(said(postgres_url)) == 2 * len(chats)
+
+
 def test_a_web_process_takes_in_and_a_worker_process_answers(folders: list[Path], postgres_url: str) -> None:
     with OpenAIApi.running(lambda _: "hello") as llm, BotApi.running() as api:
         wires = settings(llm, api, postgres_url)

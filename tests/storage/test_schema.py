@@ -126,6 +126,29 @@ def test_processes_that_open_an_empty_database_at_once_migrate_it_once(kind, tmp
     with_tables.dispose()
 
 
+async def test_a_migration_waits_for_who_reads_a_table_for_long_and_holds_nobody_up_meanwhile(own_postgres_url):
+    where, engine = DatabaseUrl.parse(own_postgres_url), engine_of(own_postgres_url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        connection.execute(text("CREATE TABLE contexts (id bigint)"))  # in the way until the reader goes
+    with engine.connect() as reader:
+        reader.execute(text("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE"))
+        migrating = asyncio.create_task(asyncio.to_thread(migrate_tables, where))
+        with engine.connect() as watcher:
+            waits = text(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            for is_waiting in (1, 0):  # it waits, and then lets those behind it pass
+                async with asyncio.timeout(30):
+                    while watcher.execute(waits).scalar_one() != is_waiting:
+                        watcher.rollback()
+                        await asyncio.sleep(0.01)
+        reader.execute(text("DROP TABLE contexts"))
+        reader.commit()
+    assert await asyncio.wait_for(migrating, 60) == SCHEMA_VERSION
+    engine.dispose()
+
+
 def set_version(url, version, oldest_compatible=None):
     engine = engine_of(url)
     with engine.begin() as connection:
