@@ -13,6 +13,8 @@ from botservice.app import build_embedder, build_service
 from botservice.errors import BotServiceError
 from botservice.history import OpenAIEmbedder
 from botservice.messages import Attachment
+from botservice.people.budgets import Budgets
+from botservice.policies import AccessMode, Scope
 from botservice.serving import listen, throwaway_disk
 from botservice.settings import Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
@@ -60,6 +62,7 @@ async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_
         "telegram": _check_telegram,
         "slack": _check_slack,
         "encryption": _check_encryption,
+        "access": _check_access,
         "browser": _check_browser,
         "port": _check_port,
         "public": _check_public_url,
@@ -187,6 +190,25 @@ async def _check_encryption(settings: Settings) -> Finding:
         text = f"new files are stored encrypted; {plain} older ones are not: run `botservice encrypt`"
         return Finding("encryption", text)
     return Finding("encryption", "files are stored encrypted")
+
+
+async def _check_access(settings: Settings) -> Finding:
+    budgets = Budgets.of(settings)
+    llm = getattr(build_service(settings).agent, "llm", None)
+    budgets.check_model(str(getattr(llm, "model", "")))
+    limited = [scope.value for scope in Scope if budgets.is_for(scope)]
+    budget = f"budgets for {', '.join(limited)}" if limited else "no budget"
+    if settings.access is AccessMode.OPEN:
+        is_paid = settings.openai_api_key is not None
+        is_public = bool(settings.telegram_bot_token) or has_slack(settings)
+        if is_paid and is_public and not limited:
+            text = "open to everybody, at your cost: set ACCESS=pairing, or BUDGET_SERVICE such as 1m tokens/day"
+            return Finding("access", text, is_wrong=True)
+        return Finding("access", f"open to everybody; {budget}")
+    if not settings.owners:
+        text = f"{settings.access}; {budget}; OWNERS is not set: `botservice access approve` alone lets people in"
+        return Finding("access", text)
+    return Finding("access", f"{settings.access}; owners: {', '.join(sorted(settings.owners))}; {budget}")
 
 
 async def _check_browser(settings: Settings) -> Finding:

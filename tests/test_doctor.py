@@ -10,10 +10,22 @@ from history.tiny_model import make_tiny_model
 from standins.bot_api import BotApi
 from standins.openai_api import Failure, OpenAIApi, Reply, rate_limited
 
-from botservice.doctor import Finding, check_everything
+from botservice.doctor import Finding, _check, _check_access, check_everything
 from botservice.settings import Settings
 
-NAMES = ["database", "model", "search", "speech", "telegram", "slack", "encryption", "browser", "port", "public"]
+NAMES = [
+    "database",
+    "model",
+    "search",
+    "speech",
+    "telegram",
+    "slack",
+    "encryption",
+    "access",
+    "browser",
+    "port",
+    "public",
+]
 
 
 async def examine(name: str, *, limit_seconds: float = 30.0, **values: Any) -> Finding:
@@ -31,8 +43,38 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
-    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "·", "✓", "✓", "·"]
+    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "·", "✓", "✓", "✓", "·"]
     assert list(tmp_path.iterdir()) == [], "looking makes nothing"
+
+
+# Access and budgets
+
+
+@pytest.mark.parametrize(
+    ("settings", "mark", "says"),
+    [
+        ({}, "✓", "open to everybody; no budget"),
+        ({"openai_api_key": "sk-test-key", "telegram_bot_token": "1:a"}, "✗", "at your cost: set ACCESS=pairing"),
+        (
+            {"openai_api_key": "sk-test-key", "budget_service": "1m tokens/day", "telegram_bot_token": "1:a"},
+            "✓",
+            "budgets for service",
+        ),
+        ({"access": "pairing"}, "✓", "OWNERS is not set"),
+        ({"access": "allow", "owners": "telegram:42"}, "✓", "allow; owners: telegram:42; no budget"),
+        ({"budget_person": "100 tokens/day"}, "✗", "MAX_ANSWER_TOKENS"),
+        (
+            {"openai_base_url": "http://127.0.0.1:1/v1", "openai_model": "m", "budget_chat": "1 money/day"},
+            "✗",
+            "PRICES must say what m costs",
+        ),
+    ],
+)
+async def test_who_is_let_in_and_what_it_may_cost_is_said(settings: dict[str, str], mark: str, says: str) -> None:
+    chosen = Settings(**{"_env_file": None, "openai_api_key": None, "openai_base_url": None, "port": 0, **settings})
+    finding = await _check("access", _check_access, chosen, 10.0)
+    assert finding.mark == mark
+    assert says in finding.text
 
 
 # The database
