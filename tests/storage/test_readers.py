@@ -1,0 +1,83 @@
+"""The readers: side by side, each read with one view of the database, whatever became of the one before."""
+
+import asyncio
+import threading
+
+import pytest
+from sqlalchemy import func, select
+from storage.writing import add, names
+
+from botservice.errors import StorageUnavailable
+from botservice.storage.statements import execute
+from botservice.storage.tables import contexts
+
+COUNT = select(func.count()).select_from(contexts)
+PATIENCE_SECONDS = 60
+
+
+def count(connection):
+    return execute(connection, COUNT, {}).scalar_one()
+
+
+async def test_a_read_sees_one_moment_while_others_write(storage):
+    await storage.write(add("first"))
+    has_read, may_read = threading.Event(), threading.Event()
+
+    def read_twice(connection):
+        before = count(connection)
+        has_read.set()
+        assert may_read.wait(PATIENCE_SECONDS)
+        return before, count(connection)
+
+    reading = asyncio.create_task(storage.read(read_twice))
+    assert await asyncio.to_thread(has_read.wait, PATIENCE_SECONDS)
+    await storage.write(add("second"))
+    may_read.set()
+    assert await reading == (1, 1)
+    assert await storage.read(count) == 2
+
+
+async def test_two_reads_run_side_by_side(storage):
+    together = threading.Barrier(2, timeout=PATIENCE_SECONDS)
+
+    def meet(connection):
+        together.wait()
+        return count(connection)
+
+    assert await asyncio.gather(storage.read(meet), storage.read(meet)) == [0, 0]
+
+
+@pytest.mark.parametrize("error", [LookupError("no"), StopIteration("no")])
+async def test_a_read_that_fails_leaves_nothing_behind(storage, error):
+    def fail(connection):
+        count(connection)
+        raise error
+
+    for _ in range(4):  # every reader had its turn
+        with pytest.raises((LookupError, RuntimeError)):
+            await storage.read(fail)
+    await storage.write(add("new"))
+    assert [await storage.read(count) for _ in range(4)] == [1, 1, 1, 1]
+
+
+async def test_a_read_that_nobody_waits_for_any_more_is_not_begun(storage):
+    is_held, asked = threading.Event(), []
+
+    def hold(_):
+        assert is_held.wait(PATIENCE_SECONDS)
+
+    holding = [asyncio.create_task(storage.read(hold)) for _ in range(2)]
+    left = asyncio.create_task(storage.read(lambda _: asked.append("left")))
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.wait([left])
+    is_held.set()
+    await asyncio.gather(*holding)
+    assert await names(storage) == []
+    assert asked == []
+
+
+async def test_a_storage_that_is_closed_reads_nothing_more(storage):
+    await storage.close()
+    with pytest.raises(StorageUnavailable):
+        await storage.read(count)
