@@ -3,20 +3,23 @@
 import asyncio
 import contextlib
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from people.gatehouse import Clock, Crowd, outcomes, raw_of, say, saying, until_done
-from sqlalchemy import select
-from turns.messenger import echo, office
+from sqlalchemy import Connection, select
+from turns.messenger import PATIENCE_SECONDS, echo, office
 
-from botservice import Storage
+from botservice import Author, Storage
 from botservice.commands.standard import standard_commands
 from botservice.people.access import Access
 from botservice.people.access_records import move_chat, note_departure, note_invitation
 from botservice.people.access_texts import _CODE, _GROUP, _REFUSED, _WELCOME
+from botservice.people.identities import ensure_identity, join_identities
 from botservice.policies import AccessMode
 from botservice.storage.tables import messages
+from botservice.turns.turn import EventKind
 
 OWNER, BOB, EVE = "1", "2", "666"
 GROUP = "-100"
@@ -212,3 +215,33 @@ async def test_two_replicas_tell_a_stranger_once(postgres_url: str) -> None:
         await asyncio.gather(*(until_done(bots[0], each.key) for each in knocks))
         told = [text for bot in bots for shown in bot.messenger.visible.values() for text in shown]
         assert len(told) == 1
+
+
+async def test_what_a_stranger_changes_their_words_to_is_not_kept_either(storage: Storage) -> None:
+    clock = Clock()
+    async with at_gate(storage, AccessMode.ALLOW, clock=clock) as bot:
+        first = saying("secret", EVE)
+        await bot.inbox.accept("crowd", [first])
+        await until_done(bot, first.key)
+        edit = replace(saying("another secret", EVE), kind=EventKind.EDIT, external_id=first.key)
+        await bot.inbox.accept("crowd", [edit])
+        clock.pass_(minutes=11)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await raw_of(storage) != [None, None]:  # noqa: ASYNC110 - only the database tells
+                await asyncio.sleep(0.01)
+
+
+async def test_accounts_that_were_linked_are_let_in_and_taken_out_together(storage: Storage) -> None:
+    def link(connection: Connection) -> None:
+        accounts = [Author("crowd", BOB), Author("telegram", "22")]
+        first, second = (ensure_identity(connection, account, Clock()()) for account in accounts)
+        assert first is not None
+        assert second is not None
+        join_identities(connection, first, second)
+
+    await storage.write(link)
+    async with at_gate(storage, AccessMode.ALLOW, allowed=("telegram:22",)) as bot:
+        await say(bot, "hello", BOB)
+        await say(bot, "/revoke telegram:22", OWNER)
+        await say(bot, "hello?", BOB)
+        assert bot.messenger.visible[BOB] == ["re: hello", _REFUSED["en"].format(name="crowd:2")]

@@ -4,11 +4,13 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import Connection
 
 from botservice import AgentContext, Author, Storage
 from botservice.errors import BudgetExceeded, SettingsError
 from botservice.messages import TokenUsage
 from botservice.people.budgets import Budgets
+from botservice.people.identities import ensure_identity, join_identities
 from botservice.people.usage import ModelCall, Payer, UsageBy, list_usage
 from botservice.policies import Scope, parse_limits, parse_prices
 from botservice.turns.records import finish_turn, insert_turn
@@ -211,3 +213,20 @@ async def test_usage_is_listed_by_person_chat_model_and_day(storage: Storage) ->
     }
     (line,) = lists[UsageBy.MODEL]
     assert (line.calls, line.input_tokens, line.as_dict()["cost"]) == (2, 30, 0.00006)
+
+
+async def test_accounts_that_were_linked_spend_from_one_budget(storage: Storage) -> None:
+    owner = budgets(person="1000 tokens/day")
+    slack = Author("slack", "U1")
+    await spend(storage, owner, 600)
+    await spend(storage, owner, 600, chat="2", author=slack)
+
+    def link(connection: Connection) -> None:
+        first, second = (ensure_identity(connection, account, NOON) for account in (ALICE, slack))
+        assert first is not None
+        assert second is not None
+        join_identities(connection, first, second)
+
+    await storage.write(link)
+    with pytest.raises(BudgetExceeded):
+        await spend(storage, owner, 1, chat="3")
