@@ -15,7 +15,7 @@ from botservice.storage.statements import execute
 from botservice.storage.tables import deliveries, turns
 
 CODE_LASTS: Final = timedelta(hours=1)
-_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without what looks alike
+_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # pragma: allowlist secret - without what looks alike
 _CODE_LENGTH: Final = 8
 
 _ROLES = select(access_roles.c.kind, access_roles.c.role).where(

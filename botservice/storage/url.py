@@ -9,6 +9,7 @@ from sqlalchemy.exc import ArgumentError
 
 from botservice.errors import SettingsError
 
+# pragma: allowlist nextline secret
 _MUST_BE = "DATABASE_URL must be sqlite:///file.db or postgresql://user:password@host/name"
 
 
