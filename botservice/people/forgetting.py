@@ -18,6 +18,7 @@ from botservice.people.usage import forget_usage
 from botservice.storage import Storage
 from botservice.storage.access_tables import access_codes, access_refusals, budget_rates
 from botservice.storage.metadata import metadata
+from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import contexts, messages, persons
 
 _SHORTEST_QUOTE: Final = 12  # characters
@@ -192,6 +193,8 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
         connection.execute(delete(access_refusals).where(access_refusals.c.subject == name))
         connection.execute(delete(budget_rates).where(budget_rates.c.subject == name))
+        is_own = (feedback.c.platform == account.platform) & (feedback.c.person_id == account.id)
+        connection.execute(delete(feedback).where(is_own))
         for table in metadata.sorted_tables:
             if table is not messages and {"author_platform", "author_id", "context_id"} <= set(table.c.keys()):
                 is_theirs = (table.c.author_platform == account.platform) & (table.c.author_id == account.id)

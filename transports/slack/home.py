@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, distinct, func, select
 
 from botservice.messages import Author
+from botservice.people import facts_of, find_identity
 from botservice.storage import Storage
 from botservice.storage.tables import contexts, messages
 from transports.slack.client import SlackClient
@@ -18,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_BLOCKS = 100
 _MAX_SECTION_CHARACTERS = 3000
+_MAX_FACTS = 100
 
 HomeSection = Callable[[Storage, Author], Awaitable[tuple[str, Sequence[str]] | None]]
 """Returns the heading and the lines of one part of a person's page, as markdown; None where there is nothing to say."""
@@ -50,7 +52,7 @@ class Home:
         self._client = client
         self._workspaces = workspaces
         self._people = people
-        self._sections = (usage_section, *sections)
+        self._sections = (usage_section, facts_section, *sections)
 
     async def show(self, storage: Storage, team_id: str, user_id: str) -> None:
         """Show a person their page as it is now.
@@ -87,6 +89,38 @@ async def usage_section(storage: Storage, person: Author) -> tuple[str, Sequence
     if channels:
         lines.append(f"{channels} of these conversations are in channels, where others read along.")
     return "What is kept", lines
+
+
+async def facts_section(storage: Storage, person: Author) -> tuple[str, Sequence[str]] | None:
+    """Return what is known of a person, in the words in which it is kept."""
+
+    def query(connection: Connection) -> list[str]:
+        identity = find_identity(connection, person)
+        return [] if identity is None else [fact.text for fact in facts_of(connection, identity.person_id)]
+
+    found = await storage.read(query)
+    if not found:
+        return None
+    shown = [f"• {_plain(text)}" for text in found[:_MAX_FACTS]]
+    if len(found) > _MAX_FACTS:
+        shown.append(f"and {len(found) - _MAX_FACTS} more")
+    how = f"`{slash_command()} memory` shows where it comes from, and changes it."
+    return "What I know of you", [*_packed(shown), how]
+
+
+def _packed(lines: Sequence[str]) -> list[str]:
+    """Return lines in as few sections as hold them."""
+    sections = [""]
+    for line in lines:
+        if len(sections[-1]) + len(line) + 1 > _MAX_SECTION_CHARACTERS:
+            sections.append("")
+        sections[-1] += f"{line}\n"
+    return sections
+
+
+def _plain(text: str) -> str:
+    """Return text as Slack's own markup shows it, letter by letter, and pinging nobody."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _welcome() -> str:

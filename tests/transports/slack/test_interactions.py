@@ -5,10 +5,12 @@ import json
 from sqlalchemy import select
 from standins.slack_api import BOT_USER, LoseAnswer, Refuse, SlackApi
 
-from botservice import Storage
+from botservice import Storage, ToolCall
 from botservice.messages import Author, Button, Message, Role
+from botservice.people.forgetting import forget_person
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import contexts
+from botservice.tools.remembering import remember
 from botservice.turns.turn import StoredEvent
 from transports.slack.app import Manners
 from transports.slack.blocks import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
@@ -169,6 +171,30 @@ async def test_a_page_shows_what_is_kept_of_a_person(api: SlackApi, bot_on) -> N
         view = json.dumps(await api.until(lambda: api.world.views.get("U0ALICE")))
     assert "*1* of your messages in *1* conversations" in view
     assert "Alice likes tea" in view
+
+
+async def test_a_page_shows_what_is_known_of_a_person(api: SlackApi, bot_on) -> None:
+    script = [ToolCall("1", "remember", {"topic": "drink", "text": "I like <tea> & cake"}), "noted"]
+    async with bot_on(api, script, tools=[remember]):
+        api.person_says("I like <tea> & cake".replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+        await api.until(api.said)
+        api.send_event({"type": "app_home_opened", "user": "U0ALICE", "tab": "home", "event_ts": "1.1"})
+        view = json.dumps(await api.until(lambda: api.world.views.get("U0ALICE")))
+    assert "I like &lt;tea&gt; &amp; cake" in view
+
+
+async def test_who_is_forgotten_leaves_no_opinion(api: SlackApi, bot_on, sqlite_storage: Storage) -> None:
+    async with bot_on(api):
+        api.person_says(f"<@{BOT_USER}> hello", channel="C0GENERAL")
+        post = (await api.until(lambda: api.bot_posts("C0GENERAL")))[0]
+        buttons = element(post, "context_actions")
+        for user in ("U0ALICE", "U0BOB"):
+            api.press(post, buttons, user=user, value=buttons["positive_button"]["value"])
+        await api.until(lambda: len(api.events.tries) == 4)
+    query = select(feedback.c.person_id)
+    await forget_person(sqlite_storage, Author("slack", "U0ALICE"))
+    left = await sqlite_storage.read(lambda connection: list(connection.execute(query).scalars()))
+    assert "U0ALICE" not in left
 
 
 async def test_an_answer_where_only_the_asker_sees_it_is_tried_again(api: SlackApi, bot_on) -> None:
