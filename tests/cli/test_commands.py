@@ -25,7 +25,9 @@ def test_help_names_every_command(run: Run) -> None:
     )
 
 
-@pytest.mark.parametrize("command", ["serve", "chat", "migrate", "contexts", "replay", "export", "forget", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["serve", "chat", "migrate", "contexts", "replay", "export", "forget", "backup", "compact", "doctor"]
+)
 def test_every_command_has_help(run: Run, command: str) -> None:
     assert run(command, "--help")[0] == 0
 
