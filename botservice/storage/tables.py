@@ -183,6 +183,12 @@ turns = Table(
         sqlite_where=text("last_step_number IS NOT NULL"),
     ),
     Index(
+        "ix_turns_set_aside",
+        "id",
+        postgresql_where=text("status = 'set_aside'"),
+        sqlite_where=text("status = 'set_aside'"),
+    ),
+    Index(
         "ix_turns_open",
         "context_id",
         "order_key",

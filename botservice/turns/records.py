@@ -116,7 +116,11 @@ _BUSY_CONTEXTS = select(turns.c.id, turns.c.context_id).where(
 )
 _STOPS = (
     select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
-    .where(_IS_UNHANDLED, events.c.kind == EventKind.STOP.value)
+    .where(
+        _IS_UNHANDLED,
+        events.c.kind == EventKind.STOP.value,
+        events.c.context_id.in_(bindparam("contexts", expanding=True)),
+    )
     .group_by(events.c.context_id)
 )
 _COUNT_OPEN = select(func.count()).select_from(turns).where(_IS_OPEN)
@@ -318,9 +322,12 @@ def handle_stops(connection: Connection, context_id: int, now: datetime) -> None
     execute(connection, _HANDLE_STOPS, {"context": context_id, "now": now})
 
 
-def find_stops(connection: Connection) -> dict[int, int]:
-    """Return the contexts with stop controls that have not taken effect, with the order key of the newest."""
-    return {row.context_id: row.order_key for row in connection.execute(_STOPS).all()}
+def find_stops(connection: Connection, context_ids: Collection[int]) -> dict[int, int]:
+    """Return those of the contexts that have stop controls without effect, with the order key of the newest."""
+    if not context_ids:
+        return {}
+    rows = execute(connection, _STOPS, {"contexts": list(context_ids)}).all()
+    return {row.context_id: row.order_key for row in rows}
 
 
 def count_waiting(connection: Connection) -> int:

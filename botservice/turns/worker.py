@@ -201,8 +201,8 @@ class Worker:
                         self.wake(context_id)
                 for context_id, order_key in stops.items():
                     running = self._runs.get(context_id)
-                    if running is None or order_key > running.order_key:
-                        self.wake(context_id, EventKind.STOP)
+                    if running is not None and order_key > running.order_key:
+                        self._spawn(self._stop_turn(context_id))
             except StorageUnavailable as error:
                 logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
             except Exception:
@@ -221,7 +221,7 @@ class Worker:
                 del self._let_go_at[context_id]
 
     def _look(self, connection: Connection) -> tuple[list[int], dict[int, int]]:
-        """Return the contexts that nobody works on and that have something to do, and the stops without effect."""
+        """Return the contexts that nobody works on and that have something to do, and the stops of what runs here."""
         now = self._clock()
         due = [
             *find_busy_contexts(connection, now, self._transports),
@@ -230,7 +230,8 @@ class Worker:
             *self._reminding.look(connection),
         ]
         new = [context_id for context_id in dict.fromkeys(due) if context_id not in self._busy]
-        return self._storage.claims.find_free(connection, new) if new else new, find_stops(connection)
+        free = self._storage.claims.find_free(connection, new) if new else []
+        return free, find_stops(connection, list(self._runs))
 
     async def _work(self, context_id: int) -> None:
         try:
