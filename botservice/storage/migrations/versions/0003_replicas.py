@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Count what joins a turn, find what was set aside, and say which versions of the program may work on this schema."""
+    """Count what joins a turn, find what was set aside, and say which programs may work on this schema."""
     op.add_column("turns", sa.Column("joined_events", sa.Integer, nullable=False, server_default="0"))
     is_set_aside = sa.text("status = 'set_aside'")
     op.create_index("ix_turns_set_aside", "turns", ["id"], postgresql_where=is_set_aside, sqlite_where=is_set_aside)
