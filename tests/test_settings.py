@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from botservice.errors import SettingsError
+from botservice.policies import Limit, Period, Price, Unit
 from botservice.settings import Settings, is_loopback, reveal
 
 NAMES = [name.upper() for name in Settings.model_fields]
@@ -70,6 +71,18 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("SEARCH_K", ["-1", "x"], "0 or more"),
     ("KEEP_STEPS_DAYS", ["-1", "a month", "1.5", "9999999999"], "1 or more, or forever"),
     ("KEEP_EVENTS_DAYS", ["1", "2"], "3 or more, or forever"),
+    ("ACCESS", ["closed", "yes"], "open, allow or pairing"),
+    ("OWNERS", ["alice", "telegram:", ":42", "Telegram 42"], "telegram:42"),
+    ("ALLOWED", ["42"], "telegram:-100123"),
+    (
+        "BUDGET_PERSON",
+        ["10", "ten messages/minute", "10 messages/day", "1 tokens/minute", "0 tokens/day", "1.5 tokens/day"],
+        "200k tokens/day",
+    ),
+    ("BUDGET_CHAT", ["1k tokens/day, 2k tokens/day", "5 money/minute", "-1 money/day"], "20 money/month"),
+    ("BUDGET_SERVICE", ["1 USD/month", "1m tokens"], "10 messages/minute"),
+    ("PRICES", ["gpt", "gpt=1", "gpt=1/2/3/4", "gpt=a/b", "gpt=1/2, gpt=1/2"], "MODEL=INPUT/OUTPUT/CACHED"),
+    ("MAX_ANSWER_TOKENS", ["0", "-1", "long"], "1 or more"),
     ("LOG_LEVEL", ["LOUD", "10"], "DEBUG, INFO, WARNING or ERROR"),
     ("LOG_FORMAT", ["xml"], "text or json"),
 ]
@@ -112,6 +125,19 @@ RIGHT: list[tuple[str, str, Any]] = [
     ("keep_steps_days", " 1 ", 1),
     ("keep_steps_days", "Forever", None),
     ("keep_events_days", "0", None),
+    ("access", "Pairing", "pairing"),
+    ("owners", "telegram:42,slack:T1:U2\nweb:x", frozenset({"telegram:42", "slack:T1:U2", "web:x"})),
+    ("budget_person", "10 messages/minute", (Limit(10, Unit.MESSAGES, Period.MINUTE),)),
+    (
+        "budget_service",
+        "1.5m tokens / day, 2.50 money/month",
+        (Limit(1_500_000, Unit.TOKENS, Period.DAY), Limit(2_500_000_000, Unit.MONEY, Period.MONTH)),
+    ),
+    (
+        "prices",
+        "a/b:free=0/0, gpt-5.5 = 1.25/10/0.125",
+        {"a/b:free": Price(0, 0, 0), "gpt-5.5": Price(1_250_000_000, 10_000_000_000, 125_000_000)},
+    ),
     ("log_level", "debug", "DEBUG"),
     ("log_format", "JSON", "json"),
     ("system_prompt", "You are\nRex.", "You are\nRex."),
