@@ -1,0 +1,19 @@
+"""Many people on one service: not one word in a wrong person's prompt, answer, export or log."""
+
+import pytest
+from people.generated import generate
+
+
+async def test_nobody_sees_the_words_of_another(storage):
+    findings = await generate(storage, turns=400, people=25, groups=6)
+    assert findings.leaks == []
+    assert findings.prompts > 300
+    assert findings.with_facts > 20
+    assert findings.with_found > 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+async def test_nobody_sees_the_words_of_another_in_ten_thousand_turns(sqlite_storage):
+    findings = await generate(sqlite_storage, turns=10_000, people=400, groups=60, seed=7)
+    assert findings.leaks == []
