@@ -29,6 +29,7 @@ _REMEMBERED = (
 )
 _LONGEST_FOUND = 4_000  # characters of one remembered message
 _TOKENS_AROUND_A_MESSAGE = 4
+_MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
 _IMAGE_TOKENS_TEXT = "i " * 800  # an image counts like so many words, whatever the bytes are
 
 
@@ -88,7 +89,8 @@ def count_tokens(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], m
     """Return how many tokens a prompt takes, rather too many than too few; images at a flat rate. It may block."""
     counter = counter_for(model)
     offered = counter.count(json.dumps(list(tools), ensure_ascii=False)) if tools else 0
-    return _size(messages, counter) + len(messages) * _TOKENS_AROUND_A_MESSAGE + offered
+    counted = _size(messages, counter) + len(messages) * _TOKENS_AROUND_A_MESSAGE + offered
+    return -(-counted * _MARGIN_PERCENT // 100)
 
 
 def _scales(counter: TokenCounter) -> Scales:

@@ -131,16 +131,17 @@ class Admission:
             return list(inbound), None
         kept: list[tuple[StoredEvent | None, InboundMessage]] = []
         writes: list[Write] = []
+        counted: dict[str, Standing | None] = {}  # what is answered together, such as an album, counts once
         for event, message in inbound:
-            payer = Payer.of(context.id, context.context_keys, message.author)
-            now = self._clock()
-            beyond = await self._budgets.count_message(self._storage, payer, now) if message.is_addressed else None
-            if beyond is None:
-                kept.append((event, message))
-                continue
-            kept.append((event, replace(message, is_addressed=False)))
-            payloads = plan_notice(transport, turn, too_fast_text(beyond.ends_at, context.language), now)
-            writes.append(self._telling_once(turn, payer, beyond, payloads, now))
+            payer, now = Payer.of(context.id, context.context_keys, message.author), self._clock()
+            if message.is_addressed and payer.person not in counted:
+                beyond = await self._budgets.count_message(self._storage, payer, now)
+                counted[payer.person] = beyond
+                if beyond is not None:
+                    payloads = plan_notice(transport, turn, too_fast_text(beyond.ends_at, context.language), now)
+                    writes.append(self._telling_once(turn, payer, beyond, payloads, now))
+            is_beyond = message.is_addressed and counted.get(payer.person) is not None
+            kept.append((event, replace(message, is_addressed=False) if is_beyond else message))
 
         def write(connection: Connection) -> None:
             for each in writes:

@@ -185,6 +185,18 @@ async def test_too_many_messages_in_a_minute_are_kept_and_answered_no_more(stora
     assert await outcomes(storage) == ["answered", "answered", "listened", "listened", "answered", "answered"]
 
 
+async def test_what_is_answered_together_counts_as_one_message(storage: Storage) -> None:
+    clock = Clock()
+    async with shop(storage, echo, budgets(person="2 messages/minute"), clock) as bot:
+        album = [replace(saying(f"picture {number}", ALICE), group_key="album") for number in range(5)]
+        await bot.inbox.accept("crowd", album)
+        clock.pass_(seconds=2)  # its parts are waited for
+        await until_done(bot, album[0].key)
+        await say(bot, "and this", ALICE)
+        assert len(bot.messenger.visible[ALICE]) == 2
+        assert bot.messenger.visible[ALICE][1] == "re: and this"
+
+
 async def test_a_prompt_of_a_program_raises_and_can_be_resumed_when_there_is_room(storage: Storage) -> None:
     clock = Clock()
     service, _ = make_service(storage, [taking(850, 0), "and now"])
