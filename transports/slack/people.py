@@ -12,6 +12,7 @@ from transports.slack.workspaces import Workspace
 logger = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 3600.0
+_PAUSE_SECONDS = 30.0
 _MAX_PEOPLE = 20_000
 
 
@@ -48,11 +49,12 @@ class People:
             answer = await self._client.ask(workspace.token, "users.info", user=user_id, include_locale="true")
         except SlackFailure as failure:
             logger.info("slack.person_unknown", extra={"reason": failure.code})
-            return known[0] if known is not None else Person(user_id)
-        person = _read(user_id, field(answer, "user"))
+            person, fresh = known[0] if known is not None else Person(user_id), _PAUSE_SECONDS
+        else:
+            person, fresh = _read(user_id, field(answer, "user")), _FRESH_SECONDS
         if len(self._known) >= _MAX_PEOPLE:
             del self._known[next(iter(self._known))]
-        self._known[key] = person, time.monotonic() + _FRESH_SECONDS
+        self._known[key] = person, time.monotonic() + fresh
         return person
 
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +26,9 @@ from transports.slack.workspaces import Workspace, Workspaces
 logger = logging.getLogger(__name__)
 
 _PLATFORM = "slack"
-_MAX_EARLIER = 15  # what apps outside the marketplace get of a thread in one call
+_MAX_ASKED = 200  # of a thread, in one call; apps outside the marketplace are given 15
+_MAX_EARLIER = 50
+_CLOCKS_SECONDS = 2.0
 _LATE_SECONDS = 20.0
 
 # Somebody has addressed the bot in a conversation if a turn of theirs there was answered, or was to be.
@@ -209,24 +211,38 @@ class Reader:
                 "conversations.replies",
                 channel=message.channel_id,
                 ts=message.root_ts,
-                limit=_MAX_EARLIER,
+                limit=str(_MAX_ASKED),
             )
         except SlackFailure as failure:
             logger.warning("slack.thread_not_read", extra={"reason": failure.code})
             return ()
-        return tuple([each async for each in self._said(field(answer, "messages"), message, workspace)])
+        found = field(answer, "messages")
+        before = [each for each in found if _is_before(each, message, event)] if isinstance(found, list) else []
+        if len(before) > _MAX_EARLIER:
+            before = [before[0], *before[1 - _MAX_EARLIER :]]
+        heard = [await self._overheard(each, workspace) for each in before]
+        return tuple(each for each in heard if each is not None)
 
-    async def _said(self, found: object, message: SlackMessage, workspace: Workspace) -> AsyncIterator[InboundMessage]:
-        for each in found if isinstance(found, list) else ():
-            ts, user, text = timestamp(field(each, "ts")), word(field(each, "user")), field(each, "text")
-            if ts is None or ts == message.ts or not isinstance(text, str) or user == workspace.bot_user_id:
-                continue
-            person = await self._people.find(workspace, user) if user is not None else None
-            remarks = (await self._files.fetch(workspace, files_of(each), is_for_bot=False))[1]
-            said = "\n".join(part for part in (await self._text(text, workspace), *remarks) if part)
-            if said:
-                author = _author(person) if person is not None else Author(name="a bot")
-                yield InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False)
+    async def _overheard(self, each: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        """Return a message of a thread as somebody said it; None where it says nothing, or the bot said it."""
+        ts, user, text = str(each["ts"]), word(field(each, "user")), field(each, "text")
+        if user == workspace.bot_user_id:
+            return None
+        person = await self._people.find(workspace, user) if user is not None else None
+        remarks = (await self._files.fetch(workspace, files_of(each), is_for_bot=False))[1]
+        words = await self._text(text if isinstance(text, str) else "", workspace)
+        said = "\n".join(part for part in (words, *remarks) if part)
+        author = _author(person) if person is not None else Author(name="a bot")
+        return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False) if said else None
+
+
+def _is_before(each: object, message: SlackMessage, event: StoredEvent) -> bool:
+    """Return whether a message was not for the bot to keep when it came: the bot was not in the thread yet."""
+    ts = timestamp(field(each, "ts"))
+    if ts is None or ts == message.ts or not isinstance(each, Mapping):
+        return False
+    in_thread_since = event.received_at.timestamp() - _CLOCKS_SECONDS
+    return order_of(ts) < max(order_of(message.ts), int(in_thread_since * 1_000_000))
 
 
 def _about(view: object) -> Mapping[str, Any]:

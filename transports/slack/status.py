@@ -1,6 +1,8 @@
 """Showing that the bot is at work: the state of its session, or the line of an older app."""
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
@@ -10,6 +12,7 @@ logger = logging.getLogger(__name__)
 
 _WORKING = "is thinking…"
 _SESSION = "agents.sessions.setStatus"
+_NO_BUTTON = "missing_agent_session_stopped_event_subscription"
 _LINE = "assistant.threads.setStatus"
 
 
@@ -22,6 +25,7 @@ class Statuses:
     def __init__(self, client: SlackClient) -> None:
         self._client = client
         self._methods: dict[str, str | None] = {}
+        self._advised: set[str] = set()
 
     async def begin(self, workspace: Workspace, channel: str, thread_ts: str, user_id: str) -> None:
         """Show that the bot is at work.
@@ -32,7 +36,7 @@ class Statuses:
         method = self._methods.get(workspace.team_id, _SESSION)
         if method == _SESSION:
             try:
-                await self._client.call(
+                answer = await self._client.call(
                     workspace.token,
                     _SESSION,
                     channel_id=channel,
@@ -45,6 +49,7 @@ class Statuses:
                     raise
                 method = self._methods[workspace.team_id] = _LINE
             else:
+                self._look_for_advice(workspace, answer)
                 return
         if method == _LINE:
             await self._set_line(workspace, channel, thread_ts)
@@ -57,6 +62,14 @@ class Statuses:
         """
         if self._methods.get(workspace.team_id, _SESSION) == _SESSION:
             await self._client.call(workspace.token, _SESSION, channel_id=channel, thread_ts=thread_ts, status="active")
+
+    def _look_for_advice(self, workspace: Workspace, answer: Mapping[str, Any]) -> None:
+        """Say once which line the app's manifest lacks for its stop button."""
+        if _NO_BUTTON not in str(answer.get("warning", "")) or workspace.team_id in self._advised:
+            return
+        self._advised.add(workspace.team_id)
+        advice = 'add "agent_session_stopped" at settings.event_subscriptions.bot_events of the app\'s manifest'
+        logger.warning("slack.no_stop_button", extra={"advice": advice})
 
     async def _set_line(self, workspace: Workspace, channel: str, thread_ts: str) -> None:
         try:

@@ -128,7 +128,8 @@ def agent_status(world: World, params: Params) -> dict[str, Any]:
         raise SlackError("invalid_arguments")
     require(params, "channel_id", "thread_ts")
     world.statuses.append((params["channel_id"], params["thread_ts"], params["status"]))
-    return {"agent_status": params["status"]}
+    warning = {} if world.has_stop_button else {"warning": "missing_agent_session_stopped_event_subscription"}
+    return {"agent_status": params["status"], **warning}
 
 
 @method("assistant.threads.setStatus", "channel_id", "thread_ts", "status", "loading_messages", scope="assistant:write")

@@ -84,6 +84,7 @@ class World:
         self.responses: list[tuple[str, dict[str, Any]]] = []
         self.statuses: list[tuple[str, str, str]] = []
         self.is_agent = True
+        self.has_stop_button = True
         self.scopes: set[str] | None = None
         self.tokens: dict[str, str] = {}
         self.codes: dict[str, str] = {}

@@ -109,3 +109,9 @@ async def _web_server(transport: SlackTransport, listener: socket.socket) -> Asy
 def bot_on(sqlite_storage: Storage) -> RunBot:
     """Return what runs a bot against a stand-in while a block runs."""
     return lambda api, script=echo, **options: running_bot(api, sqlite_storage, script, **options)
+
+
+@pytest.fixture
+def bot_on_both(storage: Storage) -> RunBot:
+    """Return what runs a bot on either database."""
+    return lambda api, script=echo, **options: running_bot(api, storage, script, **options)

@@ -1,11 +1,13 @@
 """What people write comes in once, is answered once, in its place, whichever way Slack delivers it."""
 
+import itertools
 import json
+import time
 
 import httpx
 import pytest
 from sqlalchemy import text
-from standins.slack_api import BOT_USER, TEAM, SlackApi
+from standins.slack_api import BOT_USER, TEAM, Hang, SlackApi
 from standins.slack_api.world import Post
 
 from botservice import AgentContext, Storage
@@ -318,3 +320,68 @@ async def test_an_edit_in_a_thread_reaches_its_conversation_alone(
         "more",
     ]
     assert len(await rows(sqlite_storage, "SELECT id FROM contexts")) == 1
+
+
+async def test_what_followed_a_mention_that_came_late_is_not_lost(
+    api: SlackApi, bot_on, sqlite_storage: Storage
+) -> None:
+    api.world._seconds = itertools.count(int(time.time()) - 100)
+    async with bot_on(api):
+        ts = api.person_says(f"{MENTION} what is up?", channel="C0GENERAL", deliver=False)
+        api.person_says("I mean in Berlin", channel="C0GENERAL", thread_ts=ts)
+        await api.until(lambda: len(api.events.tries) == 1)
+        api.send_event(api.message_event(api.world.find("C0GENERAL", ts)))
+        await api.until(lambda: api.said("C0GENERAL"))
+    said = await rows(sqlite_storage, "SELECT text FROM messages WHERE role = 'user' ORDER BY position")
+    assert sorted(said) == ["I mean in Berlin", "what is up?"]
+
+
+async def test_what_follows_a_mention_at_once_is_kept_once(api: SlackApi, bot_on, sqlite_storage: Storage) -> None:
+    async with bot_on(api, lambda _: "ok"):
+        parent = api.person_says("The server is down", channel="C0GENERAL", user="U0BOB")
+        asking = api.order(Hang(), "conversations.replies")
+        api.person_says(f"{MENTION} really?", channel="C0GENERAL", thread_ts=parent)
+        await api.until(lambda: asking.used)
+        api.person_says("since when?", channel="C0GENERAL", thread_ts=parent)
+        await api.until(lambda: len(api.events.tries) == 4)
+        asking.release()
+        await api.until(lambda: len(api.said("C0GENERAL")) == 2)
+    said = await rows(sqlite_storage, "SELECT text FROM messages WHERE role = 'user' ORDER BY position")
+    assert said == ["The server is down", "really?", "since when?"]
+
+
+async def test_a_conversation_in_a_thread_is_the_same_on_both_databases(
+    api: SlackApi, bot_on_both, storage: Storage
+) -> None:
+    async with bot_on_both(api, lambda _: "ok"):
+        ts = api.person_says(f"{MENTION} hi", channel="C0GENERAL")
+        await api.until(lambda: len(api.said("C0GENERAL")) == 1)
+        api.person_says("nothing", channel="C0GENERAL", user="U0BOB", thread_ts=ts)
+        api.person_says("and now?", channel="C0GENERAL", thread_ts=ts)
+        post = (await api.until(lambda: api.bot_posts("C0GENERAL")[1:]))[0]
+        buttons = next(block["elements"][0] for block in post.blocks if block["type"] == "context_actions")
+        api.press(post, buttons, value=buttons["positive_button"]["value"])
+        api.send_event(api.changed_event("C0GENERAL", ts, f"{MENTION} hello"))
+        api.send_event({"type": "app_home_opened", "user": "U0ALICE", "tab": "home", "event_ts": "1.1"})
+        view = json.dumps(await api.until(lambda: api.world.views.get("U0ALICE")))
+        await api.until(lambda: len(api.events.tries) == 7)
+        api.person_says("bye", channel="C0GENERAL", thread_ts=ts)
+        await api.until(lambda: len(api.said("C0GENERAL")) == 3)
+    assert "*2* of your messages in *1* conversations" in view
+    said = await rows(storage, "SELECT text FROM messages WHERE role = 'user' ORDER BY position")
+    assert said == ["hello", "nothing", "and now?", "bye"]
+    assert await rows(storage, "SELECT verdict FROM feedback") == ["good"]
+
+
+async def test_a_missing_stop_button_is_named_once(api: SlackApi, bot_on, typist, caplog) -> None:
+    api.world.has_stop_button = False
+    async with bot_on(api, typist):
+        for number in (1, 2):
+            api.person_says("hello")
+            await api.until(lambda number=number: len(api.calls("agents.sessions.setStatus")) >= 2 * number - 1)
+            typist.write("ok")
+            typist.finish()
+            await api.until(lambda number=number: len(api.calls("agents.sessions.setStatus")) == 2 * number)
+    advice = [record.advice for record in caplog.records if record.message == "slack.no_stop_button"]
+    assert len(advice) == 1
+    assert "settings.event_subscriptions.bot_events" in advice[0]
