@@ -14,6 +14,7 @@ FILES = sorted(
     path for path in EXAMPLES.glob("*.py") if "asyncio.run(" in path.read_text() or "\nmain()" in path.read_text()
 )
 EXPECTED = {
+    "buttons": "Here you are: A large tea, please",
     "edit_memory": "1 page 1: blah blah bl… (read)",
     "final_tool": "Here is your report: All is well ['report.txt']",
     "first_agent": "agent: Your dog is called Rex.",

@@ -1,7 +1,7 @@
 """Tables that a phone cannot show: as a list for each row, with links and all.
 
 Telegram has no tables. A narrow one is shown in letters of one width; in a wide one the lines would break, and links
-cannot stand in it at all.
+cannot stand in it at all. The letters of East Asia are twice as wide as others, which only this module reckons with.
 """
 
 import unicodedata
@@ -26,6 +26,11 @@ class Table:
     has_links: bool = False
 
     @property
+    def has_wide_letters(self) -> bool:
+        """Whether columns are only straight where letters of twice the width count as two."""
+        return any(_width(cell) > len(cell) for row in self.rows for cell in row)
+
+    @property
     def width(self) -> int:
         """How wide it is in letters of one width."""
         columns = max(map(len, self.rows))
@@ -35,7 +40,7 @@ class Table:
 
 
 def unroll_tables(markdown: str, options: pyromark.Options) -> str:
-    """Return markdown with lists in the place of tables that cannot be read as such."""
+    """Return markdown with lists in the place of tables that cannot be read as such, and straight columns in others."""
     if "|" not in markdown:
         return markdown
     data = markdown.encode()
@@ -43,6 +48,9 @@ def unroll_tables(markdown: str, options: pyromark.Options) -> str:
     for table in _tables(data, markdown, options):
         if len(table.rows) > 1 and (table.has_links or table.width > MAX_WIDTH):
             parts += [data[done : table.begin], f"\n{_as_lists(table.rows)}\n".encode()]
+            done = table.end
+        elif table.has_wide_letters:
+            parts += [data[done : table.begin], f"\n{_as_block(table.rows)}\n".encode()]
             done = table.end
     return b"".join([*parts, data[done:]]).decode()
 
@@ -83,6 +91,19 @@ def _as_list(head: Sequence[str], row: Sequence[str]) -> Iterator[str]:
     for title, cell in zip(head[1:], others, strict=False):
         if cell:
             yield f"- {title}: {cell}" if title else f"- {cell}"
+
+
+def _as_block(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as code: every cell as wide as its column, in letters of one width."""
+    plain = [[cell.replace("**", "").replace("`", "").replace("\\|", "|") for cell in row] for row in rows]
+    columns = max(map(len, plain))
+    filled = [row + [""] * (columns - len(row)) for row in plain]
+    widths = [max(_width(row[place]) for row in filled) for place in range(columns)]
+    head, *body = [
+        " | ".join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in filled
+    ]
+    return "\n".join(["```", head, "-+-".join("-" * width for width in widths), *body, "```"])
 
 
 def _width(text: str) -> int:

@@ -236,3 +236,15 @@ def test_a_converter_that_fails_leaves_the_text(monkeypatch: pytest.MonkeyPatch)
 def test_formatting_is_pure() -> None:
     for name in itertools.islice(CASES, 40):
         assert format_markdown(CASES[name]) == format_markdown(CASES[name])
+
+
+def test_a_table_with_wide_letters_has_straight_columns() -> None:
+    table = "前\n\n| 名前 | 説明 |\n|---|---|\n| 犬 | とても**良い**動物 |\n| Rex | `a` dog |\n\n後"
+    [shown] = format_markdown(table)
+    assert shown.text.splitlines()[2:6] == [
+        "名前 | 説明",
+        "-----+---------------",
+        "犬   | とても良い動物",
+        "Rex  | a dog",
+    ]
+    assert [each.kind for each in shown.entities] == ["pre"]
