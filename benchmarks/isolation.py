@@ -10,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tests")]
+_ROOT = Path(__file__).parents[1]
+sys.path[:1] = [str(_ROOT), str(_ROOT / "tests")]  # instead of this folder, which has a `turns` of its own
 
 from people.generated import generate  # noqa: E402 - found where the tests are
 

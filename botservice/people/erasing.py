@@ -201,5 +201,5 @@ def _forget_words_of(connection: Connection, turn_id: int, now: datetime) -> Non
     connection.execute(delete(steps).where(steps.c.turn_id == turn_id))
     connection.execute(delete(prompt_log).where(prompt_log.c.turn_id == turn_id))
     shown = update(deliveries).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_not(None))
-    connection.execute(shown.values(payload={}, error=None))
+    connection.execute(shown.values(payload={}, buttons=None, error=None))
     connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None, compacted_at=now))

@@ -126,7 +126,8 @@ def _is_known_to_others(connection: Connection, context_id: int, author: Author 
     """Return whether anybody but an author ever wrote in a context; asked once, when its first identity is noted."""
     if author is None or author.id is None:
         return False
-    is_theirs = (messages.c.author_platform == author.platform) & (messages.c.author_id == author.id)
+    platform, author_id = storable(author.platform or ""), storable(author.id)
+    is_theirs = (messages.c.author_platform == platform) & (messages.c.author_id == author_id)
     others = select(messages.c.id).where(
         messages.c.context_id == context_id,
         messages.c.role == Role.USER.value,
