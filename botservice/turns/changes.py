@@ -51,7 +51,12 @@ _NEWEST = select(func.max(events.c.order_key)).where(
     events.c.context_id == bindparam("context"),
     events.c.external_id == bindparam("external"),
 )
-_HANDLE = update(events).where(events.c.id.in_(bindparam("ids", expanding=True))).values(handled_at=bindparam("now"))
+# What a control said is in the history then, or was never of use: whoever forgets it there need not look here.
+_HANDLE = (
+    update(events)
+    .where(events.c.id.in_(bindparam("ids", expanding=True)))
+    .values(handled_at=bindparam("now"), raw=None)
+)
 _SCRUB = update(events).where(events.c.id.in_(bindparam("ids", expanding=True))).values(raw=None)
 _CHANGED_CONTEXTS = (
     select(events.c.context_id)
@@ -146,7 +151,7 @@ def find_changed_contexts(connection: Connection, now: datetime, transports: Col
 
 
 def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime) -> None:
-    """Take note that controls took effect."""
+    """Take note that controls took effect, and drop what they said."""
     ids = list(event_ids)
     if ids:
         execute(connection, _HANDLE, {"ids": ids, "now": now})

@@ -140,6 +140,17 @@ async def test_a_change_that_nobody_was_woken_for_is_found_by_the_next_process(s
         await until_history(storage, "two", "re: one")
 
 
+async def test_what_an_edit_said_is_kept_in_the_history_alone(storage):
+    async with office(storage, echo, messenger=Mutable()) as bot:
+        await bot.write("m1 one", order=1)
+        await bot.messenger.shows("1", "re: one")
+        await bot.inbox.accept("messenger", [change("m1", "two", order=2), change("m9", "nobody's", order=3)])
+        await until_history(storage, "two", "re: one")
+    kept = events.select().where(events.c.kind == EventKind.EDIT.value).order_by(events.c.order_key)
+    raws = [row.raw for row in await storage.read(lambda connection: connection.execute(kept).all())]
+    assert raws == [None, b"m9 nobody's"], "one whose message may still come has to wait for it"
+
+
 async def test_an_edit_without_new_words_is_no_change(storage):
     async with office(storage, echo, messenger=Mutable()) as bot:
         await bot.write("m1 same", order=1)

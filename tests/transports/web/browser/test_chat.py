@@ -5,7 +5,7 @@ import base64
 
 import pytest
 
-from botservice import LLMError, ToolCall, tool
+from botservice import Button, LLMError, ToolCall, tool
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -36,6 +36,22 @@ async def test_a_message_is_answered_as_it_is_written_and_a_reload_keeps_it(run_
         await expect(page.get_by_role("log").get_by_role("listitem")).to_have_count(2)
         await expect(page.answers).to_contain_text("Once upon a time")
         await expect(page.get_by_role("heading", name="Hello.")).to_be_hidden()
+
+
+async def test_pressing_a_button_says_what_stands_behind_it_once(run_site, open_page):
+    @tool(is_final=True)
+    async def offer() -> list:
+        """Offer a choice."""
+        return ["Which size?", Button("Small"), Button("Large", value="size L"), Button("All", url="https://x.org")]
+
+    async with run_site([ToolCall("", "offer", {}), "Large it is."], tools=[offer]) as site:
+        page = await open_page(site.url)
+        await page.say("choose")
+        await expect(page.get_by_role("link", name="All")).to_have_attribute("href", "https://x.org")
+        await page.get_by_role("button", name="Large").click()
+        await expect(page.questions.last).to_contain_text("size L")
+        await expect(page.answers.last).to_contain_text("Large it is.")
+        await expect(page.get_by_role("button", name="Small")).to_be_disabled()
 
 
 async def test_a_stop_ends_the_answer_and_keeps_what_was_written(run_site, typist, open_page):
