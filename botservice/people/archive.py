@@ -25,6 +25,7 @@ from botservice.storage import Storage
 from botservice.storage.access_tables import model_usage
 from botservice.storage.chunks import chunks
 from botservice.storage.metadata import metadata
+from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import contexts, events, messages
 
 MAX_FILES_BYTES: Final = 40_000_000  # of all attachments of an archive that a chat has to carry (Bot API: 50 MB)
@@ -141,6 +142,13 @@ def _read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str
             rows = [_json_values(row) for row in connection.execute(query).mappings()]
             if rows:
                 found.setdefault(table.name, []).extend(rows)
+    for account in accounts:
+        given = select(feedback.c.verdict, feedback.c.created_at).where(
+            feedback.c.platform == account.platform, feedback.c.person_id == account.id
+        )
+        verdicts = [_json_values(row) for row in connection.execute(given).mappings()]
+        if verdicts:
+            found.setdefault("feedback", []).extend(verdicts)
     used = select(model_usage.c.day, model_usage.c.model, model_usage.c.calls, model_usage.c.input_tokens)
     used = used.add_columns(model_usage.c.output_tokens)
     names = [person_name(each) for each in accounts]

@@ -12,8 +12,11 @@ from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
 from botservice.people.quotes import find_quotes
+from botservice.storage.metadata import metadata
+from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import messages, steps, turns
 from botservice.tools.remembering import remember
+from botservice.turns.records import insert_turn
 
 MARK = "zx81marker"
 LONG = f"My diary of {MARK}: " + "so it was and so it will be, " * 40
@@ -183,3 +186,28 @@ async def test_forgetting_reads_no_table_whole(sqlite_storage):
         return found
 
     assert await sqlite_storage.read(plans) == []
+
+
+async def test_what_is_kept_under_a_persons_name_elsewhere_goes_too(storage):
+    """Every table that names a person is known to forgetting: a new one makes this fail."""
+    naming = {"author_id", "person", "person_id", "platform_id", "subject", "granted_by", "installed_by"}
+    known = {
+        *("messages", "reminders", "feedback", "identities", "access_codes", "access_refusals", "budget_rates"),
+        "model_usage",  # goes over to nobody
+        "budget_reservations",  # goes with its turn
+        *("access_roles", "access_invitations", "slack_installations"),  # the owner's decisions
+    }
+    assert {table.name for table in metadata.sorted_tables if naming & set(table.c.keys())} == known
+    chat = await open_chat(storage, "telegram-a", ALICE)
+    await chat.chat_history.append_user_message("hi", author=ALICE)
+    group = await open_chat(storage, "telegram-g", ALICE, BOB)
+    await group.chat_history.append_user_message("hi", author=BOB)
+
+    def fill(connection):
+        number = insert_turn(connection, group.id, "telegram", NOW)
+        values = {"turn_id": number, "platform": "telegram", "person_id": "1", "verdict": "good", "created_at": NOW}
+        connection.execute(feedback.insert().values(values))
+
+    await storage.write(fill)
+    await forget_person(storage, ALICE)
+    assert await storage.read(lambda c: c.execute(feedback.select()).all()) == []
