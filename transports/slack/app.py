@@ -162,7 +162,7 @@ class SlackTransport:
     def describe(self) -> str:
         """Return who the bot is and how it is reached."""
         own = self._workspaces.own
-        who = own.name or own.team_id if own is not None else "not reached yet, tried again"
+        who = own.name or own.team_id if own is not None else "a workspace that is not reached yet, tried again"
         names = [who] if self._has_token else []
         names += ["every workspace that installs it"] if self._installing is not None else []
         ways = ["by Socket Mode"] if self._socket is not None else []

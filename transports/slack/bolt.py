@@ -52,8 +52,11 @@ def build_bolt(intake: Intake, *, api_url: str, signing_secret: str | None) -> A
     Args:
         signing_secret: None where nothing comes by HTTP.
     """
+    quiet = logging.getLogger("slack_bolt.botservice")
+    quiet.setLevel(logging.ERROR)  # it warns of a token in the environment, and of every event that is nobody's
     app = AsyncApp(
         name="botservice",
+        logger=quiet,
         client=AsyncWebClient(base_url=api_url),
         authorize=_AnyWorkspace(),  # type: ignore[arg-type]  # Bolt takes it, and names only functions
         signing_secret=signing_secret or "",

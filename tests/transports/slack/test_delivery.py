@@ -1,13 +1,17 @@
 """Answers go out: each message once as far as Slack can be asked, in order, in the form that it takes."""
 
 import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import select
 from standins.slack_api import BOT_USER, Drop, LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Attachment, Storage, Tool, ToolCall
+from botservice.messages import Message, Role
 from botservice.storage.tables import deliveries
+from botservice.turns.turn import Delivery, DeliveryKind
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
@@ -144,3 +148,21 @@ async def test_a_token_that_is_refused_for_a_while_keeps_what_is_owed(api: Slack
         await api.until(api.said)
     assert refusal.used == 2
     assert api.said() == ["You said: hello"]
+
+
+async def test_what_nobody_asked_for_now_goes_where_its_conversation_is(
+    api: SlackApi, bot_on, sqlite_storage: Storage
+) -> None:
+    async with bot_on(api) as bot:
+        thread = api.person_says("hello", channel="C0GENERAL", deliver=False)
+        keys = {"transport": "slack", "team_id": "T0001", "channel_id": "C0GENERAL", "thread_ts": thread}
+        [payload] = bot.transport.plan(Message(None, Role.ASSISTANT, "It is time"), ())
+        now = datetime.now(UTC)
+        delivery = Delivery(7, 7, "slack", DeliveryKind.MESSAGE, payload, 0, now)
+        ts = await bot.transport.send(keys, delivery)
+        assert await bot.transport.send(keys, replace(delivery, attempts=1)) == ts
+        direct = {name: value for name, value in keys.items() if name != "thread_ts"} | {"channel_id": "D0ALICE"}
+        await bot.transport.send(direct, replace(delivery, id=8))
+        assert await bot.transport.send(direct, replace(delivery, id=8, attempts=1)) is not None
+    assert [(each.shown, each.thread_ts) for each in api.bot_posts("C0GENERAL")] == [("It is time", thread)]
+    assert [(each.shown, each.thread_ts) for each in api.bot_posts()] == [("It is time", None)]
