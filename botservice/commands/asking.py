@@ -1,15 +1,12 @@
 """Who gives a command, and whether others listen."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from sqlalchemy import Connection
 
 from botservice.people.facts import is_private
 from botservice.people.identities import Identity, ensure_identity, note_audience
-from botservice.turns.commands import CommandAnswer, CommandRequest
-
-NOBODY: Final = CommandAnswer("I cannot tell who you are here, so there is nothing that I could keep about you.")
+from botservice.turns.commands import CommandRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +36,3 @@ async def find_asker(request: CommandRequest) -> Asker | None:
         return None if identity is None else Asker(identity, is_private(connection, context.id, author))
 
     return await context.storage.write(note, fence=request.claim, sort_key=(context.id,))
-
-
-async def find_alone(request: CommandRequest, elsewhere: CommandAnswer) -> Asker | CommandAnswer:
-    """Return who gives a command in a private chat; the answer for everybody else, elsewhere where others listen."""
-    asker = await find_asker(request)
-    if asker is None:
-        return NOBODY
-    return asker if asker.is_alone else elsewhere

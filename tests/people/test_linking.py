@@ -64,7 +64,10 @@ async def test_unlinking_takes_apart_what_was_joined_with_what_came_through_each
     await link(storage, telegram, slack)
     one, other = await persons(storage, ALICE, ALICE_ON_SLACK)
     assert one == other
-    assert "You are Alice on Telegram and Alice S. on Slack" in (await command(telegram, "/link", ALICE, COMMANDS)).text
+    assert (
+        "Your accounts: Alice on Telegram, Alice S. on Slack"
+        in (await command(telegram, "/link", ALICE, COMMANDS)).text
+    )
     assert "Alice on Telegram" in (await command(slack, "/unlink", ALICE_ON_SLACK, COMMANDS)).text
     one, other = await persons(storage, ALICE, ALICE_ON_SLACK)
     assert one != other
