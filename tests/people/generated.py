@@ -27,6 +27,8 @@ from botservice.people.facts import facts_of, visible_facts
 from botservice.people.identities import find_identity
 from botservice.tools.remembering import remember
 from botservice.turns.commands import parse_command
+from botservice.turns.inbox import Inbox
+from botservice.turns.pressure import Pressure
 from botservice.turns.turn import InboundEvent
 
 MARK = re.compile(r"mark-(?P<where>p|g\d+)-(?P<who>\d+)\b")
@@ -151,6 +153,8 @@ async def generate(storage: Storage, *, turns: int, people: int, groups: int, se
             search_k=3,
             commands=Catalogue([MEMORY, EXPORT, FORGET]),
         ) as bot:
+            # Nobody looks here how much waits: what is counted is all that ever came.
+            bot.inbox = Inbox(storage, bot.worker.wake, pressure=Pressure(max_waiting=turns + _AT_ONCE))
             for first in range(0, turns, _AT_ONCE):
                 said = [_say(chance, people, groups) for _ in range(min(_AT_ONCE, turns - first))]
                 await _deliver(bot, messenger, said, first)
