@@ -141,6 +141,7 @@ class Writer:
                     self._commit(sorted(work, key=rank))
                 if part:
                     resolve(part)
+        self._unlock_all()
         self._disconnect()
 
     def _take(self) -> tuple[list[Operation], bool]:
@@ -240,6 +241,13 @@ class Writer:
         except SQLAlchemyError as error:
             logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
             self._disconnect()
+
+    def _unlock_all(self) -> None:
+        """Let go of the advisory locks at once: a session that ends keeps them until its server has noticed."""
+        if self._connection is None or self._connection.dialect.name == "sqlite":
+            return
+        with contextlib.suppress(SQLAlchemyError), self._connection.begin():
+            self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
