@@ -90,6 +90,7 @@ class WebTransport:
             Route("/web/events", gate.guard(chat.events)),
             Route("/web/earlier", gate.guard(chat.earlier)),
             Route("/web/files/{message:int}/{index:int}", gate.guard(chat.file)),
+            Route("/web/notices/{notice:int}/{index:int}", gate.guard(chat.notice_file)),
             Route("/inspect", gate.guard(self._inspector.list_contexts)),
             Route("/inspect/{context:int}", gate.guard(self._inspector.show_context)),
             Route("/inspect/{context:int}/{turn:int}", gate.guard(self._inspector.show_turn)),

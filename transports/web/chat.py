@@ -1,6 +1,7 @@
 """The chat page and what its script asks for."""
 
 import contextlib
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -28,10 +29,11 @@ from transports.web.sessions import (
     set_cookie,
 )
 from transports.web.streaming import Hub
-from transports.web.timeline import Cursor, read_earlier, read_file
+from transports.web.timeline import Cursor, read_earlier, read_file, read_notice_file
 
 MAX_STREAMS: Final = 2_000
 _MAX_SMALL_BYTES: Final = 1_000
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")  # in the name of a file that is saved
 
 _NO_CHAT: Final = "There is no chat in this browser yet: load the page first."
 _OTHER_CHAT: Final = "A new chat was begun in another tab. Reload the page to go on there."
@@ -127,6 +129,17 @@ class Chat:
             headers["Cache-Control"] = "private, max-age=3600"
             return Response(found.data, media_type=found.mime_type, headers=headers)
         headers["Content-Disposition"] = "attachment"
+        return Response(found.data, media_type="application/octet-stream", headers=headers)
+
+    async def notice_file(self, request: Request) -> Response:
+        """Answer with a file that came with what is no part of the conversation, to be saved under its name."""
+        session, notice_id, index = _session(request), path_number(request, "notice"), path_number(request, "index")
+        found = await self._opened().read(lambda connection: read_notice_file(connection, session, notice_id, index))
+        if found is None or found.data is None:
+            raise Refusal(404, "This file is not there any more.")
+        name = _UNSAFE.sub("-", found.name or "file")
+        headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
+        headers["Content-Disposition"] = f'attachment; filename="{name}"'
         return Response(found.data, media_type="application/octet-stream", headers=headers)
 
     async def _accept(self, session: str, event: InboundEvent) -> Response:

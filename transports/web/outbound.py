@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from botservice.messages import Message, Role
+from botservice.storage.blobs import digest_of
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 
@@ -23,6 +24,13 @@ _SCHEMES: Final = ("http://", "https://", "mailto:", "tel:")
 def plan_answer(answer: Message) -> Sequence[Payload]:
     """Return the one delivery of an answer. Its text is there for answers that are not kept, such as an apology."""
     payload: dict[str, object] = {"text": answer.text, "at": answer.created_at.isoformat()}
+    files = [
+        {"name": each.name, "mime_type": each.mime_type, "sha256": digest_of(each.data)}
+        for each in answer.attachments
+        if each.data is not None
+    ]
+    if files:
+        payload["files"] = files
     return [payload | ({BUTTONS: write_buttons(answer.buttons)} if answer.buttons else {})]
 
 

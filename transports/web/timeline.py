@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, text
 from botservice.contexts import ContextKeys, find_context
 from botservice.history.rows import find_position, read_messages, select_messages
 from botservice.messages import Attachment, Role
+from botservice.storage.blobs import read_blobs
 from botservice.storage.tables import contexts, deliveries, events, messages, turns
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
 from transports.web.inbound import NAME, context_keys, read_event
@@ -160,6 +161,22 @@ def read_file(connection: Connection, session: str, message_id: int, index: int)
     return found[0].attachments[index] if found and index < len(found[0].attachments) else None
 
 
+def read_notice_file(connection: Connection, session: str, notice_id: int, index: int) -> Attachment | None:
+    """Return a file of what this session was told that is no part of the conversation, such as an export."""
+    context = _find(connection, session)
+    if context is None:
+        return None
+    query = select(deliveries.c.payload).where(
+        deliveries.c.id == notice_id, deliveries.c.context_id == context.id, deliveries.c.transport == NAME
+    )
+    files = (connection.execute(query).scalar_one_or_none() or {}).get("files", ())
+    if index >= len(files):
+        return None
+    file = files[index]
+    data = read_blobs(connection, context.id, [file["sha256"]]).get(file["sha256"])
+    return None if data is None else Attachment(file["mime_type"], file["name"], data=data)
+
+
 def _find(connection: Connection, session: str) -> Any | None:
     context_id = find_context(connection, ContextKeys.of(context_keys(session)))
     query = select(contexts.c.id, contexts.c.deletion_version).where(contexts.c.id == context_id)
@@ -238,7 +255,11 @@ def _read_notices(
 
 def _show_notice(row: Any) -> Shown:
     text = str(row.payload.get("text", ""))
-    shown = {"id": row.id, "text": text, "at": iso(row.created_at)}
+    files = [
+        {"url": f"/web/notices/{row.id}/{index}", "name": each["name"] or each["mime_type"], "is_image": False}
+        for index, each in enumerate(row.payload.get("files", ()))
+    ]
+    shown = {"id": row.id, "text": text, "at": iso(row.created_at), "files": files}
     return shown | {"html": render_markdown(text), "buttons": show_buttons(row.buttons)}
 
 

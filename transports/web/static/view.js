@@ -99,6 +99,7 @@ function noticeElement(notice) {
   const made = element("li", { class: "message notice", id: `notice-${notice.id}` });
   made.dataset.at = notice.at;
   made.append(bodyOf(notice.text, notice.html));
+  if (notice.files?.length) made.append(filesOf(notice.files));
   if (notice.buttons?.length) made.append(buttonsOf(notice.buttons));
   made.append(element("div", { class: "meta" }, timeOf(notice.at)));
   return made;
