@@ -87,33 +87,37 @@ def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What the bot is in a group from now on, such as "member" or "kicked".
+    """What the bot is in a chat from now on, such as "member" or "kicked".
 
     Attributes:
         by: Who made it so.
-        was_there: Whether it was in the group before.
+        was_there: Whether it was in the chat before.
+        is_private: Whether it is one person's chat: who is not in it has blocked the bot.
     """
 
     keys: Mapping[str, str]
     status: str
     by: int | None
     was_there: bool
+    is_private: bool = False
 
     @property
     def is_there(self) -> bool:
-        """Whether the bot is in the group."""
+        """Whether the bot is in the chat."""
         return self.status not in _ABSENT
 
 
 def membership_of(update: object) -> Membership | None:
-    """Return what becomes of the bot in a group; None for any other update."""
+    """Return what becomes of the bot in a chat; None for any other update."""
     change = field(update, "my_chat_member")
     keys = context_keys(change)
     status = field(field(change, "new_chat_member"), "status")
-    if keys is None or not isinstance(status, str) or field(field(change, "chat"), "type") == "private":
+    if keys is None or not isinstance(status, str):
         return None
     before = field(field(change, "old_chat_member"), "status")
-    return Membership(keys, status, integer(field(field(change, "from"), "id")), before not in (None, *_ABSENT))
+    was_there = before not in (None, *_ABSENT)
+    is_private = field(field(change, "chat"), "type") == "private"
+    return Membership(keys, status, integer(field(field(change, "from"), "id")), was_there, is_private)
 
 
 def place_of(update: object) -> tuple[int, int] | None:

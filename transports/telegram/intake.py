@@ -105,6 +105,8 @@ class Intake:
         """Take note of who has brought the bot into a group, or that it is gone: access may depend on that."""
         chat = chat_name(membership.keys)
         logger.info("telegram.membership", extra={"chat": chat, "status": membership.status})
+        if membership.is_private:
+            return
         if not membership.is_there:
             await storage.write(lambda connection: note_departure(connection, chat))
         elif not membership.was_there and membership.by is not None:

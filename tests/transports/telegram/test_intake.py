@@ -34,10 +34,10 @@ def confirmed(api: BotApi) -> list[int]:
 @pytest.mark.parametrize("webhook", [False, True])
 async def test_messages_are_answered_in_order_and_confirmed_once(api: BotApi, bot_on, webhook: bool) -> None:
     async with bot_on(api, webhook=webhook):
-        said = [api.person_says(f"message {n}", chat_id=42) for n in range(12)]
-        await api.messages(42, 12)
-        assert api.visible_texts(42) == [f"You said: message {n}" for n in range(12)]
-        await api.until(lambda: len(confirmed(api)) == 12)
+        said = [api.person_says(f"message {n}", chat_id=42) for n in range(10)]
+        await api.messages(42, 10)
+        assert api.visible_texts(42) == [f"You said: message {n}" for n in range(10)]
+        await api.until(lambda: len(confirmed(api)) == 10)
     assert confirmed(api) == [each.update_id for each in said]
     assert not api.journal.entries(UpdatesThrownAway)
 
@@ -221,7 +221,7 @@ async def test_being_blocked_and_let_in_again_is_noted(api: BotApi, bot_on, capl
         api.person_says("hello again", chat_id=42)
         await api.message(42)
     noted = [(record.chat, record.status) for record in caplog.records if record.message == "telegram.membership"]
-    assert noted == [(42, "kicked"), (42, "member")]
+    assert noted == [("telegram:42", "kicked"), ("telegram:42", "member")]
 
 
 async def test_stopping_is_quick_while_a_poll_waits(api: BotApi, bot_on) -> None:
