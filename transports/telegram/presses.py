@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, select, text
 from telegram.error import TelegramError
 
-from botservice.commands.command import Texts, in_language
+from botservice.commands.command import in_language
 from botservice.contexts import ContextKeys, find_context
 from botservice.messages import Author, Button, CommandCall, InboundMessage
 from botservice.storage import Storage
@@ -21,6 +21,7 @@ from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent, Store
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, field, integer, stored_update
 from transports.telegram.keyboards import in_topic, make_chosen, parse_data
+from transports.telegram.press_texts import GONE, NOT_ASKED
 
 logger = logging.getLogger(__name__)
 
@@ -49,31 +50,6 @@ _ON_ITS_WAY = (
     .limit(1)
 )
 _ASKED_BY = select(events.c.raw).where(events.c.turn_id == bindparam("turn"), events.c.raw.is_not(None))
-
-_NOT_ASKED: Final[Texts] = {
-    "en": "These buttons are for whoever asked.",
-    "de": "Diese Knöpfe sind für die Person, die gefragt hat.",
-    "es": "Estos botones son para quien preguntó.",
-    "fr": "Ces boutons sont pour la personne qui a posé la question.",
-    "it": "Questi pulsanti sono per chi ha fatto la domanda.",
-    "pt": "Estes botões são para quem perguntou.",
-    "ru": "Эти кнопки — для того, кто спросил.",
-    "ko": "이 버튼은 질문한 사람을 위한 것입니다.",
-    "ja": "このボタンは質問した人のためのものです。",
-    "zh": "这些按钮是给提问者的。",
-}
-_GONE: Final[Texts] = {
-    "en": "This button does nothing any more.",
-    "de": "Dieser Knopf bewirkt nichts mehr.",
-    "es": "Este botón ya no hace nada.",
-    "fr": "Ce bouton ne fait plus rien.",
-    "it": "Questo pulsante non fa più nulla.",
-    "pt": "Este botão já não faz nada.",
-    "ru": "Эта кнопка больше не действует.",
-    "ko": "이 버튼은 더 이상 작동하지 않습니다.",
-    "ja": "このボタンはもう使えません。",
-    "zh": "这个按钮已失效。",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +89,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     message, presser = field(query, "message"), field(query, "from")
     chat_id, message_id = integer(field(field(message, "chat"), "id")), integer(field(message, "message_id"))
     place, presser_id = parse_data(field(query, "data")), integer(field(presser, "id"))
-    gone = Press(query_id, told=in_language(_GONE, _language(presser)))
+    gone = Press(query_id, told=in_language(GONE, _language(presser)))
     if chat_id is None or message_id is None or place is None or presser_id is None:
         return gone
     keys = {"transport": "telegram", "chat_id": str(chat_id)} | ({"thread_id": place[1]} if place[1] else {})
@@ -121,7 +97,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     if place[0] >= len(buttons):
         return gone
     if chat_id < 0 and askers and presser_id not in askers:
-        return Press(query_id, told=in_language(_NOT_ASKED, _language(presser)))
+        return Press(query_id, told=in_language(NOT_ASKED, _language(presser)))
     button = buttons[place[0]]
     event = InboundEvent(
         key=f"telegram:{bot.id}:pressed:{chat_id}:{message_id}",
