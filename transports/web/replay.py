@@ -25,6 +25,7 @@ _LONGEST: Final = 20_000  # characters of one text
 _SECTIONS: Final = {
     "system": "Instructions",
     "instructions": "Instructions",
+    "person": "Known of the person",
     "found": "Found by searching",
     "window": "Window",
     "question": "Question",
