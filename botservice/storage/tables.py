@@ -229,6 +229,13 @@ events = Table(
         postgresql_where=text("turn_id IS NULL AND handled_at IS NULL"),
         sqlite_where=text("turn_id IS NULL AND handled_at IS NULL"),
     ),
+    # Finds changes that are due: without turn_id in its condition, or SQLite would rather look through all controls.
+    Index(
+        "ix_events_changes",
+        "context_id",
+        postgresql_where=text("handled_at IS NULL AND kind IN ('edit', 'delete')"),
+        sqlite_where=text("handled_at IS NULL AND kind IN ('edit', 'delete')"),
+    ),
     sqlite_autoincrement=True,
 )
 

@@ -29,6 +29,9 @@ PATIENCE = timedelta(minutes=10)
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_UNHANDLED = text("events.turn_id IS NULL AND events.handled_at IS NULL")
 _IS_EXTERNAL = text("events.external_id IS NOT NULL")
+_IS_DUE_CHANGE = text(
+    f"events.handled_at IS NULL AND events.kind IN ('{EventKind.EDIT.value}', '{EventKind.DELETE.value}')"
+)
 _IS_CHANGE = text(f"events.kind IN ('{EventKind.EDIT.value}', '{EventKind.DELETE.value}')")
 
 _CONTROLS = (
@@ -68,8 +71,7 @@ _CHANGED_CONTEXTS = (
         )
     )
     .where(
-        _IS_UNHANDLED,
-        _IS_CHANGE,
+        _IS_DUE_CHANGE,
         events.c.transport.in_(bindparam("transports", expanding=True)),
         or_(messages.c.id.is_not(None), events.c.received_at < bindparam("before")),
     )

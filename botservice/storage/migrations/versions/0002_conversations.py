@@ -19,6 +19,7 @@ def upgrade() -> None:
     op.add_column("deliveries", sa.Column("buttons", sa.Text(), nullable=True))
     _index("ix_deliveries_buttons", "deliveries", ["context_id", "external_id"], "buttons IS NOT NULL")
     _index("ix_events_external", "events", ["context_id", "external_id"], "external_id IS NOT NULL")
+    _index("ix_events_changes", "events", ["context_id"], "handled_at IS NULL AND kind IN ('edit', 'delete')")
     _index("ix_messages_edited", "messages", ["edited_at"], "edited_at IS NOT NULL")
 
 
