@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 _PLATFORM = "slack"
 _MAX_ASKED = 200  # of a thread, in one call; apps outside the marketplace are given 15
 _MAX_EARLIER = 50
+# Commands behind which more is said. What begins with the name of another one may as well be a question.
+_WITH_ARGUMENTS = frozenset({"approve", "forget", "link", "memory", "reminders", "revoke", "unlink"})
 _CLOCKS_SECONDS = 2.0
 _LATE_SECONDS = 20.0
 
@@ -143,8 +145,7 @@ class Reader:
             return None
         person = await self._people.find(workspace, user)
         said = await self._text(text if isinstance(text, str) else "", workspace)
-        command = parse_command(f"/{said.lstrip('/')}") if said else CommandCall("help")
-        return InboundMessage(said or "/help", _author(person), command=command, language=person.language)
+        return InboundMessage(said or "/help", _author(person), command=_order_of(said), language=person.language)
 
     async def _question(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         view = field(body, "view")
@@ -261,6 +262,13 @@ def _author(person: Person) -> Author:
 def _command_of(text: str) -> CommandCall | None:
     """Return the command that a message is: Slack keeps "/…" for itself, so "!…" is one as well."""
     return parse_command(f"/{text[1:]}" if text.startswith("!") else text)
+
+
+def _order_of(text: str) -> CommandCall | None:
+    """Return the command that stands behind the slash command; "why is it so?" is a question, "why" alone is none."""
+    command = parse_command(f"/{text.lstrip('/')}") if text else CommandCall("help")
+    is_order = command is None or not command.arguments or text.startswith("/") or command.name in _WITH_ARGUMENTS
+    return command if is_order else None
 
 
 def _moment(ts: str) -> datetime:

@@ -1,9 +1,13 @@
 """Files that people send reach the model, and what does not is said in words."""
 
+from datetime import UTC, datetime
+
 import pytest
 from standins.slack_api import BOT_USER, Refuse, SlackApi
 
+from botservice.turns.turn import StoredEvent
 from transports.slack import files as slack_files
+from transports.slack.inbound import Way, raw
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
@@ -87,3 +91,16 @@ async def test_a_person_whom_slack_does_not_name_is_answered(api: SlackApi, bot_
         api.person_says(f"<@{BOT_USER}> hi", channel="C0GENERAL")
         await api.until(lambda: api.said("C0GENERAL"))
     assert api.said("C0GENERAL") == ["You said: hi"]
+
+
+async def test_a_glimpse_of_a_message_fetches_nothing(api: SlackApi, bot_on) -> None:
+    file = api.add_file("notes.txt", b"the code is 4711", "text/plain")
+    async with bot_on(api) as bot:
+        ts = api.person_says("look", files=[file], deliver=False)
+        body = api.envelope(api.message_event(api.world.find("D0ALICE", ts)), "Ev1")
+        event = StoredEvent(1, "k", raw(Way.MESSAGE, body), datetime.now(UTC))
+        glimpse, whole = await bot.transport.peek(event), await bot.transport.read(event)
+    assert glimpse is not None
+    assert whole is not None
+    assert (glimpse.text, glimpse.attachments) == ("look\n[file, notes.txt]", ())
+    assert "4711" in whole.text

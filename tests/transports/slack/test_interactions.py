@@ -1,7 +1,9 @@
 """Commands, dialogs, buttons and pages: what people do in Slack besides writing."""
 
 import json
+from datetime import UTC, datetime
 
+import pytest
 from sqlalchemy import select
 from standins.slack_api import BOT_USER, LoseAnswer, Refuse, SlackApi
 
@@ -14,6 +16,7 @@ from botservice.tools.remembering import remember
 from botservice.turns.turn import StoredEvent
 from transports.slack.app import Manners
 from transports.slack.blocks import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.inbound import Way, raw
 
 
 async def context_keys(storage: Storage) -> list[dict[str, str]]:
@@ -66,6 +69,26 @@ async def test_service_commands_pass_through_the_slash_command_and_direct_messag
     assert api.said()[0] == api.said()[1]
     assert api.said()[2] == "You said: !important: buy milk"
     assert not any(block["type"] == "context_actions" for block in api.bot_posts()[0].blocks)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("why is the sky blue?", None),
+        ("new idea: a dog", None),
+        ("why", "why"),
+        ("/why now", "why"),
+        ("memory delete 3", "memory"),
+        ("", "help"),
+    ],
+)
+async def test_a_question_is_not_taken_for_a_command(api: SlackApi, bot_on, text: str, name: str | None) -> None:
+    async with bot_on(api) as bot:
+        body = {"user_id": "U0ALICE", "team_id": "T0001", "text": text, "channel_id": "C1", "trigger_id": "t1"}
+        event = StoredEvent(1, "k", raw(Way.COMMAND, body, channel="D0ALICE"), datetime.now(UTC))
+        message = await bot.transport.read(event)
+    assert message is not None
+    assert (message.command.name if message.command else None) == name
 
 
 async def test_a_command_that_cannot_be_placed_says_so(api: SlackApi, bot_on) -> None:
