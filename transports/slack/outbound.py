@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 ReadFile = Callable[[Mapping[str, str], str], Awaitable[bytes | None]]
 """Returns the stored bytes of a context's file by their digest."""
 
+_THREAD_GONE = ("cannot_reply_to_message", "message_not_found", "thread_not_found")
 _GONE = ("message_not_found", "cant_update_message", "edit_window_closed")
 
 
@@ -86,11 +87,18 @@ class Sender:
         elif (arrived := await self._arrivals.find(workspace, place, delivery)) is not None:
             return arrived
         await self._pace.turn(place["channel"], delivery.turn_id)
-        answer = await self._in_some_form(
-            workspace, "chat.postMessage", delivery, **place, unfurl_links=self._unfurls, unfurl_media=self._unfurls
-        )
-        ts = answer.get("ts")
+        ts = (await self._post(workspace, place, delivery)).get("ts")
         return ts if isinstance(ts, str) else None
+
+    async def _post(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> dict[str, Any]:
+        """Post a message; where the question is gone, the person is answered all the same, without a thread."""
+        looks = {"unfurl_links": self._unfurls, "unfurl_media": self._unfurls}
+        try:
+            return await self._in_some_form(workspace, "chat.postMessage", delivery, **place, **looks)
+        except SlackFailure as failure:
+            if failure.code not in _THREAD_GONE or not place["channel"].startswith("D"):
+                raise
+        return await self._in_some_form(workspace, "chat.postMessage", delivery, channel=place["channel"], **looks)
 
     async def _respond(self, url: str, delivery: Delivery) -> bool:
         """Answer where only the asker sees it; return whether that was possible."""
