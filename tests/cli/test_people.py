@@ -1,0 +1,47 @@
+"""What a person is owed, on the command line: an archive, forgetting, and files that are encrypted."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from cli.conftest import Run
+
+
+@pytest.fixture
+def talked(run: Run) -> None:
+    """Somebody told the demo two things on the terminal."""
+    assert run("chat", typed=b"Please remember that I am allergic to nuts\nI like tea\n")[0] == 0
+
+
+@pytest.mark.usefixtures("talked")
+def test_a_persons_archive_holds_pages_and_data(run: Run, tmp_path: Path) -> None:
+    assert run("export", "--person", "terminal:default", "--archive", "mine.zip")[1] == "mine.zip is written\n"
+    archive = zipfile.ZipFile(tmp_path / "mine.zip")
+    data = json.loads(archive.read("data.json"))
+    assert [fact["text"] for fact in data["facts"]] == ["I am allergic to nuts"]
+    assert "I am allergic to nuts" in archive.read("about-you.md").decode()
+    code, _, said = run("export", "1", "--archive", "x.zip")
+    assert code == 1
+    assert "--archive is for a person" in said
+
+
+@pytest.mark.usefixtures("talked")
+def test_a_forgotten_person_has_left_the_files(run: Run, tmp_path: Path) -> None:
+    assert "1 conversations of theirs alone" in run("forget", "--person", "terminal:default", "--yes")[1]
+    assert not [each for each in tmp_path.glob("bot.db*") if b"allergic" in each.read_bytes()]
+    code, _, said = run("forget", "--person", "terminal:default", "--yes")
+    assert code == 1
+    assert "no message of terminal:default" in said
+
+
+@pytest.mark.usefixtures("talked")
+def test_files_are_encrypted_where_there_is_a_key(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, said = run("encrypt")
+    assert code == 1
+    assert "set ENCRYPTION_KEY first" in said
+    monkeypatch.setenv("ENCRYPTION_KEY", "a key of thirty-two characters or more")
+    code, said, problem = run("encrypt")
+    assert (code, problem) == (0, "")
+    assert "files are encrypted with the first key" in said
+    assert run("replay", "1")[0] == 0, "what is encrypted can be read"
