@@ -14,7 +14,7 @@ from botservice.turns.interruption import Interruption, WorkCut
 from botservice.turns.options import Clock, RunOptions, utc_now
 from botservice.turns.transport import Live
 from botservice.turns.turn import Delivery, Turn
-from botservice.turns.work import DeliveryPlan, TurnWork, no_deliveries
+from botservice.turns.turn_work import DeliveryPlan, TurnWork, no_deliveries
 
 __all__ = ["AgentRun", "Clock", "RunOptions", "utc_now"]
 

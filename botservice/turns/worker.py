@@ -2,49 +2,30 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
-from botservice.contexts import AgentContext, read_context_keys
 from botservice.errors import (
     BotServiceError,
-    BudgetExceeded,
     ClaimLost,
-    LLMError,
-    RunInterrupted,
     StorageUnavailable,
-    TurnGrew,
 )
-from botservice.people.budgets_texts import used_up_text
 from botservice.storage import Claim, Storage
-from botservice.telemetry import turn_logging
-from botservice.turns.beginning import Beginning
 from botservice.turns.changes import (
-    Controls,
-    DueChanges,
-    apply_changes,
     find_changed_contexts,
-    find_controls,
-    find_due,
-    find_stale,
 )
 from botservice.turns.commands import Commands, NoCommands
-from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery, find_owing_contexts
+from botservice.turns.context_work import ContextWork
+from botservice.turns.outbox import find_owing_contexts
 from botservice.turns.records import (
     find_busy_contexts,
-    find_next_turn,
     find_stops,
-    handle_stops,
 )
-from botservice.turns.refusing import end_refused
 from botservice.turns.reminders import Reminding
-from botservice.turns.retry import is_cut_off_too_often
-from botservice.turns.run import AgentRun, RunOptions
-from botservice.turns.setbacks import Setbacks
+from botservice.turns.run import RunOptions
 from botservice.turns.transport import NoTransport, Transport
-from botservice.turns.turn import Delivery, EventKind, Turn
+from botservice.turns.turn import EventKind
 from botservice.turns.wakeups import Wakeup
 
 logger = logging.getLogger(__name__)
@@ -53,35 +34,6 @@ MAX_TURNS_AT_ONCE = 256
 SWEEP_SECONDS = 0.5
 _STORAGE_PAUSE_SECONDS = 1.0
 _WAITING_PER_SLOT = 8  # contexts that the sweep lines up for each turn that may run; the others are found later
-
-
-@dataclass(frozen=True, slots=True)
-class _Owed:
-    """A message that a context owes to somebody."""
-
-    delivery: Delivery
-    context_keys: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A turn to begin, or to begin again.
-
-    Attributes:
-        controls: What has not taken effect: the wish that it stop, and changes of messages that it may begin with.
-    """
-
-    turn: Turn
-    context: AgentContext
-    controls: Controls
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """A turn that runs."""
-
-    run: AgentRun
-    order_key: int
 
 
 class Worker:
@@ -105,23 +57,18 @@ class Worker:
         sweep_seconds: float = SWEEP_SECONDS,
     ) -> None:
         self._storage = storage
-        self._options = options
-        self._beginning = Beginning(storage, options, commands)
         self._clock = options.clock
         self._transports: dict[str, Transport] = {"api": NoTransport()}
         self._transports.update({transport.name: transport for transport in transports})
-        self._outbox = Outbox(storage, self._transports, self._clock)
+        self._context_work = ContextWork(storage, options, self._transports, commands)
         self._reminding = Reminding(storage, options, self._transports)
-        self._setbacks = Setbacks(storage, self._clock)
         self._slots = asyncio.Semaphore(max_turns)
         self._sweep_seconds = sweep_seconds
         self._max_busy = max_turns * _WAITING_PER_SLOT
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._again: set[int] = set()
-        self._runs: dict[int, _Running] = {}
         self._claims: dict[int, Claim] = {}
         self._let_go_at: dict[int, float] = {}
-        self._stops: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -134,13 +81,13 @@ class Worker:
 
     async def start(self) -> None:
         """Begin to work; what was left behind by an earlier process is taken up at once."""
-        self._is_stopping = False
+        self._is_stopping = self._context_work.is_closing = False
         self._sweeping = asyncio.create_task(self._sweep(), name="botservice-sweep")
         self._listening = asyncio.create_task(self._listen(), name="botservice-listen")
 
     async def stop(self, *, grace_seconds: float = 0.0) -> None:
         """Take nothing new, let what runs go on for grace_seconds, then cut it off; another process goes on with it."""
-        self._is_stopping = True
+        self._is_stopping = self._context_work.is_closing = True
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.wait([self._sweeping])
@@ -174,7 +121,7 @@ class Worker:
         it until a moment ago.
         """
         context_id = wakeup.context_id
-        if wakeup.kind is EventKind.STOP and context_id in self._runs:
+        if wakeup.kind is EventKind.STOP and context_id in self._context_work.runs:
             self._spawn(self._stop_turn(context_id))
         elif wakeup.is_open or context_id in self._busy or context_id in self._let_go_at:
             self.wake(context_id, wakeup.kind)
@@ -200,7 +147,7 @@ class Worker:
                     if context_id not in self._busy and len(self._busy) < self._max_busy:
                         self.wake(context_id)
                 for context_id, order_key in stops.items():
-                    running = self._runs.get(context_id)
+                    running = self._context_work.runs.get(context_id)
                     if running is not None and order_key > running.order_key:
                         self._spawn(self._stop_turn(context_id))
             except StorageUnavailable as error:
@@ -231,7 +178,7 @@ class Worker:
         ]
         new = [context_id for context_id in dict.fromkeys(due) if context_id not in self._busy]
         free = self._storage.claims.find_free(connection, new) if new else []
-        return free, find_stops(connection, list(self._runs))
+        return free, find_stops(connection, list(self._context_work.runs))
 
     async def _work(self, context_id: int) -> None:
         try:
@@ -242,7 +189,7 @@ class Worker:
                 self._claims[context_id] = claim
                 try:
                     await self._reminding.fire_due(claim)
-                    await self._work_through(claim)
+                    await self._context_work.do(claim, on_look=lambda: self._again.discard(context_id))
                 finally:
                     del self._claims[context_id]
                     self._let_go_at[context_id] = asyncio.get_running_loop().time()
@@ -263,103 +210,11 @@ class Worker:
                 self._again.discard(context_id)
                 self.wake(context_id)
 
-    async def _work_through(self, claim: Claim) -> None:
-        """Do what a context has to do, until there is nothing more or something has to wait."""
-        while True:
-            self._again.discard(claim.context_id)
-            work = await self._storage.read(lambda connection: self._find_work(connection, claim.context_id))
-            match work:
-                case _Owed(delivery, context_keys) if delivery.due_at <= self._clock():
-                    await self._outbox.attempt(context_keys, delivery, claim)
-                case DueChanges():
-                    await apply_changes(self._storage, self._transports, work, claim, self._clock())
-                case _Begun(turn) if self._may_begin(turn):
-                    with turn_logging(turn.id):
-                        await self._work_on(turn, work, claim)
-                case _ if claim.context_id in self._stops:
-                    self._stops.discard(claim.context_id)
-                    await self._handle_stops(claim.context_id)  # nothing runs that they could stop
-                case _:
-                    return  # nothing, or nothing yet: the sweep comes back when it is due
-
-    def _may_begin(self, turn: Turn) -> bool:
-        return not self._is_stopping and turn.due_at <= self._clock() and turn.transport in self._transports
-
-    def _find_work(self, connection: Connection, context_id: int) -> _Owed | DueChanges | _Begun | None:
-        """Return what a context has to do next: what it owes comes before what is changed, and that before a turn."""
-        delivery = find_next_delivery(connection, context_id, self._transports)
-        if delivery is not None:
-            return _Owed(delivery, read_context_keys(connection, context_id))
-        controls = find_controls(connection, context_id, self._transports)
-        changes = find_due(connection, context_id, controls)
-        if changes is not None:
-            return changes
-        turn = find_next_turn(connection, context_id, self._clock(), self._transports)
-        if turn is None:
-            return find_stale(controls, self._clock())
-        context = AgentContext.read(self._storage, connection, context_id, turn.id, with_steps=turn.is_open)
-        return _Begun(turn, context, controls)
-
-    async def _work_on(self, turn: Turn, work: _Begun, claim: Claim) -> None:
-        transport = self._transports[turn.transport]
-        try:
-            if is_cut_off_too_often(turn.attempts):
-                await self._setbacks.give_up(turn, claim, transport, "it was cut off too often")
-            elif await self._beginning.begin(turn, work.context, work.controls, claim, transport):
-                await self._run(turn, work, claim, transport)
-        except TurnGrew:
-            logger.info("turn.grew")  # it is read again, with what has come meanwhile
-        except RunInterrupted:
-            logger.info("turn.stopped")
-        except BudgetExceeded as error:
-            logger.info("turn.over_budget", extra={"scope": error.scope, "unit": error.unit})
-            text = used_up_text(error.scope, error.ends_at, work.context.language)
-            await end_refused(self._storage, turn, claim, transport, text, self._clock())
-        except LLMError as error:
-            await self._setbacks.give_up(turn, claim, transport, str(error))
-        except (ClaimLost, StorageUnavailable):
-            raise
-        except Exception as error:
-            logger.exception("turn.failed")
-            await self._setbacks.try_later(turn, claim, transport, type(error).__name__)
-
-    async def _run(self, turn: Turn, work: _Begun, claim: Claim, transport: Transport) -> None:
-        record = StoredStream(self._storage, turn, claim, self._clock)
-        live = transport.live(work.context.context_keys, turn.events, record)
-        run = AgentRun(
-            self._options,
-            work.context,
-            turn,
-            claim,
-            plan_deliveries=lambda answer: transport.plan(answer, turn.events),
-            live=live,
-        )
-        self._runs[claim.context_id] = _Running(run, turn.order_key)
-        try:
-            if work.controls.stop is not None and work.controls.stop > turn.order_key:
-                run.interrupt()  # it came before this process worked on the turn
-                await self._handle_stops(claim.context_id)
-            await run.finish()
-            logger.info("turn.answered")
-        finally:
-            del self._runs[claim.context_id]
-            if live is not None:
-                await live.close()
-        if run.begun is not None:
-            await self._outbox.go_on(work.context.context_keys, run.begun, claim)
-
     async def _stop_turn(self, context_id: int) -> None:
         """Stop the turn that runs in a context. One that is about to begin sees the control when it does."""
-        running = self._runs.get(context_id)
-        if running is not None:
-            running.run.interrupt()
-            await self._handle_stops(context_id)
-        elif context_id not in self._busy:  # it takes effect where the context is worked on, if it is
-            self._stops.add(context_id)
+        if not await self._context_work.stop(context_id) and context_id not in self._busy:
+            self._context_work.stop_next(context_id)  # it takes effect where the context is worked on, if it is
             self.wake(context_id)
-
-    async def _handle_stops(self, context_id: int) -> None:
-        await self._storage.write(lambda connection: handle_stops(connection, context_id, self._clock()))
 
     def _spawn(self, work: "asyncio.Future[None] | object") -> None:
         task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]  # a coroutine of this class

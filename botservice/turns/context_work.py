@@ -1,0 +1,200 @@
+"""What is done in one claimed context, until it has nothing more to do: messages sent, edits applied, turns run."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from botservice.contexts import AgentContext, read_context_keys
+from botservice.errors import (
+    BudgetExceeded,
+    ClaimLost,
+    LLMError,
+    RunInterrupted,
+    StorageUnavailable,
+    TurnGrew,
+)
+from botservice.people.budgets_texts import used_up_text
+from botservice.storage import Claim, Storage
+from botservice.telemetry import turn_logging
+from botservice.turns.beginning import Beginning
+from botservice.turns.changes import (
+    Controls,
+    DueChanges,
+    apply_changes,
+    find_controls,
+    find_due,
+    find_stale,
+)
+from botservice.turns.commands import Commands
+from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
+from botservice.turns.records import (
+    find_next_turn,
+    handle_stops,
+)
+from botservice.turns.refusing import end_refused
+from botservice.turns.retry import is_cut_off_too_often
+from botservice.turns.run import AgentRun, RunOptions
+from botservice.turns.setbacks import Setbacks
+from botservice.turns.transport import Transport
+from botservice.turns.turn import Delivery, Turn
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A message that a context owes to somebody."""
+
+    delivery: Delivery
+    context_keys: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn to begin, or to begin again.
+
+    Attributes:
+        controls: What has not taken effect: the wish that it stop, and changes of messages that it may begin with.
+    """
+
+    turn: Turn
+    context: AgentContext
+    controls: Controls
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A turn that runs."""
+
+    run: AgentRun
+    order_key: int
+
+
+class ContextWork:
+    """Does what contexts have to do, one thing at a time in each, for whoever holds the claim.
+
+    Attributes:
+        runs: The turns that run, by context.
+        is_closing: No turn begins any more; what runs goes on.
+    """
+
+    def __init__(
+        self, storage: Storage, options: RunOptions, transports: Mapping[str, Transport], commands: Commands
+    ) -> None:
+        self._storage = storage
+        self._options = options
+        self._clock = options.clock
+        self._transports = transports
+        self._beginning = Beginning(storage, options, commands)
+        self._outbox = Outbox(storage, transports, options.clock)
+        self._setbacks = Setbacks(storage, options.clock)
+        self._stops: set[int] = set()
+        self.runs: dict[int, Running] = {}
+        self.is_closing = False
+
+    async def do(self, claim: Claim, on_look: Callable[[], None]) -> None:
+        """Do what a context has to do, until there is nothing more or something has to wait.
+
+        Args:
+            on_look: Called before each look at what there is: what was known until then is about to be seen.
+        """
+        while True:
+            on_look()
+            work = await self._storage.read(lambda connection: self._find_work(connection, claim.context_id))
+            match work:
+                case Owed(delivery, context_keys) if delivery.due_at <= self._clock():
+                    await self._outbox.attempt(context_keys, delivery, claim)
+                case DueChanges():
+                    await apply_changes(self._storage, self._transports, work, claim, self._clock())
+                case Begun(turn) if self._may_begin(turn):
+                    with turn_logging(turn.id):
+                        await self._work_on(turn, work, claim)
+                case _ if claim.context_id in self._stops:
+                    self._stops.discard(claim.context_id)
+                    await self._handle_stops(claim.context_id)  # nothing runs that they could stop
+                case _:
+                    return  # nothing, or nothing yet: the sweep comes back when it is due
+
+    def _may_begin(self, turn: Turn) -> bool:
+        return not self.is_closing and turn.due_at <= self._clock() and turn.transport in self._transports
+
+    def _find_work(self, connection: Connection, context_id: int) -> Owed | DueChanges | Begun | None:
+        """Return what a context has to do next: what it owes comes before what is changed, and that before a turn."""
+        delivery = find_next_delivery(connection, context_id, self._transports)
+        if delivery is not None:
+            return Owed(delivery, read_context_keys(connection, context_id))
+        controls = find_controls(connection, context_id, self._transports)
+        changes = find_due(connection, context_id, controls)
+        if changes is not None:
+            return changes
+        turn = find_next_turn(connection, context_id, self._clock(), self._transports)
+        if turn is None:
+            return find_stale(controls, self._clock())
+        context = AgentContext.read(self._storage, connection, context_id, turn.id, with_steps=turn.is_open)
+        return Begun(turn, context, controls)
+
+    async def _work_on(self, turn: Turn, work: Begun, claim: Claim) -> None:
+        transport = self._transports[turn.transport]
+        try:
+            if is_cut_off_too_often(turn.attempts):
+                await self._setbacks.give_up(turn, claim, transport, "it was cut off too often")
+            elif await self._beginning.begin(turn, work.context, work.controls, claim, transport):
+                await self._run(turn, work, claim, transport)
+        except TurnGrew:
+            logger.info("turn.grew")  # it is read again, with what has come meanwhile
+        except RunInterrupted:
+            logger.info("turn.stopped")
+        except BudgetExceeded as error:
+            logger.info("turn.over_budget", extra={"scope": error.scope, "unit": error.unit})
+            text = used_up_text(error.scope, error.ends_at, work.context.language)
+            await end_refused(self._storage, turn, claim, transport, text, self._clock())
+        except LLMError as error:
+            await self._setbacks.give_up(turn, claim, transport, str(error))
+        except (ClaimLost, StorageUnavailable):
+            raise
+        except Exception as error:
+            logger.exception("turn.failed")
+            await self._setbacks.try_later(turn, claim, transport, type(error).__name__)
+
+    async def _run(self, turn: Turn, work: Begun, claim: Claim, transport: Transport) -> None:
+        record = StoredStream(self._storage, turn, claim, self._clock)
+        live = transport.live(work.context.context_keys, turn.events, record)
+        run = AgentRun(
+            self._options,
+            work.context,
+            turn,
+            claim,
+            plan_deliveries=lambda answer: transport.plan(answer, turn.events),
+            live=live,
+        )
+        self.runs[claim.context_id] = Running(run, turn.order_key)
+        try:
+            if work.controls.stop is not None and work.controls.stop > turn.order_key:
+                run.interrupt()  # it came before this process worked on the turn
+                await self._handle_stops(claim.context_id)
+            await run.finish()
+            logger.info("turn.answered")
+        finally:
+            del self.runs[claim.context_id]
+            if live is not None:
+                await live.close()
+        if run.begun is not None:
+            await self._outbox.go_on(work.context.context_keys, run.begun, claim)
+
+    async def stop(self, context_id: int) -> bool:
+        """Stop the turn that runs in a context; return whether one does."""
+        running = self.runs.get(context_id)
+        if running is None:
+            return False
+        running.run.interrupt()
+        await self._handle_stops(context_id)
+        return True
+
+    def stop_next(self, context_id: int) -> None:
+        """Have the stops of a context take effect when it is looked at next, though nothing may run there."""
+        self._stops.add(context_id)
+
+    async def _handle_stops(self, context_id: int) -> None:
+        await self._storage.write(lambda connection: handle_stops(connection, context_id, self._clock()))
