@@ -15,8 +15,9 @@ from sqlalchemy import Connection, Select, bindparam, delete, insert, or_, selec
 from botservice.messages import Author, storable
 from botservice.people.identities import find_identity
 from botservice.people.sources import find_source
+from botservice.storage.people_tables import facts, identities, persons
 from botservice.storage.statements import execute
-from botservice.storage.tables import contexts, facts, identities, messages, persons
+from botservice.storage.tables import contexts, messages
 
 MAX_FACTS = 200  # of one person
 MAX_TEXT = 500  # characters

@@ -18,8 +18,9 @@ from botservice.people.usage import forget_usage
 from botservice.storage import Storage
 from botservice.storage.access_tables import access_codes, access_refusals, budget_rates
 from botservice.storage.metadata import metadata
+from botservice.storage.people_tables import persons
 from botservice.storage.slack_tables import feedback
-from botservice.storage.tables import contexts, messages, persons
+from botservice.storage.tables import contexts, messages
 
 _SHORTEST_QUOTE: Final = 12  # characters
 
@@ -79,7 +80,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         deleted += await storage.write(lambda connection, each=each: _erase(connection, each, here, now))  # type: ignore[misc]  # bound at once
         gone += each.is_alone
     await storage.write(
-        lambda connection: _forget_accounts(connection, accounts, None if known is None else known.person_id)
+        lambda connection: _forget_accounts(connection, accounts, None if known is None else known.person_id, now)
     )
     await storage.scrub()
     return Forgotten(gone, deleted)
@@ -185,11 +186,11 @@ def _erase_whole(connection: Connection, context_id: int, here: Here | None, now
         connection.execute(delete(contexts).where(contexts.c.id == context_id))
 
 
-def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_id: int | None) -> None:
+def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_id: int | None, now: datetime) -> None:
     """Forget who somebody is, and what is kept under their name; what they may do is the owner's to say, and stays."""
     for account in accounts:
         name = person_name(account)
-        forget_usage(connection, account)
+        forget_usage(connection, account, now)
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
         connection.execute(delete(access_refusals).where(access_refusals.c.subject == name))
         connection.execute(delete(budget_rates).where(budget_rates.c.subject == name))

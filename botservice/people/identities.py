@@ -8,8 +8,9 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, up
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author, Role, storable
+from botservice.storage.people_tables import identities, persons
 from botservice.storage.statements import execute
-from botservice.storage.tables import contexts, identities, messages, persons
+from botservice.storage.tables import contexts, messages
 
 _COLUMNS = (identities.c.id, identities.c.person_id, identities.c.platform, identities.c.platform_id, identities.c.name)
 _FIND = select(*_COLUMNS).where(

@@ -10,11 +10,12 @@ from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author
-from botservice.people.budgets_periods import day_of
+from botservice.people.budgets_periods import day_of, period_start
 from botservice.people.names import chat_name, person_name
-from botservice.policies import NANO
+from botservice.policies import NANO, Period
 from botservice.storage.access_tables import model_usage
 from botservice.storage.statements import execute
+from botservice.storage.tables import identities
 
 _KEY = ("day", "context_id", "person", "model")
 _SUMS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost")
@@ -137,11 +138,30 @@ def list_usage(
     return sorted(lines, key=lambda line: (-line.input_tokens - line.output_tokens, line.subject or ""))
 
 
-def forget_usage(connection: Connection, person: Author) -> None:
-    """Let what a person used be nobody's: the sums of the service stay as they are, the name goes."""
-    name = person_name(person)
-    rows = connection.execute(select(model_usage).where(model_usage.c.person == name)).mappings().all()
-    connection.execute(delete(model_usage).where(model_usage.c.person == name))
+def forget_usage(connection: Connection, person: Author, now: datetime) -> None:
+    """Let what a person used before this month be nobody's: the sums of the service stay as they are, the name goes.
+
+    This month's sums keep it until the month is over: forgetting refills no budget.
+    """
+    _disown(connection, person_name(person), now)
+
+
+def forget_usage_of_strangers(connection: Connection, now: datetime) -> None:
+    """Let what people used before this month be nobody's who are not known any more."""
+    name = identities.c.platform + ":" + identities.c.platform_id
+    query = select(model_usage.c.person).where(
+        model_usage.c.person != "",
+        model_usage.c.day < day_of(period_start(Period.MONTH, now)),
+        ~select(identities.c.id).where(name == model_usage.c.person).exists(),
+    )
+    for stranger in connection.execute(query.distinct()).scalars().all():
+        _disown(connection, stranger, now)
+
+
+def _disown(connection: Connection, name: str, now: datetime) -> None:
+    is_over = (model_usage.c.person == name) & (model_usage.c.day < day_of(period_start(Period.MONTH, now)))
+    rows = connection.execute(select(model_usage).where(is_over)).mappings().all()
+    connection.execute(delete(model_usage).where(is_over))
     statement = _ADD[connection.dialect.name]
     for row in rows:
         # A private chat is called as its person is: what is nobody's has no chat either.

@@ -211,3 +211,25 @@ async def test_what_is_kept_under_a_persons_name_elsewhere_goes_too(storage):
     await storage.write(fill)
     await forget_person(storage, ALICE)
     assert await storage.read(lambda c: c.execute(feedback.select()).all()) == []
+
+
+async def test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_over(storage):
+    chat = await open_chat(storage, "telegram-a", ALICE)
+    payer = Payer.of(chat.id, chat.context_keys, ALICE)
+    now = datetime.now(UTC)
+
+    def use(connection):
+        for moment in (now - timedelta(days=40), now):
+            add_usage(connection, payer, UsedCall("m", 10, 1), moment)
+
+    await storage.write(use)
+    await forget_person(storage, ALICE)
+
+    def names(connection):
+        return sorted(connection.execute(select(model_usage.c.person)).scalars())
+
+    assert await storage.read(names) == ["", "telegram:1"]
+    await storage.write(lambda c: forget_usage_of_strangers(c, now))
+    assert await storage.read(names) == ["", "telegram:1"]
+    await storage.write(lambda c: forget_usage_of_strangers(c, now + timedelta(days=32)))
+    assert set(await storage.read(names)) == {""}
