@@ -14,8 +14,8 @@ from botservice.people.budgets_periods import day_of, period_start
 from botservice.people.names import chat_name, person_name
 from botservice.policies import NANO, Period
 from botservice.storage.access_tables import model_usage
+from botservice.storage.people_tables import identities
 from botservice.storage.statements import execute
-from botservice.storage.tables import identities
 
 _KEY = ("day", "context_id", "person", "model")
 _SUMS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost")
