@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from botservice.errors import BotServiceError
+from botservice.people.usage import forget_usage_of_strangers
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
 from botservice.upkeep.records import (
@@ -78,6 +79,7 @@ class Upkeep:
         try:
             now = self._clock()
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
+            await self._storage.write(lambda connection: forget_usage_of_strangers(connection, now), fence=claim)
             return Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
         finally:
             await asyncio.shield(self._storage.claims.release(claim))

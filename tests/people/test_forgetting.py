@@ -1,10 +1,12 @@
 """What is forgotten is gone from every place where words lie, and is not written back."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from people.conversing import ALICE, BOB, NOW, open_chat
 from people.crowd import crowded, find_bytes
+from sqlalchemy import select
 
 from botservice import AgentContext, Author, MessageWindowMessageSelector, StorageError, ToolCall, tool
 from botservice.llm import ChatResponse
@@ -12,6 +14,8 @@ from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
 from botservice.people.quotes import find_quotes
+from botservice.people.usage import ModelCall, Payer, forget_usage_of_strangers, record_call
+from botservice.storage.access_tables import model_usage
 from botservice.storage.metadata import metadata
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import messages, steps, turns
@@ -220,7 +224,7 @@ async def test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_
 
     def use(connection):
         for moment in (now - timedelta(days=40), now):
-            add_usage(connection, payer, UsedCall("m", 10, 1), moment)
+            record_call(connection, payer, ModelCall("m", 10, 1), moment)
 
     await storage.write(use)
     await forget_person(storage, ALICE)
