@@ -1,12 +1,13 @@
-"""The bot that the chaos suite works on: its tools write down when they run, and its clock can be told to jump."""
+"""The bot that the chaos suite works on: the one of the crash tests, with a clock that can be told to jump."""
 
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from botservice import AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, OpenAIChatLLM, tool
+import crash_bot
 
-_LOG = Path(os.environ["CHAOS_TOOL_LOG"])
+from botservice import AgentService
+
 _JUMP = Path(os.environ["CHAOS_CLOCK"])
 
 
@@ -19,28 +20,4 @@ def jumping_clock() -> datetime:
     return datetime.now(UTC) + timedelta(seconds=wrong_seconds)
 
 
-def _note(line: str) -> None:
-    with _LOG.open("a") as log:  # one short write in append mode: whole lines, also from several processes
-        log.write(f"{line}\n")
-
-
-@tool
-async def pay(invoice: str) -> str:
-    """Pay an invoice: it must never happen twice."""
-    _note(f"pay {invoice}")
-    return f"paid {invoice}"
-
-
-@tool(idempotent=True)
-async def look_up(invoice: str) -> str:
-    """Look an invoice up, which may happen as often as anybody likes."""
-    _note(f"look_up {invoice}")
-    return f"found {invoice}"
-
-
-service = AgentService(
-    FunctionsBasedAgent(
-        tools=[pay, look_up], llm=OpenAIChatLLM(), message_selector=MessageWindowMessageSelector(4), search_k=0
-    ),
-    clock=jumping_clock,
-)
+service = AgentService(crash_bot.service.agent, clock=jumping_clock)

@@ -1,8 +1,8 @@
 """One run of the chaos suite: a town writes, things go wrong, and the oracle looks at what is left."""
 
 import contextlib
+import os
 import random
-import shutil
 import threading
 import time
 from collections import Counter
@@ -40,7 +40,6 @@ class Result:
 @contextlib.contextmanager
 def city_of(folder: Path, database: Database, *, replicas: int) -> Iterator[City]:
     """Run everything that a run needs."""
-    shutil.copy(ROOT / "tests" / "chaos" / "chaos_bot.py", folder / "chaos_bot.py")
     (folder / "tools.log").touch()
     (folder / "clock").write_text("0")
     model_faults: list[str] = []
@@ -50,9 +49,9 @@ def city_of(folder: Path, database: Database, *, replicas: int) -> Iterator[City
             "TELEGRAM_BOT_TOKEN": api.token,
             "TELEGRAM_API_URL": api.url,
             "OPENAI_BASE_URL": llm.base_url,
-            "CHAOS_TOOL_LOG": str(folder / "tools.log"),
+            "CRASH_TOOL_LOG": str(folder / "tools.log"),
             "CHAOS_CLOCK": str(folder / "clock"),
-            "PYTHONPATH": f"{ROOT}:{folder}",
+            "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in (".", "tests/crash", "tests/chaos")),
             "HOST": "127.0.0.1",
         }
         cluster = Cluster(folder, replicas, settings)
