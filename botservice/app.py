@@ -187,9 +187,7 @@ async def running(
         DatabaseInUse: another process works on the same SQLite file.
     """
     async with contextlib.AsyncExitStack() as stack:
-        storage = service.storage or Storage.open(
-            settings.database_url, encryption_key=reveal(settings.encryption_key)
-        )
+        storage = service.storage or Storage.open(settings.database_url, encryption_key=reveal(settings.encryption_key))
         if not storage.is_open:
             await stack.enter_async_context(storage)
         service.storage = storage
