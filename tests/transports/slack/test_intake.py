@@ -374,14 +374,17 @@ async def test_a_conversation_in_a_thread_is_the_same_on_both_databases(
 
 
 async def test_a_missing_stop_button_is_named_once(api: SlackApi, bot_on, typist, caplog) -> None:
+    def advice() -> list[str]:
+        return [record.advice for record in caplog.records if record.message == "slack.no_stop_button"]
+
     api.world.has_stop_button = False
     async with bot_on(api, typist):
         for number in (1, 2):
             api.person_says("hello")
             await api.until(lambda number=number: len(api.calls("agents.sessions.setStatus")) >= 2 * number - 1)
+            await api.until(advice)
             typist.write("ok")
             typist.finish()
             await api.until(lambda number=number: len(api.calls("agents.sessions.setStatus")) == 2 * number)
-    advice = [record.advice for record in caplog.records if record.message == "slack.no_stop_button"]
-    assert len(advice) == 1
-    assert "settings.event_subscriptions.bot_events" in advice[0]
+    assert len(advice()) == 1
+    assert "settings.event_subscriptions.bot_events" in advice()[0]
