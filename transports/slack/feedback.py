@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from botservice.storage import Storage
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import contexts, turns
+from transports.slack.people import account_of
 
 logger = logging.getLogger(__name__)
 
@@ -37,16 +38,17 @@ async def write_feedback(storage: Storage, team: str, channel: str, user: str, v
     if found is None:
         return
     verdict, turn_id = found[1], int(found[2])
+    account = account_of(team, user)
 
     def write(connection: Connection) -> bool:
         keys: Any = connection.execute(_KEYS_OF_TURN, {"turn": turn_id}).scalar_one_or_none()
         if keys is None or (keys.get("team_id"), keys.get("channel_id")) != (team, channel):
             return False  # the turn was forgotten, or another database wrote the button
-        connection.execute(_DELETE, {"turn": turn_id, "person": user})
+        connection.execute(_DELETE, {"turn": turn_id, "person": account})
         row = {
             "turn_id": turn_id,
             "platform": "slack",
-            "person_id": user,
+            "person_id": account,
             "verdict": verdict,
             "created_at": datetime.now(UTC),
         }

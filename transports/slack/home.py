@@ -62,7 +62,7 @@ class Home:
         """
         workspace = await self._workspaces.find(team_id)
         person = await self._people.find(workspace, user_id)
-        author = Author("slack", user_id, person.name)
+        author = Author("slack", person.account, person.name)
         blocks = [_header("Your page"), _section(_welcome())]
         for section in self._sections:
             found = await section(storage, author)

@@ -7,6 +7,7 @@ from typing import Any
 from botservice.messages import Author
 from botservice.people.names import chat_name, person_name
 from transports.slack.inbound import bots_of, field, team_of, word
+from transports.slack.people import account_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,4 +34,6 @@ def membership_of(body: Mapping[str, Any], known_bot: str | None) -> Membership 
     if field(event, "type") != "member_joined_channel":
         return Membership(chat, is_there=False)
     inviter = word(field(event, "inviter"))
-    return Membership(chat, is_there=True, person=person_name(Author("slack", inviter)) if inviter else None)
+    return Membership(
+        chat, is_there=True, person=person_name(Author("slack", account_of(team, inviter))) if inviter else None
+    )

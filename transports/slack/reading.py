@@ -20,7 +20,7 @@ from transports.slack.content import files_of, readable, shared_in, users_in
 from transports.slack.failures import NotInstalled, SlackFailure
 from transports.slack.files import Files
 from transports.slack.inbound import SlackMessage, Way, field, order_of, read_message, stored, team_of, timestamp, word
-from transports.slack.people import People, Person
+from transports.slack.people import People, Person, account_of
 from transports.slack.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class Reader:
 
         def query(connection: Connection) -> bool:
             context_id = find_context(connection, keys)
-            sought = {"context": context_id, "person": message.user_id}
+            sought = {"context": context_id, "person": account_of(workspace.team_id, message.user_id)}
             return context_id is not None and connection.execute(_HAS_ADDRESSED, sought).first() is not None
 
         # Whoever names somebody else talks to them.
@@ -256,7 +256,7 @@ def _about(view: object) -> Mapping[str, Any]:
 
 
 def _author(person: Person) -> Author:
-    return Author(_PLATFORM, person.id, person.name or person.id)
+    return Author(_PLATFORM, person.account, person.name or person.id)
 
 
 def _command_of(text: str) -> CommandCall | None:

@@ -40,7 +40,7 @@ async def test_a_channel_is_answered_when_a_member_has_invited_the_bot(
 
 
 async def test_a_stranger_is_told_who_they_are(api: SlackApi, bot_on: Any) -> None:
-    access = Access(AccessMode.ALLOW, allowed=frozenset({"slack:U0ALICE"}))
+    access = Access(AccessMode.ALLOW, allowed=frozenset({"slack:T0001:U0ALICE"}))
     async with bot_on(api, access=access):
         api.person_says("hello")
         await api.until(api.said)
@@ -48,4 +48,4 @@ async def test_a_stranger_is_told_who_they_are(api: SlackApi, bot_on: Any) -> No
     async with bot_on(api, access=Access(AccessMode.ALLOW)):
         api.person_says("hello again")
         await api.until(lambda: len(api.said()) == 2)
-        assert api.said()[1] in {text.format(name="slack:U0ALICE") for text in _REFUSED.values()}
+        assert api.said()[1] in {text.format(name="slack:T0001:U0ALICE") for text in _REFUSED.values()}

@@ -357,6 +357,7 @@ async def test_a_conversation_in_a_thread_is_the_same_on_both_databases(
         ts = api.person_says(f"{MENTION} hi", channel="C0GENERAL")
         await api.until(lambda: len(api.said("C0GENERAL")) == 1)
         api.person_says("nothing", channel="C0GENERAL", user="U0BOB", thread_ts=ts)
+        await api.until(lambda: len(api.events.tries) == 3)
         api.person_says("and now?", channel="C0GENERAL", thread_ts=ts)
         post = (await api.until(lambda: api.bot_posts("C0GENERAL")[1:]))[0]
         buttons = next(block["elements"][0] for block in post.blocks if block["type"] == "context_actions")

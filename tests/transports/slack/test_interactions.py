@@ -138,7 +138,7 @@ async def test_what_people_think_of_an_answer_is_stored_with_its_turn(
             api.press(post, buttons, user=user, value=value)
             await api.until(lambda number=number: len(api.events.tries) > number)
     assert {each.status for each in api.events.tries} == {200}
-    assert await verdicts() == [("U0ALICE", "bad"), ("U0BOB", "bad")]
+    assert await verdicts() == [("T0001:U0ALICE", "bad"), ("T0001:U0BOB", "bad")]
 
 
 async def test_feedback_from_another_workspace_is_not_believed(api: SlackApi, bot_on, sqlite_storage: Storage) -> None:
@@ -215,7 +215,7 @@ async def test_who_is_forgotten_leaves_no_opinion(api: SlackApi, bot_on, sqlite_
             api.press(post, buttons, user=user, value=buttons["positive_button"]["value"])
         await api.until(lambda: len(api.events.tries) == 4)
     query = select(feedback.c.person_id)
-    await forget_person(sqlite_storage, Author("slack", "U0ALICE"))
+    await forget_person(sqlite_storage, Author("slack", "T0001:U0ALICE"))
     left = await sqlite_storage.read(lambda connection: list(connection.execute(query).scalars()))
     assert "U0ALICE" not in left
 
