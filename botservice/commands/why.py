@@ -19,6 +19,8 @@ from botservice.turns.exchanges import Exchange, find_last_exchange
 _MOST: Final = 20  # entries of one kind
 _LONGEST: Final = 160  # characters of one entry
 _LONGEST_QUESTION: Final = 80
+# No opening bracket is escaped: that begins a formula. A closed one makes no link without the closing one.
+_MARKUP: Final = re.compile(r"[\\`*_\]<|~$]|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _RECORD: Final = re.compile(r"^(?=\[\d{4}-\d\d-\d\d \d\d:\d\d UTC\] )", re.MULTILINE)
 _FACT: Final = re.compile(r"^\[#\d+, (\d{4}-\d\d-\d\d)\] (.+)$", re.MULTILINE)
 
@@ -135,10 +137,10 @@ def _tool(language: str, name: str, error: str | None) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return text on one line, shortened, with every sign that could be markdown escaped."""
+    """Return text on one line, shortened, in which no sign is markdown."""
     line = " ".join(text.split())
     line = line if len(line) <= limit else f"{line[:limit]}…"
-    return re.sub(r"([\\`*_{}\[\]()<>#+!|~$-])", r"\\\1", line)
+    return _MARKUP.sub(r"\\\g<0>", line)
 
 
 def _is_same(one: Author | None, other: Author | None) -> bool:

@@ -1,6 +1,7 @@
 """/new, /retry and /why, given in a chat."""
 
 import contextlib
+import html
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,8 @@ from botservice.messages import Author
 from botservice.turns.commands import parse_command
 from botservice.turns.options import RunOptions, utc_now
 from botservice.turns.worker import Worker
+from transports.telegram.formatting import format_markdown
+from transports.web.outbound import render_markdown
 
 CHAT = {"transport": "messenger", "chat_id": "1"}
 
@@ -145,6 +148,24 @@ async def test_why_says_what_the_last_answer_was_made_of(storage):
         assert "the model scripted: 2 calls" in why.replace("\\", "")
         assert await answer_to(bot, "/why", 6) == why, "the answer to /why is no answer of the model"
     assert "/why" not in await history(storage)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[2026-01-02] (I eat no meat) at 10:30",
+        "*a* _b_ `c` ~d~ <b> [e](http://f.g/h_i) j \\(k\\)",
+        "$5, $6 and $x$",
+        "# no",
+        "- no",
+    ],
+)
+async def test_why_shows_what_was_said_as_it_was_said(storage, said):
+    async with chatting(storage, ["Ok."]) as (bot, _):
+        await answer_to(bot, said, 1)
+        why = await answer_to(bot, "/why", 2)
+    assert f"“{said}”" in format_markdown(why)[0].text
+    assert f"<p>My last answer (to “{html.escape(said, quote=False)}”) was made of:</p>" in (render_markdown(why) or "")
 
 
 async def test_why_never_tells_of_another_chat(storage):

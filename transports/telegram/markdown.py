@@ -23,7 +23,7 @@ _SILENT_TAG = re.compile(
 )
 _BREAK = re.compile(rb"<br\s*/?>", re.IGNORECASE)
 _MARKS = re.compile(
-    r"(?P<money>\$(?=\d))"
+    r"(?P<money>(?<!\\)\$(?=\d))"
     r"|(?P<times>(?<=\d)\*(?=[\w(])|(?<=[\w)])\*(?=\d)|(?<=[\w)])\*\*(?=\d))"
     r"|(?P<anything>(?<!\*)\*(?=\.\w)|(?<=[/_])\*+|(?<!\*)\*{1,2}(?=/))"
     r"|(?P<name>\b__(?=[a-z][a-z0-9_]*__\b)|(?<=[a-z0-9])__\b)"

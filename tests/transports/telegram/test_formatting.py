@@ -60,6 +60,7 @@ def test_long_prose_keeps_every_word_in_order_in_as_few_messages_as_it_needs(nam
     [
         ("2*3*4 = 24 and 2**10 or 3**4", "2*3*4 = 24 and 2**10 or 3**4"),
         ("from $5-$10 or $20", "from $5-$10 or $20"),
+        (r"from \$5 to \$10", "from $5 to $10"),
         ("a List<String> if a<b and c>d", "a List<String> if a<b and c>d"),
         ("if a || b || c", "if a || b || c"),
         ("def __init__(self)", "def __init__(self)"),
