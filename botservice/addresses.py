@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from botservice.errors import BotServiceError
 from botservice.messages import Author
-from botservice.overview import list_contexts
+from botservice.overview import check_context, list_contexts
 from botservice.storage import Storage
 
+_MOST_DIGITS = 18  # what a database's integer holds for certain
 _HOW = "name it by its number, as `botservice contexts` lists it, or by its keys, such as telegram:42 or chat_id=42"
 
 
@@ -17,10 +18,14 @@ async def find_context_id(storage: Storage, address: str) -> int:
         address: A number; `transport:value`, where one of the keys has that value; or `key=value`, also several.
 
     Raises:
-        BotServiceError: it means none, or more than one.
+        BotServiceError: it means none that there is, or more than one.
     """
     if address.isdecimal():
-        return int(address)
+        if len(address) > _MOST_DIGITS:
+            raise BotServiceError(f"there is no context {address}: `botservice contexts` lists them")
+        number = int(address)
+        await storage.read(lambda connection: check_context(connection, number))
+        return number
     found = [each.id for each in await list_contexts(storage) if _matches(address, each.keys)]
     if len(found) == 1:
         return found[0]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from botservice.cli_access import access_cli, usage
-from botservice.cli_turns import turns_cli
+from botservice.cli_turns import MOST_ID, turns_cli
 from botservice.console import load_settings, printable, with_storage
 from botservice.errors import BotServiceError, DatabaseInUse
 from botservice.settings import LogLevel, Settings
@@ -165,7 +165,7 @@ cli.command()(usage)
 def replay(
     context: ContextArgument,
     *,
-    turn: Annotated[int | None, typer.Option(help="One turn only, by its number.")] = None,
+    turn: Annotated[int | None, typer.Option(max=MOST_ID, help="One turn only, by its number.")] = None,
     detailed: Annotated[
         bool, typer.Option("--detailed", help="Everything uncut, with what the model was given.")
     ] = False,

@@ -9,7 +9,10 @@ import typer
 from botservice.console import printable, with_storage
 
 turns_cli = typer.Typer(help="List the turns that wait, run or were set aside; try one again, or drop it.")
-TurnArgument = Annotated[int, typer.Argument(metavar="TURN", help="A number, as `botservice turns` lists it.")]
+MOST_ID = 2**63 - 1
+TurnArgument = Annotated[
+    int, typer.Argument(metavar="TURN", max=MOST_ID, help="A number, as `botservice turns` lists it.")
+]
 
 
 @turns_cli.callback()

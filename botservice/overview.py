@@ -87,7 +87,7 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
     """
 
     def query(connection: Connection) -> list[TurnRecord]:
-        _check_context(connection, context_id)
+        check_context(connection, context_id)
         wanted = select(turns).where(turns.c.context_id == context_id).order_by(turns.c.id)
         if turn_id is not None:
             wanted = wanted.where(turns.c.id == turn_id)
@@ -122,7 +122,7 @@ async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
     """
 
     def query(connection: Connection) -> dict[str, Any]:
-        row = _check_context(connection, context_id)
+        row = check_context(connection, context_id)
         rows = connection.execute(select_messages(context_id).order_by(messages.c.position)).all()
         said = read_messages(connection, context_id, rows)
         return {
@@ -160,11 +160,16 @@ async def forget_context(storage: Storage, context_id: int) -> None:
     Raises:
         StorageError: there is no such context.
     """
-    await storage.read(lambda connection: _check_context(connection, context_id))
+    await storage.read(lambda connection: check_context(connection, context_id))
     await forget_chat(storage, context_id)
 
 
-def _check_context(connection: Connection, context_id: int) -> Any:
+def check_context(connection: Connection, context_id: int) -> Any:
+    """Return the row of a context.
+
+    Raises:
+        StorageError: there is no such context.
+    """
     row = connection.execute(select(contexts).where(contexts.c.id == context_id)).one_or_none()
     if row is None:
         raise StorageError(f"there is no context {context_id}: `botservice contexts` lists them")

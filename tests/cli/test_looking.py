@@ -58,6 +58,10 @@ def test_one_turn_is_replayed_in_detail_and_as_json(run: Run) -> None:
         (["export", "--person", "me"], "must be platform:id"),
         (["export", "--person", "terminal:nobody"], "no message of terminal:nobody"),
         (["forget", "77", "--yes"], "there is no context 77"),
+        (["forget", "77"], "there is no context 77"),
+        (["export", "99999999999999999999"], "there is no context 99999999999999999999"),
+        (["forget", "99999999999999999999", "--yes"], "there is no context 99999999999999999999"),
+        (["replay", "9" * 5000], "there is no context 999"),
         (["forget", "--yes"], "say which"),
     ],
 )

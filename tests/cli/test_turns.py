@@ -69,6 +69,15 @@ def test_a_turn_that_is_not_there_is_said(run: Run, command: str) -> None:
     assert "there is no turn 77: `botservice turns` lists them" in error
 
 
+@pytest.mark.usefixtures("backlog")
+@pytest.mark.parametrize("command", [["turns", "retry"], ["turns", "drop"], ["replay", "1", "--turn"]])
+def test_a_number_that_no_turn_can_have_is_refused(run: Run, command: list[str]) -> None:
+    code, said, error = run(*command, "9" * 20)
+    assert (code, said) == (2, "")
+    assert "less than or equal to" in error
+    assert "Traceback" not in error
+
+
 @pytest.mark.parametrize("command", [["worker"], ["serve", "--no-worker"]])
 def test_an_sqlite_file_takes_no_worker_of_its_own(run: Run, command: list[str]) -> None:
     code, _, error = run(*command)
