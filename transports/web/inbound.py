@@ -130,11 +130,18 @@ def stop_event(session: str, client_id: str, order_key: int) -> InboundEvent:
     return InboundEvent(key, context_keys(session), order_key, b"{}", EventKind.STOP)
 
 
+def read_post(raw: bytes) -> Post | None:
+    """Return what a stored event's bytes hold; None where they can no longer be read."""
+    try:
+        return parse_post(parse_fields(raw))
+    except Refusal:
+        return None
+
+
 def read_event(event: StoredEvent) -> InboundMessage | None:
     """Return what a stored message says; None where it can no longer be read."""
-    try:
-        post = parse_post(parse_fields(event.raw))
-    except Refusal:
+    post = read_post(event.raw)
+    if post is None:
         return None
     session = event.key.split(":")[1]
     return InboundMessage(

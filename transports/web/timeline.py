@@ -12,7 +12,7 @@ from botservice.messages import Attachment, Role
 from botservice.storage.blobs import read_blobs
 from botservice.storage.tables import contexts, deliveries, events, messages, turns
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
-from transports.web.inbound import NAME, context_keys, read_event
+from transports.web.inbound import NAME, context_keys, read_event, read_post
 from transports.web.outbound import iso, render_markdown, show_buttons, show_message
 
 PAGE: Final = 100  # messages
@@ -28,6 +28,9 @@ _BUTTONS: Final = (
     .limit(1)
     .scalar_subquery()
     .label("buttons")
+)
+_FIRST_SAID: Final = (
+    select(events.c.raw).where(events.c.turn_id == turns.c.id).order_by(events.c.id).limit(1).scalar_subquery()
 )
 _IS_KEPT: Final = select(messages.c.id).where(messages.c.answers_turn_id == turns.c.id).exists()
 
@@ -232,7 +235,11 @@ def _read_notices(
 ) -> list[Shown]:
     """Return what people were told that is no part of the conversation: apologies, and answers to commands."""
     query = (
-        select(deliveries.c.id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.created_at)
+        select(
+            *(deliveries.c.id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.created_at),
+            turns.c.outcome,
+            _FIRST_SAID.label("said"),
+        )
         .join(turns, turns.c.id == deliveries.c.turn_id)
         .where(
             turns.c.context_id == context_id,
@@ -259,7 +266,11 @@ def _show_notice(row: Any) -> Shown:
         {"url": f"/web/notices/{row.id}/{index}", "name": each["name"] or each["mime_type"], "is_image": False}
         for index, each in enumerate(row.payload.get("files", ()))
     ]
+    is_trouble = row.outcome == Outcome.FAILED.value
+    # What led to an apology is in the conversation; a command is not.
+    said = None if is_trouble or row.said is None else read_post(row.said)
     shown = {"id": row.id, "text": text, "at": iso(row.created_at), "files": files}
+    shown |= {"is_trouble": is_trouble, "asked": said.text if said is not None else None}
     return shown | {"html": render_markdown(text), "buttons": show_buttons(row.buttons)}
 
 

@@ -106,6 +106,7 @@ async def test_an_apology_is_shown_and_does_not_become_part_of_the_conversation(
             await visitor.say("hello")
             notice = await events.until("notice")
             assert "Sorry" in notice.data["text"]
+            assert (notice.data["asked"], notice.data["is_trouble"]) == (None, True)
             assert "it is broken" not in notice.data["text"]
         async with visitor.events() as again:
             await again.until_idle()
@@ -275,4 +276,5 @@ async def test_the_answer_to_a_command_is_a_notice_and_no_part_of_the_conversati
             notice = (await events.until("notice")).data
             assert notice["text"].startswith("A fresh start.")
             assert notice["html"].startswith("<p>A fresh start.")
+            assert (notice["asked"], notice["is_trouble"]) == ("/new", False)
             assert events.messages == []

@@ -96,8 +96,9 @@ function messageElement(message) {
 }
 
 function noticeElement(notice) {
-  const made = element("li", { class: "message notice", id: `notice-${notice.id}` });
+  const made = element("li", { class: `message notice${notice.is_trouble ? " trouble" : ""}`, id: `notice-${notice.id}` });
   made.dataset.at = notice.at;
+  if (notice.asked) made.append(element("div", { class: "asked" }, notice.asked));
   made.append(bodyOf(notice.text, notice.html));
   if (notice.files?.length) made.append(filesOf(notice.files));
   if (notice.buttons?.length) made.append(buttonsOf(notice.buttons));

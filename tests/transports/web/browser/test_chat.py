@@ -94,7 +94,19 @@ async def test_an_apology_is_shown_and_the_chat_goes_on(run_site, open_page):
         await expect(page.answers).to_contain_text("better")
         await page.reload()
         await expect(page.locator("#log > li")).to_have_count(4)
-        assert "notice" in str(await page.locator("#log > li").nth(1).get_attribute("class"))
+        assert "notice trouble" in str(await page.locator("#log > li").nth(1).get_attribute("class"))
+
+
+async def test_a_command_stands_above_its_answer_which_is_no_trouble(run_site, open_page):
+    async with run_site([]) as site:
+        page = await open_page(site.url)
+        await page.say("/help")
+        for _ in range(2):
+            await expect(page.locator("#log .notice .asked")).to_have_text("/help")
+            await expect(page.locator("#log .notice .body")).to_contain_text("What I can do")
+            await expect(page.locator("#log .trouble")).to_have_count(0)
+            await expect(page.locator("#waiting > li")).to_have_count(0)
+            await page.reload()
 
 
 async def test_the_keyboard_is_enough(run_site, open_page):
