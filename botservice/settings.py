@@ -26,6 +26,7 @@ _MOST_DAYS = 36_500
 _DATABASES = frozenset({"sqlite", "postgres", "postgresql"})
 _PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
 _BOT_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
+_API_KEY = re.compile(r"[!-~]+")  # it travels in a header
 _A_LIMIT = "limits such as: 10 messages/minute, 200k tokens/day, 20 money/month (tokens and money by day or month)"
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")  # Bot API, setWebhook
 
@@ -33,6 +34,7 @@ _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")  # Bot API, setWebhook
 _MUST_BE = {
     # pragma: allowlist nextline secret
     "database_url": "an address such as sqlite:///bot.db or postgresql://user:password@host/name",
+    "openai_api_key": "a key as its server gave it, without blanks, in plain letters, digits and signs",
     "openai_base_url": "the address of a chat.completions server, such as http://localhost:11434/v1",
     "telegram_api_url": "the address of a Bot API server, without /bot at its end",
     "telegram_bot_token": "a token from @BotFather, such as 123456:ABC-DEF",
@@ -212,7 +214,7 @@ class _Environment(BaseSettings):
 class ModelSettings(_Environment):
     """Which model answers."""
 
-    openai_api_key: SecretStr | None = None
+    openai_api_key: Annotated[SecretStr, _matching(_API_KEY)] | None = None
     openai_base_url: HttpUrl | None = None
     openai_model: str | None = None
     openai_embedding_model: str | None = None

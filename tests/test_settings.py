@@ -59,6 +59,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("TELEGRAM_BOT_TOKEN", ["token", "123456", ":abc", "a1:abc", "123:", "123:a b"], "@BotFather"),
     ("TELEGRAM_API_URL", ["api.telegram.org", "https://api.telegram.org/bot"], "without /bot"),
     ("TELEGRAM_WEBHOOK_SECRET", ["a b", "ü", "a" * 257], "1 to 256"),
+    ("OPENAI_API_KEY", ["sk-ä", "sk-1 2", "“sk-1”"], "without blanks"),
     ("SLACK_API_URL", ["slack.com"], "https://slack.com/api/"),
     ("SLACK_LISTEN", ["everything"], "threads or channels"),
     ("SLACK_PINGS", ["some"], "none, users or all"),
@@ -152,21 +153,26 @@ def test_a_right_value_is_read_without_the_blanks_around_it(
     assert getattr(Settings.load(), name) == read
 
 
-SECRETS = ["OPENAI_API_KEY", "SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_APP_TOKEN", "ADMIN_TOKEN"]
+SECRETS = {
+    "OPENAI_API_KEY": "hidden-key",
+    "SLACK_BOT_TOKEN": "xoxb-hidden",
+    "SLACK_SIGNING_SECRET": "hidden-signature",
+    "SLACK_APP_TOKEN": "xapp-hidden",
+    "ADMIN_TOKEN": "hidden-door",
+}
 
 
 def test_secrets_are_stripped_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    for number, name in enumerate(SECRETS):
-        monkeypatch.setenv(name, f" hidden-{number} ")
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, f" {secret} ")
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "123456:hidden-token")
     monkeypatch.setenv("TELEGRAM_WEBHOOK_SECRET", "hidden-webhook")
     monkeypatch.setenv("DATABASE_URL", "postgres://user:hidden%20pass@host/x")
     settings = Settings.load()
-    assert reveal(settings.openai_api_key) == "hidden-0"
+    assert reveal(settings.openai_api_key) == "hidden-key"
     assert "hidden" not in f"{settings!r}{settings}"
-    expected = {f"hidden-{number}" for number in range(len(SECRETS))}
     assert set(settings.secrets()) == {
-        *expected,
+        *SECRETS.values(),
         "123456:hidden-token",
         "hidden-webhook",
         "hidden%20pass",
