@@ -12,8 +12,9 @@ _REMINDER = (
 )
 INTRODUCTION = (
     "I am a demo: a small script, not a language model. Tell me something, such as “My dog is called Rex”, and ask me "
-    "about it later; I look it up in all that you said. I can also tell the time, with a tool. Set OPENAI_API_KEY, or "
-    "OPENAI_BASE_URL for a server of your own, to talk to a real model."
+    "about it later; I look it up in all that you said. Say “remember that I eat no meat”, and /memory lists it. I can "
+    "also tell the time, with a tool. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, to talk to a "
+    "real model."
 )
 _GREETING = re.compile(r"\W*(hi|hello|hey|help|/start|good (morning|evening|day))\b.{0,20}", re.IGNORECASE)
 _ABOUT_ITSELF = re.compile(r"\b(who|what) are you\b", re.IGNORECASE)
