@@ -30,14 +30,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8081)
     parser.add_argument("--token", default=TOKEN)
-    parser.add_argument("--chat", type=int, default=42, help="who writes; begin a line with a number to be another")
+    parser.add_argument("--chat", type=int, default=42, help="who writes; begin a line with a number to be another, or a group")
     options = parser.parse_args()
     with BotApi.running(port=options.port, token=options.token) as api:
         print(f"TELEGRAM_API_URL={api.url} TELEGRAM_BOT_TOKEN={api.token}", flush=True)
         threading.Thread(target=show, args=(api,), daemon=True).start()
         for line in sys.stdin:
             first, _, rest = line.strip().partition(" ")
-            if first.isdigit() and rest:
+            if first.removeprefix("-").isdigit() and rest:
                 api.person_says(rest, chat_id=int(first))
             elif line.strip():
                 api.person_says(line.strip(), chat_id=options.chat)
