@@ -19,8 +19,8 @@ from botservice.turns.exchanges import Exchange, find_last_exchange
 _MOST: Final = 20  # entries of one kind
 _LONGEST: Final = 160  # characters of one entry
 _LONGEST_QUESTION: Final = 80
-# No opening bracket is escaped: that begins a formula. A closed one makes no link without the closing one.
-_MARKUP: Final = re.compile(r"[\\`*_\]<|~$]|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
+# No opening bracket is escaped, because that begins a formula: without the closing one there is no link.
+_MARKUP: Final = re.compile(r"[\\`*_<|~$]|\](?=[(\[:])|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _RECORD: Final = re.compile(r"^(?=\[\d{4}-\d\d-\d\d \d\d:\d\d UTC\] )", re.MULTILINE)
 _FACT: Final = re.compile(r"^\[#\d+, (\d{4}-\d\d-\d\d)\] (.+)$", re.MULTILINE)
 

@@ -142,7 +142,7 @@ async def test_why_says_what_the_last_answer_was_made_of(storage):
         why = await answer_to(bot, "/why", 5)
         assert "“what is my lucky number?”" in why
         assert "the newest messages of this chat: 2" in why
-        assert r"alice: my lucky number is \*seven\*" in why
+        assert r" UTC] alice: my lucky number is \*seven\*" in why
         assert "  - add: worked" in why
         assert "  - fail: failed (ValueError: it broke)" in why
         assert "the model scripted: 2 calls" in why.replace("\\", "")

@@ -30,7 +30,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8081)
     parser.add_argument("--token", default=TOKEN)
-    parser.add_argument("--chat", type=int, default=42, help="who writes; begin a line with a number to be another, or a group")
+    parser.add_argument(
+        "--chat", type=int, default=42, help="who writes; begin a line with a number to be another, or a group"
+    )
     options = parser.parse_args()
     with BotApi.running(port=options.port, token=options.token) as api:
         print(f"TELEGRAM_API_URL={api.url} TELEGRAM_BOT_TOKEN={api.token}", flush=True)
