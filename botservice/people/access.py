@@ -151,13 +151,13 @@ class Access:
         if author is not None and author.platform in _OWN_PLATFORMS:
             return Ruling(is_admitted=True, role=AccessRole.OWNER)
         person = person_name(author)
-        role, of_chat = self._roles(connection, person, chat, context_keys.get("team_id"))
+        role, of_chat = self._roles(connection, person, chat)
         command = message.command.name if message.command is not None else None
         if role is AccessRole.BLOCKED and not message.is_private:
             return Ruling(is_admitted=False, role=role)  # the others need not hear of it
         if message.is_private:
             return self._judge_person(connection, message, person, role, command, now)
-        if self._is_let_in(connection, chat, of_chat, context_keys.get("team_id")):
+        if self._is_let_in(connection, chat, of_chat):
             return Ruling(is_admitted=True, role=AccessRole.OWNER if of_chat is AccessRole.OWNER else role)
         if command == _LETTING_IN and role is not None:
             return Ruling(is_admitted=True, role=role)
@@ -187,7 +187,7 @@ class Access:
             is_asking=command in _KNOCKING,
         )
 
-    def _is_let_in(self, connection: Connection, chat: str, of_chat: AccessRole | None, team_id: str | None) -> bool:
+    def _is_let_in(self, connection: Connection, chat: str, of_chat: AccessRole | None) -> bool:
         """Return whether the service answers in a group: somebody said so, or a member has brought it there."""
         if of_chat is not None:
             return of_chat is not AccessRole.BLOCKED
@@ -196,17 +196,14 @@ class Access:
         inviter = read_inviter(connection, chat)
         if inviter is None:
             return False
-        role, _ = self._roles(connection, inviter, chat, team_id)
+        role, _ = self._roles(connection, inviter, chat)
         return role in (AccessRole.OWNER, AccessRole.MEMBER)
 
-    def _roles(
-        self, connection: Connection, person: str, chat: str, team_id: str | None
-    ) -> tuple[AccessRole | None, AccessRole | None]:
+    def _roles(self, connection: Connection, person: str, chat: str) -> tuple[AccessRole | None, AccessRole | None]:
         """Return the roles of a person and of a chat."""
         names = read_names(connection, person)
         stored, of_chat = read_roles(connection, names, chat)
-        platform, _, platform_id = person.partition(":")
-        known = {*names, f"{platform}:{team_id}:{platform_id}"} if team_id and person else set(names)
+        known = frozenset(names)
         if known & self._owners:
             return AccessRole.OWNER, of_chat
         if known & self._allowed:

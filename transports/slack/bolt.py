@@ -17,6 +17,8 @@ from transports.slack.intake import Intake
 
 logger = logging.getLogger(__name__)
 
+_BOLT_LOGGER = "slack_bolt.of_botservice"
+
 _ANYTHING = re.compile("")
 
 Take = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -52,10 +54,10 @@ def build_bolt(intake: Intake, *, api_url: str, signing_secret: str | None) -> A
     Args:
         signing_secret: None where nothing comes by HTTP.
     """
-    quiet = logging.getLogger("slack_bolt.botservice")
+    quiet = logging.getLogger(_BOLT_LOGGER)
     quiet.setLevel(logging.ERROR)  # it warns of a token in the environment, and of every event that is nobody's
     app = AsyncApp(
-        name="botservice",
+        name=_BOLT_LOGGER,  # Bolt sets the level of the logger of this name, so it must not be ours
         logger=quiet,
         client=AsyncWebClient(base_url=api_url),
         authorize=_AnyWorkspace(),  # type: ignore[arg-type]  # Bolt takes it, and names only functions
