@@ -1,5 +1,7 @@
 """What is done in one claimed context, until it has nothing more to do: messages sent, edits applied, turns run."""
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,7 +36,7 @@ from botservice.turns.records import (
     handle_stops,
 )
 from botservice.turns.refusing import end_refused
-from botservice.turns.retry import is_cut_off_too_often
+from botservice.turns.retry import SUSPECTS_AT_ONCE, is_cut_off_too_often, is_suspicious
 from botservice.turns.run import AgentRun, RunOptions
 from botservice.turns.setbacks import Setbacks
 from botservice.turns.transport import Transport
@@ -90,6 +92,7 @@ class ContextWork:
         self._beginning = Beginning(storage, options, commands)
         self._outbox = Outbox(storage, transports, options.clock)
         self._setbacks = Setbacks(storage, options.clock)
+        self._suspects = asyncio.Semaphore(SUSPECTS_AT_ONCE)
         self._stops: set[int] = set()
         self.runs: dict[int, Running] = {}
         self.is_closing = False
@@ -110,7 +113,8 @@ class ContextWork:
                     await apply_changes(self._storage, self._transports, work, claim, self._clock())
                 case Begun(turn) if self._may_begin(turn):
                     with turn_logging(turn.id):
-                        await self._work_on(turn, work, claim)
+                        async with self._suspects if is_suspicious(turn.attempts) else contextlib.nullcontext():
+                            await self._work_on(turn, work, claim)
                 case _ if claim.context_id in self._stops:
                     self._stops.discard(claim.context_id)
                     await self._handle_stops(claim.context_id)  # nothing runs that they could stop

@@ -34,6 +34,10 @@ DELIVERY_RETRIES = RetryPolicy(max_attempts=200, first_delay_seconds=0.5, max_de
 
 # A turn that was begun so often without storing one step, message or answer takes its process down with it.
 MAX_CUT_OFF_BEGINNINGS = 20
+# One that was begun so often may be such a turn. Only a few of them run side by side: where a process dies again, the
+# others, which were in its way by chance, do not count one more beginning.
+SUSPICIOUS_BEGINNINGS = 4
+SUSPECTS_AT_ONCE = 4
 
 
 def turn_delay(policy: RetryPolicy, attempt: int) -> float | None:
@@ -43,6 +47,11 @@ def turn_delay(policy: RetryPolicy, attempt: int) -> float | None:
         attempt: How many tries have failed.
     """
     return None if attempt >= policy.max_attempts else policy.delay(attempt)
+
+
+def is_suspicious(beginnings: int) -> bool:
+    """Return whether a turn that was begun so often without getting any further may be what ends its processes."""
+    return beginnings >= SUSPICIOUS_BEGINNINGS
 
 
 def is_cut_off_too_often(beginnings: int) -> bool:

@@ -10,10 +10,12 @@ from botservice.turns.retry import (
     DELIVERY_RETRIES,
     MAX_CUT_OFF_BEGINNINGS,
     MODEL_RETRIES,
+    SUSPICIOUS_BEGINNINGS,
     TURN_RETRIES,
     RetryPolicy,
     delivery_delay,
     is_cut_off_too_often,
+    is_suspicious,
     model_delay,
     turn_delay,
 )
@@ -36,6 +38,8 @@ def test_a_turn_is_tried_four_times_and_then_set_aside():
 
 
 def test_a_turn_that_takes_its_process_down_is_set_aside_in_the_end():
+    assert not is_suspicious(SUSPICIOUS_BEGINNINGS - 1)
+    assert is_suspicious(SUSPICIOUS_BEGINNINGS)
     assert not is_cut_off_too_often(MAX_CUT_OFF_BEGINNINGS - 1)
     assert is_cut_off_too_often(MAX_CUT_OFF_BEGINNINGS)
 

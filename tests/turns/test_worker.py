@@ -4,14 +4,15 @@ import asyncio
 import re
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, message, office
 
 from botservice import AgentContext, LLMError, Storage
 from botservice.errors import DeliveryError, DeliveryRefused
-from botservice.storage.tables import deliveries
+from botservice.storage.tables import deliveries, turns
 from botservice.turns import changes, outbox, records
 from botservice.turns.inbox import Inbox
+from botservice.turns.retry import SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 
 CHAT = {"transport": "messenger", "chat_id": "1"}
 
@@ -221,6 +222,33 @@ async def test_no_more_turns_run_at_once_than_are_allowed(storage):
         await bot.inbox.accept("messenger", [message(f"m{n}", chat=str(n), order=n) for n in range(8)])
         await bot.messenger.until(lambda: len(bot.messenger.visible) == 8)
     assert max(most) == 2
+
+
+async def test_turns_that_may_end_their_process_run_a_few_at_a_time_and_hold_nobody_else_up(storage):
+    running, most = set(), []
+    gate = asyncio.Event()
+
+    async def model(messages):
+        text = messages[-1]["content"]
+        if text == "innocent":
+            return "at once"
+        running.add(text)
+        most.append(len(running))
+        await gate.wait()
+        running.discard(text)
+        return "done"
+
+    async with office(storage, model, is_started=False) as bot:
+        suspects = [message(f"m{n}", chat=str(n), order=n) for n in range(3 * SUSPECTS_AT_ONCE)]
+        await bot.inbox.accept("messenger", suspects)
+        blame = update(turns).values(attempts=SUSPICIOUS_BEGINNINGS)
+        await storage.write(lambda connection: connection.execute(blame))
+        await bot.worker.start()
+        await bot.inbox.accept("messenger", [message("innocent", chat="other", order=1)])
+        await bot.messenger.shows("other", "at once")
+        gate.set()
+        await bot.messenger.until(lambda: len(bot.messenger.visible) == len(suspects) + 1)
+    assert 0 < max(most) <= SUSPECTS_AT_ONCE
 
 
 @pytest.mark.parametrize(
