@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -36,7 +37,7 @@ from botservice.turns.records import (
     handle_stops,
 )
 from botservice.turns.refusing import end_refused
-from botservice.turns.retry import SUSPECTS_AT_ONCE, is_cut_off_too_often, is_suspicious
+from botservice.turns.retry import SUSPECTS_AT_ONCE, is_cut_off_too_often, is_suspicious, seconds_alive_first
 from botservice.turns.run import AgentRun, RunOptions
 from botservice.turns.setbacks import Setbacks
 from botservice.turns.transport import Transport
@@ -93,6 +94,7 @@ class ContextWork:
         self._outbox = Outbox(storage, transports, options.clock)
         self._setbacks = Setbacks(storage, options.clock)
         self._suspects = asyncio.Semaphore(SUSPECTS_AT_ONCE)
+        self._born_at = time.monotonic()
         self._stops: set[int] = set()
         self.runs: dict[int, Running] = {}
         self.is_closing = False
@@ -113,13 +115,23 @@ class ContextWork:
                     await apply_changes(self._storage, self._transports, work, claim, self._clock())
                 case Begun(turn) if self._may_begin(turn):
                     with turn_logging(turn.id):
-                        async with self._suspects if is_suspicious(turn.attempts) else contextlib.nullcontext():
+                        async with self._with_care(turn.attempts):
                             await self._work_on(turn, work, claim)
                 case _ if claim.context_id in self._stops:
                     self._stops.discard(claim.context_id)
                     await self._handle_stops(claim.context_id)  # nothing runs that they could stop
                 case _:
                     return  # nothing, or nothing yet: the sweep comes back when it is due
+
+    @contextlib.asynccontextmanager
+    async def _with_care(self, beginnings: int) -> AsyncIterator[None]:
+        """Begin what may have ended its process before a few at a time, and not at once."""
+        if not is_suspicious(beginnings):
+            yield
+            return
+        await asyncio.sleep(self._born_at + seconds_alive_first(beginnings) - time.monotonic())
+        async with self._suspects:
+            yield
 
     def _may_begin(self, turn: Turn) -> bool:
         return not self.is_closing and turn.due_at <= self._clock() and turn.transport in self._transports

@@ -34,8 +34,8 @@ DELIVERY_RETRIES = RetryPolicy(max_attempts=200, first_delay_seconds=0.5, max_de
 
 # A turn that was begun so often without storing one step, message or answer takes its process down with it.
 MAX_CUT_OFF_BEGINNINGS = 20
-# One that was begun so often may be such a turn. Only a few of them run side by side: where a process dies again, the
-# others, which were in its way by chance, do not count one more beginning.
+# One that was begun so often may be such a turn. Only a few of them run side by side, and none before its process has
+# lived a while: where processes die young, those that were in the way by chance do not count one more beginning.
 SUSPICIOUS_BEGINNINGS = 4
 SUSPECTS_AT_ONCE = 4
 
@@ -52,6 +52,11 @@ def turn_delay(policy: RetryPolicy, attempt: int) -> float | None:
 def is_suspicious(beginnings: int) -> bool:
     """Return whether a turn that was begun so often without getting any further may be what ends its processes."""
     return beginnings >= SUSPICIOUS_BEGINNINGS
+
+
+def seconds_alive_first(beginnings: int) -> float:
+    """Return how many seconds a process is to have lived before it begins a turn that was begun so often: up to 8."""
+    return 2.0 ** min(3, (beginnings - SUSPICIOUS_BEGINNINGS) // 4) if is_suspicious(beginnings) else 0.0
 
 
 def is_cut_off_too_often(beginnings: int) -> bool:

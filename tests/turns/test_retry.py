@@ -17,6 +17,7 @@ from botservice.turns.retry import (
     is_cut_off_too_often,
     is_suspicious,
     model_delay,
+    seconds_alive_first,
     turn_delay,
 )
 
@@ -40,6 +41,7 @@ def test_a_turn_is_tried_four_times_and_then_set_aside():
 def test_a_turn_that_takes_its_process_down_is_set_aside_in_the_end():
     assert not is_suspicious(SUSPICIOUS_BEGINNINGS - 1)
     assert is_suspicious(SUSPICIOUS_BEGINNINGS)
+    assert [seconds_alive_first(beginnings) for beginnings in (0, 3, 4, 8, 12, 16, 10**9)] == [0, 0, 1, 2, 4, 8, 8]
     assert not is_cut_off_too_often(MAX_CUT_OFF_BEGINNINGS - 1)
     assert is_cut_off_too_often(MAX_CUT_OFF_BEGINNINGS)
 
