@@ -1,8 +1,7 @@
 """Taking in what Slack delivers, whichever way it comes: stored when a method returns."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from botservice.settings import SlackListen
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
+from transports.errands import Errands
 from transports.slack.changes import ChangedMessage, read_change
 from transports.slack.inbound import (
     SlackMessage,
@@ -61,7 +61,7 @@ class Intake:
         self._listening = listening
         self._inbox: Inbox | None = None
         self._storage: Storage | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
 
     def open(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in."""
@@ -70,10 +70,7 @@ class Intake:
     async def close(self) -> None:
         """Take in no more."""
         self._inbox = None
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._errands.close()
 
     async def take_event(self, body: Mapping[str, Any]) -> None:
         """Store what an event brings, if anything.
@@ -179,7 +176,7 @@ class Intake:
         event = field(body, "event")
         team, user = team_of(body), word(field(event, "user"))
         if field(event, "tab") == "home" and team is not None and user is not None:
-            self._spawn(self._show(team, user))
+            self._errands.send(self._show(team, user), name="slack-home")
 
     async def _show(self, team: str, user: str) -> None:
         try:
@@ -198,8 +195,3 @@ class Intake:
         if self._removal is not None:
             await self._removal.remove(team, word(field(body, "enterprise_id")))
         logger.info("slack.uninstalled", extra={"team": team})
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from botservice.errors import BotServiceError
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
+from transports.errands import Errands
 from transports.slack.canvas import Canvas, Target, Tempo
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
@@ -35,7 +35,7 @@ class Stage:
         self._pings = pings
         self._statuses = Statuses(client)
         self._without_streams: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows a turn's progress; None where nobody is answered in the open."""
@@ -49,10 +49,7 @@ class Stage:
 
     async def close(self) -> None:
         """End what is still on its way."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._errands.close()
 
     async def workspace(self, target: Target) -> Workspace:
         """Return where a show takes place."""
@@ -65,7 +62,7 @@ class Stage:
 
     def end(self, target: Target) -> None:
         """Show that it is not any more; nobody waits for that."""
-        self._spawn(self._end(target))
+        self._errands.send(self._end(target), name="slack-status-end")
 
     def note_without_streams(self, target: Target) -> None:
         """Take note that a workspace has no streams: answers come as plain messages there."""
@@ -76,11 +73,6 @@ class Stage:
             await self._statuses.end(await self.workspace(target), target.channel, target.thread_ts)
         except BotServiceError as error:
             logger.debug("slack.status_left", extra={"reason": str(error)})
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 class Show:

@@ -1,8 +1,7 @@
 """Taking in what Telegram delivers, whichever way it comes: stored when `accept` returns."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +17,7 @@ from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.merging import move_context
 from botservice.turns.turn import EventKind, InboundEvent
+from transports.errands import Errands
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, Membership, membership_of, migration_of, place_of, read_event
 from transports.telegram.presses import acknowledge, is_press, read_press
@@ -36,7 +36,7 @@ class Intake:
         self._identity = identity
         self._inbox: Inbox | None = None
         self._storage: Storage | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._errands = Errands()
 
     def open(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in."""
@@ -45,10 +45,7 @@ class Intake:
     async def close(self) -> None:
         """Take in no more."""
         self._inbox = None
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._errands.close()
 
     async def accept(self, updates: Sequence[object]) -> None:
         """Store what updates bring.
@@ -83,7 +80,7 @@ class Intake:
         if press is None:
             return
         is_new = press.event is not None and await inbox.accept(_TRANSPORT, [press.event]) > 0
-        self._spawn(acknowledge(self._client, press, is_new=is_new), name="telegram-press")
+        self._errands.send(acknowledge(self._client, press, is_new=is_new), name="telegram-press")
 
     async def _move(self, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]) -> None:
         """Have a group's conversation go on in the supergroup that it has become.
@@ -99,7 +96,7 @@ class Intake:
         if await storage.write(move):
             logger.info("telegram.group_moved")
         elif await storage.read(lambda connection: find_context(connection, before)) is not None:
-            self._spawn(_merge(storage, before, after), name="telegram-merge")
+            self._errands.send(_merge(storage, before, after), name="telegram-merge")
 
     async def _note(self, storage: Storage, membership: Membership) -> None:
         """Take note of who has brought the bot into a group, or that it is gone: access may depend on that."""
@@ -119,12 +116,7 @@ class Intake:
         for update in updates:
             event, place = read_event(update, self._identity()), place_of(update)
             if event is not None and event.kind is EventKind.STOP and place is not None:
-                self._spawn(self._react(*place), name="telegram-reaction")
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+                self._errands.send(self._react(*place), name="telegram-reaction")
 
     async def _react(self, chat_id: int, message_id: int) -> None:
         try:

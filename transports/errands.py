@@ -1,0 +1,26 @@
+"""What is done beside the taking in of events: started here, and ended with it."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+
+class Errands:
+    """Owns the tasks that nobody waits for."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def send(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Have work done, without waiting for it."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Cut off what is not done, and return when it has ended."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
