@@ -1,6 +1,5 @@
 """A bot on its real wires: the Slack stand-in, the real Bolt and SDK, a real worker and storage, a scripted model."""
 
-import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -8,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-import uvicorn
 from standins.models import Typist, echo
 from standins.slack_api import SlackApi
-from starlette.applications import Starlette
+from standins.web_server import web_server
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.people.access import Access
@@ -76,7 +74,7 @@ async def running_bot(
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         transport = SlackTransport(api_url=api.url, **options)
         stack.push_async_callback(transport.close)
-        await stack.enter_async_context(_web_server(transport, listener))
+        await stack.enter_async_context(web_server(transport.routes, listener))
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake)
         await worker.start()
@@ -85,24 +83,6 @@ async def running_bot(
         stack.push_async_callback(transport.stop)
         api.events.http_url = f"{url}/slack/events" if way == "http" else None
         yield Bot(api, transport, storage, worker, inbox, llm, url)
-
-
-class _Server(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _web_server(transport: SlackTransport, listener: socket.socket) -> AsyncIterator[None]:
-    app = Starlette(routes=list(transport.routes))
-    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none"))
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await serving
 
 
 @pytest.fixture

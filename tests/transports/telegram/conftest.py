@@ -1,6 +1,5 @@
 """A bot on its real wires: the Bot API stand-in, the real client, a real worker and storage, a scripted model."""
 
-import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -8,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-import uvicorn
 from standins.bot_api import BotApi
 from standins.bot_api.entities import Strictness
 from standins.models import Typist, echo
-from starlette.applications import Starlette
+from standins.web_server import web_server
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.people.access import Access
@@ -72,7 +70,7 @@ async def running_bot(
         transport = TelegramTransport(token=api.token, api_url=api.url, **options)
         stack.push_async_callback(transport.close)
         if webhook:
-            await stack.enter_async_context(_web_server(transport, listener))
+            await stack.enter_async_context(web_server(transport.routes, listener))
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake)
         await worker.start()
@@ -80,24 +78,6 @@ async def running_bot(
         await transport.start(inbox, storage)
         stack.push_async_callback(transport.stop)
         yield Bot(api, transport, storage, worker, inbox, llm)
-
-
-class _Server(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-@contextlib.asynccontextmanager
-async def _web_server(transport: TelegramTransport, listener: socket.socket) -> AsyncIterator[None]:
-    app = Starlette(routes=list(transport.routes))
-    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none"))
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await serving
 
 
 @pytest.fixture
