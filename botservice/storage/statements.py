@@ -6,7 +6,7 @@ What stays SQLAlchemy's: the statement, the types of its columns, the connection
 
 import itertools
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -106,7 +106,7 @@ class _Compiled:
     def bind(self, values: Values) -> Any:
         """Return values as the driver takes them."""
         if self._lists:
-            spread = [zip(names, values[name], strict=True) for name, names in self._lists]
+            spread = [zip(names, _filled(values[name]), strict=False) for name, names in self._lists]
             values = {**values, **dict(itertools.chain.from_iterable(spread))}
         found = [values.get(name, fixed) for name, _, fixed in self._binds]
         for place, (_, process, _) in enumerate(self._binds):
@@ -141,18 +141,30 @@ class _Prepared:
         self._dialect = dialect
         binds = getattr(statement.compile(dialect=dialect), "binds", {})
         self._lists = [name for name, bind in binds.items() if bind.expanding]
-        self._compiled: dict[tuple[str | int, ...], _Compiled] = {}
+        self._compiled: dict[tuple[object, ...], _Compiled] = {}
 
     def compiled(self, values: Values) -> _Compiled:
-        """Return what it is for values with these names, and lists of these lengths."""
-        key: tuple[str | int, ...] = tuple(values)
-        if self._lists:
-            key += tuple(len(values[name]) for name in self._lists)
+        """Return what it is for values with these names, and lists of about these lengths."""
+        rooms = {name: _room(len(values[name])) for name in self._lists}
+        key = (*values, *rooms.values())
         found = self._compiled.get(key)
         if found is None:
-            sample = {name: [None] * len(values[name]) if name in self._lists else None for name in values}
+            sample = {name: [None] * rooms[name] if name in rooms else None for name in values}
             found = self._compiled[key] = _Compiled(self._statement, self._dialect, sample)
         return found
+
+
+def _room(length: int) -> int:
+    """Return the length of list that a statement is compiled for: a few lengths serve all, the next power of two."""
+    return 1 << (length - 1).bit_length() if length else 0
+
+
+def _filled(values: Collection[Any]) -> Iterator[Any]:
+    """Return values and then one of them for ever: to be in a list twice is to be in it."""
+    for value in values:
+        yield value
+    while values:
+        yield value
 
 
 @lru_cache(maxsize=_MOST_STATEMENTS)

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from botservice import Storage
 from botservice.errors import StorageUnavailable
-from botservice.storage.statements import execute, execute_many
+from botservice.storage.statements import _prepare, execute, execute_many
 from botservice.storage.tables import contexts
 
 NOW = datetime(2024, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
@@ -55,6 +55,21 @@ async def test_a_list_may_have_any_length(storage):
         ]
 
     assert await storage.read(find) == [[], ["one"], ["one", "two"], ["two"]]
+
+
+async def test_lists_of_many_lengths_share_a_few_compiled_statements(sqlite_storage):
+    statement = select(contexts.c.key_hash).where(contexts.c.key_hash.in_(bindparam("hashes", expanding=True)))
+    await sqlite_storage.write(lambda connection: execute(connection, INSERT, row("h7")))
+    texts = set()
+
+    def find(connection):
+        for length in range(1, 101):
+            texts.add(_prepare(statement, connection.dialect).compiled({"hashes": [""] * length}).text)
+            found = execute(connection, statement, {"hashes": [f"h{number}" for number in range(length)]}).all()
+            assert [each.key_hash for each in found] == (["h7"] if length > 7 else [])
+
+    await sqlite_storage.read(find)
+    assert len(texts) == 8
 
 
 async def test_one_statement_takes_values_for_different_columns(storage):
