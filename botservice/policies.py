@@ -12,7 +12,8 @@ NANO: Final = 1_000_000_000
 """Money is counted in whole billionths of the currency: sums are exact on every database."""
 ANY_MODEL: Final = "*"
 
-_IDENTITY = re.compile(r"[a-z][a-z0-9_]*:\S+")
+# On Slack, people and channels have ids within their team alone: without it, nobody would be meant.
+_IDENTITY = re.compile(r"(?!slack:)[a-z][a-z0-9_]*:\S+|slack:[^\s:]+:[^\s:]+")
 _LIMIT = re.compile(r"(?P<amount>[0-9][0-9_.]*)(?P<factor>[kKmM]?)\s*(?P<unit>[a-z]+)\s*/\s*(?P<period>[a-z]+)")
 _PRICE = re.compile(r"(?P<model>[^=\s]+)\s*=\s*(?P<prices>[0-9./\s]+)")
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}

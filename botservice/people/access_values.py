@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-_SLACK_CHANNEL: Final = re.compile(r"slack:(.+:)?[CDG][A-Z0-9]+")
+_SLACK_CHANNEL: Final = re.compile(r"slack:.+:[CDG][A-Z0-9]+")
 _TELEGRAM_GROUP: Final = re.compile(r"telegram:-\d+")
 
 
