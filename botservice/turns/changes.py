@@ -60,7 +60,6 @@ _HANDLE = (
     .where(events.c.id.in_(bindparam("ids", expanding=True)))
     .values(handled_at=bindparam("now"), raw=None)
 )
-_SCRUB = update(events).where(events.c.id.in_(bindparam("ids", expanding=True))).values(raw=None)
 _CHANGED_CONTEXTS = (
     select(events.c.context_id)
     .distinct()
@@ -159,12 +158,6 @@ def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime
         execute(connection, _HANDLE, {"ids": ids, "now": now})
 
 
-def _drop(connection: Connection, event_ids: Sequence[int], now: datetime) -> None:
-    """Forget changes of messages that are not kept: of somebody who was not let in, perhaps."""
-    mark_handled(connection, event_ids, now)
-    execute(connection, _SCRUB, {"ids": list(event_ids)})
-
-
 async def apply_changes(
     storage: Storage, transports: Mapping[str, Transport], due: DueChanges, claim: Claim, now: datetime
 ) -> None:
@@ -179,7 +172,8 @@ async def apply_changes(
         write = _writer(claim.context_id, external_id, newest, words, ids, now)
         await storage.write(write, fence=claim, sort_key=(claim.context_id,))
     if due.stale:
-        await storage.write(lambda connection: _drop(connection, due.stale, now), fence=claim)
+        # Of messages that are not kept: of somebody who was not let in, perhaps.
+        await storage.write(lambda connection: mark_handled(connection, due.stale, now), fence=claim)
 
 
 async def as_changed(
