@@ -23,6 +23,7 @@ from botservice.memory.step_view import StepView
 from botservice.messages import Message, storable
 from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs
+from botservice.storage.interleaving import interleave
 from botservice.storage.statements import execute
 from botservice.storage.tables import contexts, turns
 
@@ -303,7 +304,10 @@ def read_snapshot(
     connection: Connection, context_id: int, turn_id: int | None = None, *, with_steps: bool = True
 ) -> Snapshot:
     """Return what a context holds, with the steps in view of a turn, of the newest by default."""
-    state = execute(connection, _STATE, {"context": context_id}).one_or_none()
+    state, last_user_message = interleave(
+        lambda: execute(connection, _STATE, {"context": context_id}).one_or_none(),
+        lambda: find_last_user_message(connection, context_id),
+    )
     if state is None:
         known = f"there is no context {context_id}"
         raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
@@ -319,7 +323,7 @@ def read_snapshot(
     return Snapshot(
         state.context_keys,
         state.metadata,
-        find_last_user_message(connection, context_id),
+        last_user_message,
         current,
         _read_system_prompt(connection, context_id, current) if in_view else "",
         stored,

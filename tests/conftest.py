@@ -126,6 +126,13 @@ async def sqlite_storage(sqlite_url: str) -> AsyncIterator[Storage]:
 
 
 @pytest.fixture
+async def postgres_storage(postgres_url: str) -> AsyncIterator[Storage]:
+    """An open, empty storage on Postgres, for what SQLite has no need of."""
+    async with Storage.open(postgres_url) as opened:
+        yield opened
+
+
+@pytest.fixture
 async def context(storage: Storage) -> AgentContext:
     """A new conversation in `storage`."""
     return await AgentContext.get_or_create(storage, {"transport": "test", "chat_id": "1"})

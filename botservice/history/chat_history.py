@@ -190,7 +190,7 @@ class ChatHistory:
             shown = {*in_window, message.id}
             return Recall(window, with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter))
 
-        return await indexes.read(self._storage, query)
+        return await indexes.read(self._storage, query, is_short=question is None)
 
     def _search(
         self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter

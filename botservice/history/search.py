@@ -70,9 +70,9 @@ class SearchIndexes:
         asked = await self.read(storage, lambda connection: self._without_names(connection, context_id, text))
         return await question_vectors.vector_of(asked) if asked else None
 
-    async def read(self, storage: Storage, query: Callable[[Connection], T | None]) -> T:
+    async def read(self, storage: Storage, query: Callable[[Connection], T | None], *, is_short: bool = False) -> T:
         """Return what query returns once it is not None: that asks for one more go, after other readers."""
-        while (result := await storage.read(query)) is None:
+        while (result := await storage.read(query, is_short=is_short)) is None:
             while self._full:
                 _, stretch = self._full.popitem()
                 await storage.write(partial(write_stretch, stretch=stretch))

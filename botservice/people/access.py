@@ -1,5 +1,6 @@
 """Who may use the service: everybody, whom the owner has named, or whom the owner lets in by a code."""
 
+import asyncio
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -56,6 +57,7 @@ class Access:
         self._owners = owners
         self._allowed = allowed
         self._looked_at = float("-inf")
+        self._looking = asyncio.Lock()
         self._is_anybody_blocked = False
 
     @classmethod
@@ -67,10 +69,15 @@ class Access:
         """Return whether everybody is let in and nobody is blocked: then nobody has to be judged."""
         if self.mode is not AccessMode.OPEN:
             return False
-        if time.monotonic() - self._looked_at > _LOOK_SECONDS:
-            self._is_anybody_blocked = await storage.read(is_anybody_blocked)
-            self._looked_at = time.monotonic()
+        if self._has_to_look():
+            async with self._looking:
+                if self._has_to_look():  # nobody else has, in the meantime
+                    self._is_anybody_blocked = await storage.read(is_anybody_blocked, is_short=True)
+                    self._looked_at = time.monotonic()
         return not self._is_anybody_blocked
+
+    def _has_to_look(self) -> bool:
+        return time.monotonic() - self._looked_at > _LOOK_SECONDS
 
     async def judge(
         self, storage: Storage, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
@@ -113,6 +120,7 @@ class Access:
             return None
         grant(connection, entry.subject, role, by, now)
         self._looked_at = float("-inf")
+        self._looking = asyncio.Lock()
         return Entry(entry.subject, role, source=by, name=entry.name)
 
     def revoke(self, connection: Connection, name: str, by: str, now: datetime, *, kind: Kind | None = None) -> Entry:
@@ -125,6 +133,7 @@ class Access:
         subject = Subject.of(name, kind)
         grant(connection, subject, AccessRole.BLOCKED, by, now)
         self._looked_at = float("-inf")
+        self._looking = asyncio.Lock()
         return Entry(subject, AccessRole.BLOCKED, source=by)
 
     def check_revocable(self, name: str) -> None:

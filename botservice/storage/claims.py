@@ -9,11 +9,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Integer, bindparam, func, select, text
 
 from botservice.errors import StorageUnavailable
 from botservice.storage.claim import Claim
 from botservice.storage.file_lock import SharedFile
+from botservice.storage.statements import execute
 from botservice.storage.writer import Writer
 
 logger = logging.getLogger(__name__)
@@ -23,6 +24,8 @@ LOCK_SPACE = 0x626F7473
 
 
 # Of a two-part key, pg_locks shows the second part as an unsigned number.
+_LOCK = select(func.pg_try_advisory_lock(bindparam("space", type_=Integer), bindparam("id", type_=Integer)))
+_UNLOCK = select(func.pg_advisory_unlock(bindparam("space", type_=Integer), bindparam("id", type_=Integer)))
 _TAKEN = text(
     "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND objsubid = 2 "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -155,7 +158,9 @@ class AdvisoryClaims:
         claim = Claim(context_id, self._holds)
         self._held[context_id] = claim
         try:
-            is_locked = await self._writer.write(lambda connection: self._lock(connection, claim))
+            is_locked = await self._writer.write(
+                lambda connection: self._lock(connection, claim), sort_key=(context_id,), is_confined=True
+            )
         except BaseException:  # cancelled, most likely: the lock may be taken all the same
             self.abandon(claim)
             raise
@@ -167,7 +172,12 @@ class AdvisoryClaims:
         """Give the claim back."""
         if self._holds(claim):
             with contextlib.suppress(StorageUnavailable):  # the lock has ended with its connection
-                await self._writer.write(lambda connection: self._unlock(connection, claim), is_last=True)
+                await self._writer.write(
+                    lambda connection: self._unlock(connection, claim),
+                    is_last=True,
+                    sort_key=(claim.context_id,),
+                    is_confined=True,
+                )
 
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, where this replica has it."""
@@ -214,8 +224,7 @@ class AdvisoryClaims:
         # Advisory locks count, and a batch that is done again keeps what it took: never take one twice.
         if claim.context_id in self._locked:
             return True
-        query = text("SELECT pg_try_advisory_lock(:space, :id)")
-        taken = bool(connection.execute(query, _lock_key(claim)).scalar_one())
+        taken = bool(execute(connection, _LOCK, _lock_key(claim)).scalar_one())
         if taken:
             self._locked.add(claim.context_id)
         return taken
@@ -224,7 +233,7 @@ class AdvisoryClaims:
         if not self._holds(claim):
             return
         if claim.context_id in self._locked:
-            connection.execute(text("SELECT pg_advisory_unlock(:space, :id)"), _lock_key(claim))
+            execute(connection, _UNLOCK, _lock_key(claim))
             self._locked.discard(claim.context_id)
         self._drop(claim)
 

@@ -135,18 +135,26 @@ class Storage:
         """Whether it can be read and written."""
         return self._readers is not None
 
-    async def read(self, query: Callable[[Connection], T]) -> T:
+    async def read(self, query: Callable[[Connection], T], *, is_short: bool = False) -> T:
         """Return what query returns, run in a thread on one consistent view of the database.
+
+        Args:
+            is_short: Whether others may wait for it: it reads a few rows, and does little with them.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
-        return await self._readers.read(query)
+        return await self._readers.read(query, is_short=is_short)
 
     async def write(
-        self, operation: Callable[[Connection], T], *, fence: Fence | None = None, sort_key: SortKey = ()
+        self,
+        operation: Callable[[Connection], T],
+        *,
+        fence: Fence | None = None,
+        sort_key: SortKey = (),
+        is_confined: bool = False,
     ) -> T:
         """Return what operation returns, once it is committed (see `Writer.write`).
 
@@ -156,7 +164,7 @@ class Storage:
         """
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
-        return await self._writer.write(operation, fence=fence, sort_key=sort_key)
+        return await self._writer.write(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
 
     async def ping(self) -> None:
         """Return if the database can be read and written.

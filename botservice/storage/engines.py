@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import NullPool
 
 from botservice.storage.limits import StorageLimits
+from botservice.storage.pipelines import prepare_pipelines
 from botservice.storage.url import DatabaseUrl
 
 READ_CONNECTIONS = 2  # with the writer and the listener: four per replica on Postgres
@@ -16,6 +17,7 @@ _CONNECT_SECONDS = 5
 
 # libpq: a host that is gone is noticed within ten seconds.
 _POSTGRES = {
+    "autocommit": True,  # transactions begin where SQLAlchemy says
     "fallback_application_name": "botservice",
     "connect_timeout": _CONNECT_SECONDS,
     "keepalives_idle": 5,
@@ -33,7 +35,9 @@ def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrat
             would take everything that refers to it along (SQLite, "Making Other Kinds Of Table Schema Changes").
     """
     if not where.is_sqlite:
-        return create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_POSTGRES)
+        engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_POSTGRES)
+        prepare_pipelines(engine, begin="BEGIN")
+        return engine
     engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_sqlite_arguments(limits))
     _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", foreign_keys="OFF" if is_migrating else "ON")
     return engine
@@ -44,7 +48,8 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     pool: dict[str, Any] = {"pool_size": READ_CONNECTIONS, "max_overflow": 0, "hide_parameters": True}
     if not where.is_sqlite:
         engine = create_engine(where.url, pool_use_lifo=True, connect_args=_POSTGRES, **pool)
-        return engine.execution_options(postgresql_readonly=True, isolation_level="REPEATABLE READ")
+        prepare_pipelines(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return engine
     engine = create_engine(where.url, connect_args=_sqlite_arguments(limits), **pool)
     _prepare_sqlite(engine, begin="BEGIN", query_only="ON")
     return engine

@@ -33,12 +33,14 @@ class Operation:
 
     Attributes:
         run: What it does; None only waits for what was issued before.
+        is_confined: Whether it may be interleaved with those that have another first part in their sort key.
     """
 
     run: Callable[[Connection], Any] | None
     fence: Fence | None = None
     sort_key: SortKey = ()
     is_last: bool = False
+    is_confined: bool = False
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
     result: Any = None

@@ -1,10 +1,14 @@
-"""The readers of a process: threads with a connection each, and one consistent view of the database for each read."""
+"""The readers of a process: threads with a connection each, and one consistent view of the database for each read.
+
+Short reads that wait at the same moment share a view, and what they ask travels together.
+"""
 
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -13,13 +17,19 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from botservice.errors import StorageUnavailable
 from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
+from botservice.storage.interleaving import interleave
 
 T = TypeVar("T")
+Query = Callable[[Connection], Any]
+Outcome = tuple[Any, BaseException | None]
+
+_MAX_BATCH = 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    query: Callable[[Connection], Any]
+    query: Query
+    is_short: bool
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
 
@@ -48,8 +58,11 @@ class Readers:
         for thread in self._threads:
             thread.start()
 
-    async def read(self, query: Callable[[Connection], T]) -> T:
+    async def read(self, query: Callable[[Connection], T], *, is_short: bool = False) -> T:
         """Return what query returns.
+
+        Args:
+            is_short: Whether others may wait for it: it reads a few rows, and does little with them.
 
         Raises:
             StorageUnavailable: the database does not answer.
@@ -59,7 +72,7 @@ class Readers:
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")
-            self._queue.put(_Read(query, loop, future))
+            self._queue.put(_Read(query, is_short, loop, future))
         return await future
 
     def close(self) -> None:
@@ -75,13 +88,27 @@ class Readers:
 
     def _run(self) -> None:
         reader = _Reader(self._engine, self._name)
-        while (read := self._queue.get()) is not None:
-            if not read.future.cancelled():
-                result, error = reader.attempt(read.query)
-                with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
-                    read.loop.call_soon_threadsafe(_set_result, read.future, result, error)
-            del read  # what it refers to is not kept until the next one comes
+        is_open = True
+        while is_open:
+            batch, is_open = self._take()
+            short = [read for read in batch if read.is_short]
+            for together in (short, *([read] for read in batch if not read.is_short)):
+                reads = [read for read in together if not read.future.cancelled()]
+                _resolve(reads, reader.attempt([read.query for read in reads]))
+            del batch, short, together, reads  # what they refer to is not kept until the next ones come
         reader.close()
+
+    def _take(self) -> tuple[list[_Read], bool]:
+        """Return what to read next, and whether more may come: short reads that wait, and no more than one other."""
+        batch: list[_Read] = []
+        read = self._queue.get()
+        while read is not None:
+            batch.append(read)
+            # What is left is enough for every other reader to begin with.
+            if not read.is_short or len(batch) == _MAX_BATCH or self._queue.qsize() < len(self._threads):
+                return batch, True
+            read = self._queue.get()
+        return batch, False
 
 
 class _Reader:
@@ -92,10 +119,16 @@ class _Reader:
         self._name = name
         self._connection: Connection | None = None
 
-    def attempt(self, query: Callable[[Connection], Any]) -> tuple[Any, BaseException | None]:
-        """Return what query returns, or its error."""
+    def attempt(self, queries: Sequence[Query]) -> list[Outcome]:
+        """Return what queries return, or their errors; they share one view of the database unless one of them fails."""
+        if len(queries) > 1:
+            with contextlib.suppress(Exception):
+                return [(result, None) for result in self._read(queries)]
+        return [self._attempt_alone(query) for query in queries]
+
+    def _attempt_alone(self, query: Query) -> Outcome:
         try:
-            return self._read(query), None
+            return self._read([query])[0], None
         except StopIteration as error:  # a future refuses it
             return None, RuntimeError(f"a read raised {error!r}")
         except BaseException as error:  # noqa: BLE001 - queries are foreign code; the error goes to who asked
@@ -108,38 +141,49 @@ class _Reader:
             with contextlib.suppress(SQLAlchemyError):
                 connection.close()
 
-    def _read(self, query: Callable[[Connection], Any]) -> Any:
+    def _read(self, queries: Sequence[Query]) -> Sequence[Any]:
         try:
             try:
-                return self._read_once(query)
+                return self._read_once(queries)
             except DBAPIError as error:
                 if not is_lost_connection(error):
                     raise
             # It had died unnoticed, most likely when the server restarted. Reading changes nothing: do it again.
-            return self._read_once(query)
+            return self._read_once(queries)
         except SQLAlchemyError as error:
             if is_outage(error):
                 raise as_unavailable(error, f"the database {self._name} does not answer") from error
             raise
 
-    def _read_once(self, query: Callable[[Connection], Any]) -> Any:
+    def _read_once(self, queries: Sequence[Query]) -> Sequence[Any]:
         if self._connection is None:
             self._connection = self._engine.connect()
         connection = self._connection
         try:
             with connection.begin() as transaction:
-                result = query(connection)
-                transaction.rollback()  # there is nothing to commit
-                return result
+                results = interleave(*(partial(query, connection) for query in queries))
+                transaction.commit()  # not a rollback, at which psycopg forgets the statements that it has prepared
+                return results
         except SQLAlchemyError:
             self.close()
             raise
 
 
-def _set_result(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+def _resolve(reads: Sequence[_Read], outcomes: Sequence[Outcome]) -> None:
+    """Hand what was read to the event loops that wait for it, with one call per loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
+    for read, outcome in zip(reads, outcomes, strict=True):
+        by_loop.setdefault(read.loop, []).append((read.future, outcome))
+    for loop, outcomes_there in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
+            loop.call_soon_threadsafe(_set_results, outcomes_there)
+
+
+def _set_results(outcomes: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    for future, (result, error) in outcomes:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)

@@ -11,68 +11,92 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Dialect
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import BindParameter, ClauseElement
+
+from botservice.storage.interleaving import let_others_go_on
+from botservice.storage.pipelines import errors_of, pipelined
 
 Values = Mapping[str, Any]
 _MOST_STATEMENTS = 1024  # of all databases that a process has open
 
 
 class Rows:
-    """What a statement gave: all of it, read.
+    """What a statement gives; on Postgres it may not have come yet."""
 
-    Attributes:
-        rowcount: How many rows it changed.
-    """
+    __slots__ = ("_is_read", "_read", "_rows")
 
-    __slots__ = ("_rows", "rowcount")
-
-    def __init__(self, rows: list[Any], rowcount: int) -> None:
-        self._rows = rows
-        self.rowcount = rowcount
+    def __init__(self, read: Callable[[], list[Any]]) -> None:
+        self._read = read
+        self._is_read = False
 
     def all(self) -> list[Any]:
         """Return the rows, with their columns as attributes."""
+        if not self._is_read:
+            self._rows = self._read()
+            self._is_read = True
         return self._rows
 
     def one_or_none(self) -> Any | None:
         """Return the first row, which is the only one."""
-        return self._rows[0] if self._rows else None
+        rows = self.all()
+        return rows[0] if rows else None
 
     def scalar_one_or_none(self) -> Any | None:
         """Return the first value of the only row."""
-        return self._rows[0][0] if self._rows else None
+        rows = self.all()
+        return rows[0][0] if rows else None
 
     def scalar_one(self) -> Any:
         """Return the first value of the only row, which is there."""
-        return self._rows[0][0]
+        return self.all()[0][0]
 
 
 def execute(connection: Connection, statement: ClauseElement, values: Values) -> Rows:
-    """Return what a statement gives with values for its parameters or columns, in the transaction that is open.
+    """Run a statement with values for its parameters or columns, in the transaction that is open, and return its rows.
+
+    On Postgres it is sent and not waited for: who needs the rows of several statements asks for all of them first.
 
     For module constants alone: a statement is remembered as what it was compiled to.
     """
     compiled = _prepare(statement, connection.dialect).compiled(values)
+    if connection.dialect.name == "sqlite":
+        rows = _run(connection, compiled, values)
+        return Rows(lambda: rows)
+    with errors_of(connection, compiled.text):
+        cursor = pipelined(connection).cursor()
+        cursor.execute(compiled.text, compiled.bind(values))
+
+    def read() -> list[Any]:
+        if compiled.gives_rows and cursor.pgresult is None:
+            let_others_go_on()
+        with errors_of(connection, compiled.text):
+            return compiled.read(cursor) if compiled.gives_rows else []
+
+    return Rows(read)
+
+
+def _run(connection: Connection, compiled: "_Compiled", values: Values) -> list[Any]:
     cursor = connection.connection.cursor()
     try:
-        cursor.execute(compiled.text, compiled.bind(values))
-        return Rows(compiled.read(cursor) if compiled.gives_rows else [], cursor.rowcount)
-    except connection.dialect.loaded_dbapi.Error as error:
-        raise _as_sqlalchemy_error(connection, compiled.text, error) from error
+        with errors_of(connection, compiled.text):
+            cursor.execute(compiled.text, compiled.bind(values))
+            return compiled.read(cursor) if compiled.gives_rows else []
     finally:
         cursor.close()
 
 
 def execute_many(connection: Connection, statement: ClauseElement, rows: Sequence[Values]) -> None:
     """Run a statement once for each of rows, which all have values for the same names."""
+    if connection.dialect.name != "sqlite":
+        for values in rows:
+            execute(connection, statement, values)
+        return
     compiled = _prepare(statement, connection.dialect).compiled(rows[0])
     cursor = connection.connection.cursor()
     try:
-        cursor.executemany(compiled.text, [compiled.bind(values) for values in rows])
-    except connection.dialect.loaded_dbapi.Error as error:
-        raise _as_sqlalchemy_error(connection, compiled.text, error) from error
+        with errors_of(connection, compiled.text):
+            cursor.executemany(compiled.text, [compiled.bind(values) for values in rows])
     finally:
         cursor.close()
 
@@ -118,14 +142,15 @@ class _Compiled:
 
     def read(self, cursor: Any) -> list[Any]:
         """Return what a cursor has as rows of the types of their columns."""
+        found = cursor.fetchall()
         if self._results is None:  # some drivers say only with the result what they give for a type
             codes = [description[1] for description in cursor.description]
             made = [kind.result_processor(self._dialect, code) for kind, code in zip(self._types, codes, strict=True)]
             self._results = [(place, process) for place, process in enumerate(made) if process is not None]
         if not self._results:
-            return [self._make_row(each) for each in cursor.fetchall()]
+            return [self._make_row(each) for each in found]
         rows = []
-        for each in cursor.fetchall():
+        for each in found:
             changed = list(each)
             for place, process in self._results:
                 changed[place] = process(changed[place])
@@ -174,22 +199,3 @@ def _prepare(statement: ClauseElement, dialect: Dialect) -> _Prepared:
 
 def _bind_processor(bind: BindParameter[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
     return bind.type.dialect_impl(dialect).bind_processor(dialect)
-
-
-def _as_sqlalchemy_error(connection: Connection, text: str, error: Any) -> Any:
-    """Return what SQLAlchemy would have raised; a connection that is gone counts as gone."""
-    dialect = connection.dialect
-    driver = connection.connection.dbapi_connection
-    is_lost = driver is not None and dialect.is_disconnect(error, driver, None)
-    told = DBAPIError.instance(
-        text,
-        None,
-        error,
-        dialect.loaded_dbapi.Error,
-        hide_parameters=True,
-        connection_invalidated=is_lost,
-        dialect=dialect,
-    )
-    if is_lost:
-        connection.invalidate(error)
-    return told

@@ -24,6 +24,7 @@ from botservice.storage.failures import (
     is_lost_connection,
     is_outage,
 )
+from botservice.storage.interleaving import interleave
 from botservice.storage.limits import StorageLimits
 from botservice.storage.operations import Failure, Fence, Operation, SortKey, fail, rank, resolve
 
@@ -80,6 +81,7 @@ class Writer:
         fence: Fence | None = None,
         sort_key: SortKey = (),
         is_last: bool = False,
+        is_confined: bool = False,
     ) -> T:
         """Return what operation returns, once its transaction is committed.
 
@@ -89,6 +91,8 @@ class Writer:
             operation: Reads and writes through the connection it is given, and nothing else.
             sort_key: Orders the operations of one commit, so that two replicas lock rows in the same order.
             is_last: Whether everything that was issued before is to be committed first.
+            is_confined: Whether it goes by nothing that operations with another first part in their sort key write:
+                then it may be interleaved with them.
 
         Raises:
             ClaimLost: fence no longer holds.
@@ -99,7 +103,7 @@ class Writer:
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")
-            self._queue.put(Operation(operation, fence, sort_key, is_last, loop, future))
+            self._queue.put(Operation(operation, fence, sort_key, is_last, is_confined, loop, future))
         return await future
 
     async def settle(self) -> None:
@@ -184,8 +188,10 @@ class Writer:
                 connection = self._connect()
                 with connection.begin():
                     has_begun = True
+                    interleave(*_chains(batch, connection))
                     for operation in batch:
-                        operation.apply(connection)
+                        if not operation.is_confined:
+                            operation.apply(connection)
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
                 failure = self._understand(error, has_begun=has_begun)
                 if not is_conflict(error):
@@ -258,3 +264,20 @@ class Writer:
             connection.close()
         for callback in self._on_lost:
             callback()
+
+
+def _chains(batch: Sequence[Operation], connection: Connection) -> list[Callable[[], None]]:
+    """Return functions that do what is confined in a batch: what is about the same context one after the other."""
+    by_context: dict[object, list[Operation]] = {}
+    for operation in batch:
+        if operation.is_confined:
+            by_context.setdefault(operation.sort_key[:1], []).append(operation)
+
+    def chain(operations: Sequence[Operation]) -> Callable[[], None]:
+        def run() -> None:
+            for operation in operations:
+                operation.apply(connection)
+
+        return run
+
+    return [chain(operations) for operations in by_context.values()]

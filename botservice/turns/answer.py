@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -10,6 +11,7 @@ from botservice.agents import FinishAction
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Button, Message, Role
+from botservice.storage.interleaving import interleave
 from botservice.turns.outbox import begin_deliveries, write_deliveries
 from botservice.turns.records import finish_turn
 from botservice.turns.transport import Payload
@@ -40,8 +42,10 @@ def write_answer(
     connection: Connection, turn: Turn, new: NewMessage, payloads: Sequence[Payload], now: datetime
 ) -> tuple[Message, Delivery | None]:
     """Store an answer and end its turn; return it with the message that is to be sent now, if one is."""
-    message = insert_message(connection, turn.context_id, new)
-    begun = begin_deliveries(connection, turn, payloads, now)
+    message, begun = interleave(
+        partial(insert_message, connection, turn.context_id, new),
+        partial(begin_deliveries, connection, turn, payloads, now),
+    )
     finish_turn(connection, turn.id, now, Outcome.ANSWERED)
     return message, begun
 

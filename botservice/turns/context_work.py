@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -20,6 +21,7 @@ from botservice.errors import (
 )
 from botservice.people.budgets_texts import used_up_text
 from botservice.storage import Claim, Storage
+from botservice.storage.interleaving import interleave
 from botservice.telemetry import turn_logging
 from botservice.turns.beginning import Beginning
 from botservice.turns.changes import (
@@ -107,7 +109,9 @@ class ContextWork:
         """
         while True:
             on_look()
-            work = await self._storage.read(lambda connection: self._find_work(connection, claim.context_id))
+            work = await self._storage.read(
+                lambda connection: self._find_work(connection, claim.context_id), is_short=True
+            )
             match work:
                 case Owed(delivery, context_keys) if delivery.due_at <= self._clock():
                     await self._outbox.attempt(context_keys, delivery, claim)
@@ -138,14 +142,16 @@ class ContextWork:
 
     def _find_work(self, connection: Connection, context_id: int) -> Owed | DueChanges | Begun | None:
         """Return what a context has to do next: what it owes comes before what is changed, and that before a turn."""
-        delivery = find_next_delivery(connection, context_id, self._transports)
+        delivery, controls, turn = interleave(
+            partial(find_next_delivery, connection, context_id, self._transports),
+            partial(find_controls, connection, context_id, self._transports),
+            partial(find_next_turn, connection, context_id, self._clock(), self._transports),
+        )
         if delivery is not None:
             return Owed(delivery, read_context_keys(connection, context_id))
-        controls = find_controls(connection, context_id, self._transports)
         changes = find_due(connection, context_id, controls)
         if changes is not None:
             return changes
-        turn = find_next_turn(connection, context_id, self._clock(), self._transports)
         if turn is None:
             return find_stale(controls, self._clock())
         context = AgentContext.read(self._storage, connection, context_id, turn.id, with_steps=turn.is_open)

@@ -13,6 +13,7 @@ from botservice.messages import InboundMessage, Message, Role
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
+from botservice.storage.interleaving import interleave
 from botservice.turns.records import begin_turn, finish_turn, insert_turn, note_system_prompt
 from botservice.turns.run import RunOptions
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus
@@ -114,16 +115,21 @@ async def _open(
 
     is_private = all(message.is_private for _, message in inbound)
 
-    def write(connection: Connection) -> tuple[int, list[Message], list[int]]:
-        turn_id = begin(connection)
+    def hear(connection: Connection) -> list[Message]:
         heard = [(each.author, ensure_identity(connection, each.author, now)) for each in new]
         note_audience(connection, context.id, heard, is_private=is_private)
-        stored = [insert_message(connection, context.id, each) for each in new]
+        return [insert_message(connection, context.id, each) for each in new]
+
+    def write(connection: Connection) -> tuple[int, list[Message], list[int]]:
+        turn_id, stored = interleave(
+            lambda: begin(connection),
+            lambda: hear(connection),
+        )
         if is_addressed:
             _write_system_prompt(connection, context.id, turn_id, prompt)
         return turn_id, stored, context.records.apply(connection, changes, turn_id)
 
-    turn_id, stored, row_ids = await context.storage.write(write, fence=claim, sort_key=(context.id,))
+    turn_id, stored, row_ids = await context.storage.write(write, fence=claim, sort_key=(context.id,), is_confined=True)
     context.assign_turn(turn_id)
     context.records.confirm(changes, row_ids)
     if stored:

@@ -113,6 +113,7 @@ class Outbox:
             lambda connection: execute(connection, _UPDATE, {"row": delivery.id, "status": status.value, **values}),
             fence=claim,
             sort_key=(claim.context_id,),
+            is_confined=True,
         )
 
 

@@ -24,7 +24,7 @@ _MAX_JOINED = 50  # and no turn is shared by more than so many, or no prompt cou
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
 _COUNT_BEGINNING = _UPDATE_TURN.values(attempts=turns.c.attempts + 1)
-_BEGIN_FIRST = _COUNT_BEGINNING.where(_IS_OPEN, turns.c.joined_events == bindparam("joined"))
+_BEGIN_FIRST = _COUNT_BEGINNING.where(_IS_OPEN, turns.c.joined_events == bindparam("joined")).returning(turns.c.id)
 _INSERT_TURN = insert(turns).returning(turns.c.id)
 _NEW_TURN = ("context_id", "transport", "status", "order_key", "due_at", "created_at")
 _COUNT_WAITING = (
@@ -245,7 +245,7 @@ def begin_turn(connection: Connection, turn_id: int, now: datetime, *, is_first:
         execute(connection, _COUNT_BEGINNING, values)
         return
     begun = execute(connection, _BEGIN_FIRST, {**values, "started_at": now, "joined": joined_events})
-    if not begun.rowcount:
+    if begun.one_or_none() is None:
         raise TurnGrew(f"turn {turn_id} is not any more what was read")
 
 
