@@ -152,6 +152,10 @@ class MemoryItem:
         new._check_complete()  # noqa: SLF001 - of its own class
         return new
 
+    @classmethod
+    def _unpickle(cls, fields: Mapping[str, Any]) -> Self:
+        return cls._restore({name: freeze(value, name) for name, value in fields.items()})
+
     def _keep(self, frozen: Mapping[str, Any]) -> None:
         for name, value in frozen.items():
             default = self._declared.get(name, NO_DEFAULT)
@@ -205,7 +209,7 @@ class MemoryItem:
     __hash__ = None  # type: ignore[assignment]  # as for every class whose equal instances may change
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._restore, (self._fields,)  # noqa: SLF001 - of its own class
+        return type(self)._unpickle, (self._fields,)  # noqa: SLF001 - of its own class
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={_short(value)}' for key, value in self._fields.items())})"

@@ -172,6 +172,11 @@ def test_json_is_an_exact_inverse_for_free_fields(item):
     assert pickle.loads(pickle.dumps(item)) == item
 
 
+def test_a_pickled_nan_is_the_same_nan():
+    item = MemoryItem(x=float("nan"), y=[float("nan"), {"z": float("nan")}])
+    assert pickle.loads(pickle.dumps(item)) == item
+
+
 @given(free_fields, names, values)
 def test_flexible_fields_behave_like_a_dict(fields, name, value):
     item = MemoryItem(**fields)
