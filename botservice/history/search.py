@@ -19,6 +19,7 @@ from botservice.history.rows import BY_ID, read_messages
 from botservice.history.word_blocks import Stretch, write_stretch
 from botservice.llm.tokens import TokenCounter
 from botservice.storage import Storage
+from botservice.storage.statements import execute
 from botservice.storage.tables import contexts
 
 T = TypeVar("T")
@@ -131,7 +132,7 @@ class SearchIndexes:
     @contextlib.contextmanager
     def _caught_up(self, connection: Connection, context_id: int) -> Iterator[tuple[ContextIndex | None, bool]]:
         """Hold a context's index, and say whether it has seen everything; None where the context is gone."""
-        state = connection.execute(_STATE, {"context": context_id}).one_or_none()
+        state = execute(connection, _STATE, {"context": context_id}).one_or_none()
         if state is None:
             self.forget(context_id)
             yield None, True

@@ -14,11 +14,12 @@ from botservice.memory.positions import place_between
 from botservice.memory.prompt_log import PromptLog, Range, Unsaved
 from botservice.memory.step_data import StepData, attach_files, detach_files
 from botservice.storage.blobs import store_blob
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, execute_many
 from botservice.storage.tables import steps
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _INSERT = insert(steps).returning(steps.c.id)
+_UPDATE = update(steps).where(steps.c.id == bindparam("row"))
 LAST_POSITION = (
     select(steps.c.position)
     .where(steps.c.context_id == bindparam("context"))
@@ -143,17 +144,8 @@ class StepRecords:
         if changes.removed:
             connection.execute(delete(steps).where(steps.c.id.in_([stored.row_id for stored in changes.removed])))
         if changes.changed:
-            connection.execute(
-                update(steps)
-                .where(steps.c.id == bindparam("row"))
-                .values(
-                    position=bindparam("position"),
-                    data=bindparam("data"),
-                    prompt_ranges=bindparam("prompt_ranges"),
-                    is_open=bindparam("is_open"),
-                ),
-                [{"row": each.row_id, **self._values(connection, each)} for each in changes.changed],
-            )
+            values = [{"row": each.row_id, **self._values(connection, each)} for each in changes.changed]
+            execute_many(connection, _UPDATE, values)
         return [self._insert(connection, each, turn_id or self.turn_id) for each in changes.added]
 
     def confirm(self, changes: StepChanges, row_ids: Sequence[int]) -> None:

@@ -139,7 +139,7 @@ class Storage:
         """Return what query returns, run in a thread on one consistent view of the database.
 
         Args:
-            is_short: Whether others may wait for it: it reads a few rows, and does little with them.
+            is_short: Whether others may wait for it: it reads a few rows, does little with them, and takes no lock.
 
         Raises:
             StorageUnavailable: the database does not answer.

@@ -62,7 +62,7 @@ class Readers:
         """Return what query returns.
 
         Args:
-            is_short: Whether others may wait for it: it reads a few rows, and does little with them.
+            is_short: Whether others may wait for it: it reads a few rows, does little with them, and takes no lock.
 
         Raises:
             StorageUnavailable: the database does not answer.

@@ -3,15 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from botservice.memory.codec import decode, dumps, encode, loads
+from botservice.storage.statements import execute, execute_many
 from botservice.storage.tables import tool_calls
 from botservice.tools import ToolOutcome
 from botservice.turns.buttons import read_buttons, write_buttons
 
 _STARTED = "started"
 _ENDED = "ended"
+
+_INSERT = insert(tool_calls)
+_OF_STEP = tool_calls.c.step_id == bindparam("step")
+_UPDATE = update(tool_calls).where(_OF_STEP, tool_calls.c.call_index == bindparam("index"))
+_DELETE = delete(tool_calls).where(_OF_STEP)
 
 
 def write_started(connection: Connection, context_id: int, step_id: int, indices: Sequence[int]) -> None:
@@ -20,21 +26,17 @@ def write_started(connection: Connection, context_id: int, step_id: int, indices
         {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _STARTED} for index in indices
     ]
     if rows:
-        connection.execute(insert(tool_calls), rows)
+        execute_many(connection, _INSERT, rows)
 
 
 def write_ended(connection: Connection, step_id: int, index: int, outcome: ToolOutcome) -> None:
     """Take note of a call's result."""
-    connection.execute(
-        update(tool_calls)
-        .where(tool_calls.c.step_id == step_id, tool_calls.c.call_index == index)
-        .values(status=_ENDED, result=_write(outcome))
-    )
+    execute(connection, _UPDATE, {"step": step_id, "index": index, "status": _ENDED, "result": _write(outcome)})
 
 
 def delete_calls(connection: Connection, step_id: int) -> None:
     """Drop the calls of a step that is closed: it has their results."""
-    connection.execute(delete(tool_calls).where(tool_calls.c.step_id == step_id))
+    execute(connection, _DELETE, {"step": step_id})
 
 
 def read_ended(connection: Connection, step_id: int) -> Mapping[int, ToolOutcome]:
