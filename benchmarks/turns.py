@@ -20,6 +20,7 @@ from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
+from botservice.turns.records import MAX_OWN_TURNS
 from botservice.turns.turn import InboundEvent
 from botservice.turns.worker import Worker
 
@@ -129,6 +130,8 @@ def main():
     parser.add_argument("--idle-seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    if options.messages > MAX_OWN_TURNS:
+        parser.error(f"of more than {MAX_OWN_TURNS} messages that wait in a chat, some share a turn: use more chats")
     with tempfile.TemporaryDirectory() as folder:
         url = options.url or f"sqlite:///{Path(folder) / 'bench.db'}"
         load = (options.chats, options.messages, options.model_seconds)

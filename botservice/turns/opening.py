@@ -14,12 +14,13 @@ from botservice.people.identities import ensure_identity, note_audience
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
 from botservice.storage.interleaving import interleave
-from botservice.turns.records import begin_turn, finish_turn, insert_turn, note_system_prompt
+from botservice.turns.records import begin_turn, finish_turn, insert_turn
 from botservice.turns.run import RunOptions
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus
 
 Inbound = tuple[StoredEvent | None, InboundMessage]
-BeginTurn = Callable[[Connection], int]
+BeginTurn = Callable[[Connection, str | None], int]
+"""Begins a turn that goes by a system prompt, which is the blob with this digest, and returns the turn's id."""
 
 
 def _nothing(_: Connection) -> None:
@@ -43,9 +44,16 @@ async def open_turn(
     now = options.clock()
     is_addressed = any(message.is_addressed for _, message in inbound)
 
-    def begin(connection: Connection) -> int:
+    def begin(connection: Connection, system_prompt: str | None) -> int:
         also(connection)
-        begin_turn(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
+        begin_turn(
+            connection,
+            turn.id,
+            now,
+            is_first=True,
+            joined_events=turn.joined_events,
+            system_prompt=system_prompt,
+        )
         if not is_addressed:
             finish_turn(connection, turn.id, now, Outcome.LISTENED)
         return turn.id
@@ -60,8 +68,16 @@ async def open_api_turn(
     """Begin a turn that a program asks for, and return it."""
     now = options.clock()
 
-    def begin(connection: Connection) -> int:
-        return insert_turn(connection, context.id, API, now, status=TurnStatus.RUNNING, keeps_steps=keeps_steps)
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        return insert_turn(
+            connection,
+            context.id,
+            API,
+            now,
+            status=TurnStatus.RUNNING,
+            keeps_steps=keeps_steps,
+            system_prompt=system_prompt,
+        )
 
     turn_id = await _open(
         context, claim, [(None, message)], options, begin, now, is_addressed=True, keeps_steps=keeps_steps
@@ -86,9 +102,11 @@ async def open_scheduled_turn(
     """
     now = options.clock()
 
-    def begin(connection: Connection) -> int:
+    def begin(connection: Connection, system_prompt: str | None) -> int:
         also(connection)
-        return insert_turn(connection, context.id, transport, now, status=TurnStatus.RUNNING)
+        return insert_turn(
+            connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
+        )
 
     await _open(context, claim, [(None, message)], options, begin, now, is_addressed=True)
 
@@ -122,11 +140,9 @@ async def _open(
 
     def write(connection: Connection) -> tuple[int, list[Message], list[int]]:
         turn_id, stored = interleave(
-            lambda: begin(connection),
+            lambda: begin(connection, _store_system_prompt(connection, context.id, prompt) if is_addressed else None),
             lambda: hear(connection),
         )
-        if is_addressed:
-            _write_system_prompt(connection, context.id, turn_id, prompt)
         return turn_id, stored, context.records.apply(connection, changes, turn_id)
 
     turn_id, stored, row_ids = await context.storage.write(write, fence=claim, sort_key=(context.id,), is_confined=True)
@@ -137,11 +153,9 @@ async def _open(
     return turn_id
 
 
-def _write_system_prompt(connection: Connection, context_id: int, turn_id: int, prompt: str) -> None:
-    """Keep what the agent was told to be, once per context, and which turn went by it."""
-    if prompt:
-        digest = store_blob(connection, context_id, prompt.encode("utf-8", "replace"))
-        note_system_prompt(connection, turn_id, digest)
+def _store_system_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
+    """Keep what the agent was told to be, once per context; return the blob's digest, None where there is nothing."""
+    return store_blob(connection, context_id, prompt.encode("utf-8", "replace")) if prompt else None
 
 
 async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:

@@ -198,23 +198,26 @@ def insert_turn(
     transport: str,
     now: datetime,
     *,
-    order_key: int = 0,
-    due_at: datetime | None = None,
     status: TurnStatus = TurnStatus.QUEUED,
-    keeps_steps: bool = False,
+    **columns: Any,
 ) -> int:
-    """Store a turn and return its id; one that is running counts as begun now."""
+    """Store a turn and return its id; one that is running counts as begun now.
+
+    Args:
+        columns: What the row has besides: order_key, due_at, keeps_steps, system_prompt.
+    """
     is_running = status is TurnStatus.RUNNING
     values = {
         "context_id": context_id,
         "transport": transport,
         "status": status.value,
-        "order_key": order_key,
-        "due_at": due_at or now,
+        "order_key": 0,
+        "due_at": now,
         "created_at": now,
         "started_at": now if is_running else None,
         "attempts": int(is_running),
-        "keeps_steps": keeps_steps,
+        "keeps_steps": False,
+        **columns,
     }
     return int(execute(connection, _INSERT_TURN, values).scalar_one())
 
@@ -231,11 +234,20 @@ def _gather(connection: Connection, context_id: int, event: InboundEvent, now: d
     return int(turn_id)
 
 
-def begin_turn(connection: Connection, turn_id: int, now: datetime, *, is_first: bool, joined_events: int = 0) -> None:
+def begin_turn(
+    connection: Connection,
+    turn_id: int,
+    now: datetime,
+    *,
+    is_first: bool,
+    joined_events: int = 0,
+    system_prompt: str | None = None,
+) -> None:
     """Count one more beginning of a turn.
 
     Args:
         joined_events: How many events it had beside the first when it was read, where it begins for the first time.
+        system_prompt: The digest of the blob with what the agent is told to be then.
 
     Raises:
         TurnGrew: it has others now, or somebody has dropped it.
@@ -244,14 +256,10 @@ def begin_turn(connection: Connection, turn_id: int, now: datetime, *, is_first:
     if not is_first:
         execute(connection, _COUNT_BEGINNING, values)
         return
-    begun = execute(connection, _BEGIN_FIRST, {**values, "started_at": now, "joined": joined_events})
+    values |= {"started_at": now, "joined": joined_events, "system_prompt": system_prompt}
+    begun = execute(connection, _BEGIN_FIRST, values)
     if begun.one_or_none() is None:
         raise TurnGrew(f"turn {turn_id} is not any more what was read")
-
-
-def note_system_prompt(connection: Connection, turn_id: int, digest: str) -> None:
-    """Take note of the blob with what the agent was told to be."""
-    execute(connection, _UPDATE_TURN, {"turn": turn_id, "system_prompt": digest})
 
 
 def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_step_number: int) -> None:
