@@ -158,9 +158,7 @@ class AdvisoryClaims:
         claim = Claim(context_id, self._holds)
         self._held[context_id] = claim
         try:
-            is_locked = await self._writer.write(
-                lambda connection: self._lock(connection, claim), sort_key=(context_id,), is_confined=True
-            )
+            is_locked = await self._writer.write(lambda connection: self._lock(connection, claim))
         except BaseException:  # cancelled, most likely: the lock may be taken all the same
             self.abandon(claim)
             raise
@@ -172,12 +170,7 @@ class AdvisoryClaims:
         """Give the claim back."""
         if self._holds(claim):
             with contextlib.suppress(StorageUnavailable):  # the lock has ended with its connection
-                await self._writer.write(
-                    lambda connection: self._unlock(connection, claim),
-                    is_last=True,
-                    sort_key=(claim.context_id,),
-                    is_confined=True,
-                )
+                await self._writer.write(lambda connection: self._unlock(connection, claim), is_last=True)
 
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, where this replica has it."""
@@ -221,7 +214,8 @@ class AdvisoryClaims:
         """Return whether the lock is taken; nothing is where the claim has ended since it was asked for."""
         if not self._holds(claim):
             return False
-        # Advisory locks count, and a batch that is done again keeps what it took: never take one twice.
+        # Advisory locks count, and a batch that is done again keeps what it took: never take one twice. For the same
+        # reason nothing may come between the lock and this note of it, such as the error of another operation.
         if claim.context_id in self._locked:
             return True
         taken = bool(execute(connection, _LOCK, _lock_key(claim)).scalar_one())
@@ -233,7 +227,7 @@ class AdvisoryClaims:
         if not self._holds(claim):
             return
         if claim.context_id in self._locked:
-            execute(connection, _UNLOCK, _lock_key(claim))
+            execute(connection, _UNLOCK, _lock_key(claim)).scalar_one()  # it is given back: nothing failed before it
             self._locked.discard(claim.context_id)
         self._drop(claim)
 

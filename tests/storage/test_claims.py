@@ -6,15 +6,22 @@ import itertools
 import subprocess
 import sys
 import weakref
+from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import create_engine, insert, make_url, select, text
 from sqlalchemy.pool import NullPool
 from storage.writing import Held, add, issue, names
 
 from botservice import Storage
 from botservice.errors import ClaimLost, DatabaseInUse
 from botservice.storage.claims import LOCK_SPACE
+from botservice.storage.statements import execute
+from botservice.storage.tables import contexts
+
+NEW = insert(contexts)
+NAMES = select(contexts.c.key_hash)
+NOW = datetime(2024, 5, 17, tzinfo=UTC)
 
 
 def locks(url):
@@ -145,6 +152,43 @@ async def test_claims_of_a_batch_that_is_done_again_are_locked_once(postgres_url
         await asyncio.gather(*(storage.claims.release(claim) for claim in claims))
         assert locks(postgres_url) == 0
     assert isinstance(bad.exception(), LookupError)
+
+
+def store_twice(connection):
+    for _ in range(2):
+        execute(connection, NEW, {"key_hash": "same", "context_keys": {}, "metadata": {}, "created_at": NOW})
+
+
+def wait_and_raise(connection):
+    execute(connection, NAMES, {}).all()
+    raise LookupError("bad row")
+
+
+@pytest.mark.parametrize("is_confined", [False, True])
+@pytest.mark.parametrize("fail", [store_twice, wait_and_raise])
+async def test_locks_are_counted_right_while_a_neighbour_fails(postgres_url, fail, is_confined):
+    """A neighbour whose statement fails, or who raises while others wait for the database."""
+
+    async def among_failures(storage, doing):
+        async with Held(storage):
+            failing = await issue(storage, [fail], sort_key=(-1,), is_confined=is_confined)
+            done = [asyncio.ensure_future(each) for each in doing]
+            await asyncio.sleep(0)
+        results = await asyncio.gather(*done)
+        await asyncio.wait(failing)
+        assert all(each.exception() for each in failing)
+        return results
+
+    async with Storage.open(postgres_url) as storage, Storage.open(postgres_url) as other:
+        for _ in range(3):
+            claims = await among_failures(storage, [storage.claims.try_claim(number) for number in range(15)])
+            assert locks(postgres_url) == 15
+            await among_failures(storage, [storage.claims.release(claim) for claim in claims])
+            assert locks(postgres_url) == 0
+            for number in range(15):
+                claim = await other.claims.try_claim(number)
+                assert claim is not None
+                await other.claims.release(claim)
 
 
 async def test_claiming_and_releasing_at_random_leaves_no_lock(postgres_url):
