@@ -122,7 +122,7 @@ class _Reader:
     def attempt(self, queries: Sequence[Query]) -> list[Outcome]:
         """Return what queries return, or their errors; they share one view of the database unless one of them fails."""
         if len(queries) > 1:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # whose it is comes out below
                 return [(result, None) for result in self._read(queries)]
         return [self._attempt_alone(query) for query in queries]
 

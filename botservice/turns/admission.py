@@ -100,8 +100,10 @@ class Admission:
         if whole is not None:
             heard.said.append((event, whole))
 
-    def turn_away(self, heard: Heard, turn: Turn, controls: Controls, transport: Transport) -> Write:
-        """Return what tells those who are not let in, and forgets what they said."""
+    def turn_away(self, heard: Heard, turn: Turn, controls: Controls, transport: Transport) -> Write | None:
+        """Return what tells those who are not let in, and forgets what they said; None where everybody is."""
+        if not heard.refused:
+            return None
         now = self._clock()
         notices = [self._plan(message, ruling, turn, transport, now) for _, message, ruling in heard.refused]
         ids = [event.id for event, _, _ in heard.refused]
@@ -110,9 +112,8 @@ class Admission:
         ]
 
         def write(connection: Connection) -> None:
-            if ids:
-                connection.execute(_SCRUB, {"ids": [*ids, *changed], "handled": now})
-                logger.info("turn.turned_away")
+            connection.execute(_SCRUB, {"ids": [*ids, *changed], "handled": now})
+            logger.info("turn.turned_away")
             for ruling, payloads, welcome in notices:
                 if payloads and self._access.tell(connection, ruling, turn.id, welcome, now):
                     write_deliveries(connection, turn, payloads, now)

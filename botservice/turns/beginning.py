@@ -53,7 +53,7 @@ class Beginning:
         rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
         obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
         also = _all_of([self._admission.turn_away(heard, turn, controls, transport), obeyed, slowed])
-        if (answers or heard.refused) and not rest:
+        if also is not None and (answers or heard.refused) and not rest:
             outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
             await self._end_without_agent(turn, claim, also, outcome)
             is_open = False
@@ -79,8 +79,10 @@ class Beginning:
 
     def _commit(
         self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport
-    ) -> Write:
+    ) -> Write | None:
         """Return what stores the effects of commands; neither they nor their answers are part of the conversation."""
+        if not answers and not changes:
+            return None
         now = self._options.clock()
         messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
         payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
@@ -104,11 +106,15 @@ class Beginning:
         await self._storage.write(end, fence=claim)
 
 
-def _all_of(writes: Sequence[Write | None]) -> Write:
+def _all_of(writes: Sequence[Write | None]) -> Write | None:
+    """Return what does all of these; None where there is nothing to do."""
+    wanted = [each for each in writes if each is not None]
+    if not wanted:
+        return None
+
     def write(connection: Connection) -> None:
-        for each in writes:
-            if each is not None:
-                each(connection)
+        for each in wanted:
+            each(connection)
 
     return write
 

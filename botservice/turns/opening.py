@@ -23,10 +23,6 @@ BeginTurn = Callable[[Connection, str | None], int]
 """Begins a turn that goes by a system prompt, which is the blob with this digest, and returns the turn's id."""
 
 
-def _nothing(_: Connection) -> None:
-    return None
-
-
 async def open_turn(
     context: AgentContext,
     turn: Turn,
@@ -34,7 +30,7 @@ async def open_turn(
     inbound: Sequence[Inbound],
     options: RunOptions,
     *,
-    also: Callable[[Connection], None] = _nothing,
+    also: Callable[[Connection], None] | None = None,
 ) -> bool:
     """Begin a turn that was accepted from a transport; return whether it is to be answered.
 
@@ -45,7 +41,6 @@ async def open_turn(
     is_addressed = any(message.is_addressed for _, message in inbound)
 
     def begin(connection: Connection, system_prompt: str | None) -> int:
-        also(connection)
         begin_turn(
             connection,
             turn.id,
@@ -58,7 +53,7 @@ async def open_turn(
             finish_turn(connection, turn.id, now, Outcome.LISTENED)
         return turn.id
 
-    await _open(context, claim, inbound, options, begin, now, is_addressed=is_addressed)
+    await _open(context, claim, inbound, options, begin, is_addressed=is_addressed, also=also)
     return is_addressed
 
 
@@ -79,9 +74,7 @@ async def open_api_turn(
             system_prompt=system_prompt,
         )
 
-    turn_id = await _open(
-        context, claim, [(None, message)], options, begin, now, is_addressed=True, keeps_steps=keeps_steps
-    )
+    turn_id = await _open(context, claim, [(None, message)], options, begin, is_addressed=True, keeps_steps=keeps_steps)
     return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps)
 
 
@@ -103,12 +96,11 @@ async def open_scheduled_turn(
     now = options.clock()
 
     def begin(connection: Connection, system_prompt: str | None) -> int:
-        also(connection)
         return insert_turn(
             connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
         )
 
-    await _open(context, claim, [(None, message)], options, begin, now, is_addressed=True)
+    await _open(context, claim, [(None, message)], options, begin, is_addressed=True, also=also)
 
 
 async def _open(
@@ -117,12 +109,12 @@ async def _open(
     inbound: Sequence[Inbound],
     options: RunOptions,
     begin: BeginTurn,
-    now: datetime,
     *,
     is_addressed: bool,
+    also: Callable[[Connection], None] | None = None,
     keeps_steps: bool = False,
 ) -> int:
-    prompt = options.agent.prompt
+    prompt, now = options.agent.prompt, options.clock()
     new, said = [], []
     for event, message in inbound:
         new.extend([await _new_message(earlier, None, now) for earlier in message.before])
@@ -139,13 +131,18 @@ async def _open(
         return [insert_message(connection, context.id, each) for each in new]
 
     def write(connection: Connection) -> tuple[int, list[Message], list[int]]:
+        if also is not None:
+            also(connection)
         turn_id, stored = interleave(
             lambda: begin(connection, _store_system_prompt(connection, context.id, prompt) if is_addressed else None),
             lambda: hear(connection),
         )
         return turn_id, stored, context.records.apply(connection, changes, turn_id)
 
-    turn_id, stored, row_ids = await context.storage.write(write, fence=claim, sort_key=(context.id,), is_confined=True)
+    is_confined = also is None  # what commands change may be about other contexts
+    turn_id, stored, row_ids = await context.storage.write(
+        write, fence=claim, sort_key=(context.id,), is_confined=is_confined
+    )
     context.assign_turn(turn_id)
     context.records.confirm(changes, row_ids)
     if stored:
