@@ -35,8 +35,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 def test_nothing_is_lost_whatever_happens(tmp_path: Path, database: Database) -> None:
     faults: tuple[Fault, ...] = tuple(ON_SQLITE if isinstance(database, SqliteDatabase) else ON_POSTGRES)
-    # A long run needs people who do not fall silent.
-    messages = max(MESSAGES, int(SECONDS))
+    messages = None if SECONDS else MESSAGES  # a long run needs people who do not fall silent
     result = _run(tmp_path, database, "anything", anything(faults, count=FAULTS, seconds=SECONDS), messages)
     _check(result)
 

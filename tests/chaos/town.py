@@ -30,9 +30,13 @@ def invoice_of(body: dict[str, Any]) -> str:
 
 
 class Town:
-    """Chats in which people write one message after the other, without waiting for every answer."""
+    """Chats in which people write one message after the other, without waiting for every answer.
 
-    def __init__(self, api: BotApi, *, chats: int, messages: int, waiting: int = 3) -> None:
+    Args:
+        messages: How many each of them writes; None: as long as something happens.
+    """
+
+    def __init__(self, api: BotApi, *, chats: int, messages: int | None, waiting: int = 3) -> None:
         self._api = api
         self._messages = messages
         self._waiting = waiting
@@ -41,18 +45,21 @@ class Town:
 
     def write(self, seed: random.Random) -> None:
         """Have everybody whose questions are nearly all answered ask the next ones."""
-        chats = [chat for chat in self.said if len(self.said[chat]) < self._messages]
+        chats = [chat for chat in self.said if self._still_to_say(chat)]
         seed.shuffle(chats)
         for chat in chats:
             waiting = len(self.said[chat]) - len(self.answers(chat))
-            for _ in range(min(self._waiting - waiting, self._messages - len(self.said[chat]))):
+            for _ in range(min(self._waiting - waiting, self._still_to_say(chat))):
                 invoice = f"{chat}-{len(self.said[chat]) + 1}"
                 self.said[chat].append(invoice)
                 self._api.person_says(f"pay {invoice}", chat_id=chat)
 
     @property
     def has_said_everything(self) -> bool:
-        return all(len(said) == self._messages for said in self.said.values())
+        return self._messages is None or not any(map(self._still_to_say, self.said))
+
+    def _still_to_say(self, chat: int) -> int:
+        return self._waiting if self._messages is None else self._messages - len(self.said[chat])
 
     def answers(self, chat: int) -> set[str]:
         return {text.removeprefix(_DONE) for text in self._api.visible_texts(chat) if text.startswith(_DONE)}
