@@ -26,16 +26,20 @@ def interleave(*functions: Callable[[], Any]) -> tuple[Any, ...]:
         return tuple(function() for function in functions)
     results: dict[int, Any] = {}
     waiting = deque((place, greenlet(function)) for place, function in enumerate(functions))
-    while waiting:
-        for _ in range(len(waiting)):
-            place, function = waiting.popleft()
-            result = function.switch()
-            if function.dead:
-                results[place] = result
-            else:
-                waiting.append((place, function))
-        if waiting:
-            let_others_go_on()
+    try:
+        while waiting:
+            for _ in range(len(waiting)):
+                place, function = waiting.popleft()
+                result = function.switch()
+                if function.dead:
+                    results[place] = result
+                else:
+                    waiting.append((place, function))
+            if waiting:
+                let_others_go_on()
+    finally:
+        for _, function in waiting:
+            function.throw()  # now and in this thread, not when somebody drops the error
     return tuple(results[place] for place in range(len(functions)))
 
 
