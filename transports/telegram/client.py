@@ -14,6 +14,8 @@ from typing import Any
 from telegram import Bot, InputFile
 from telegram.request import HTTPXRequest
 
+from transports.telegram.requests import WholeRequests
+
 __all__ = ["BotClient", "InputFile"]
 
 _CONNECT_SECONDS = 5.0
@@ -27,14 +29,14 @@ POLL_SECONDS = 25
 class BotClient(Bot):
     """Calls methods of the Bot API by their names; methods that the library does not know yet work as well."""
 
-    def __init__(self, token: str, api_url: str) -> None:
+    def __init__(self, token: str, api_url: str, *, connections: int = _CONNECTIONS) -> None:
         url = api_url.rstrip("/")
         super().__init__(
             token,
             base_url=f"{url}/bot",
             base_file_url=f"{url}/file/bot",
-            request=_requests(_CONNECTIONS),
-            get_updates_request=_requests(1),
+            request=_requests(WholeRequests, connections),
+            get_updates_request=_requests(HTTPXRequest, 1),  # cut off when it ends: nobody else may poll beside it
         )
 
     async def call(self, method: str, *, timeout_seconds: float = _ANSWER_SECONDS, **parameters: Any) -> Any:
@@ -65,8 +67,8 @@ class BotClient(Bot):
             await request.shutdown()
 
 
-def _requests(connections: int) -> HTTPXRequest:
-    return HTTPXRequest(
+def _requests(kind: type[HTTPXRequest], connections: int) -> HTTPXRequest:
+    return kind(
         connection_pool_size=connections,
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_ANSWER_SECONDS,

@@ -1,0 +1,57 @@
+"""Requests to the Bot API: whoever waits for one may go, and takes no connection along."""
+
+import asyncio
+import random
+
+import pytest
+from standins.bot_api import BotApi
+
+from transports.telegram.client import BotClient
+
+TYPING = {"chat_id": 7, "action": "typing"}
+
+
+@pytest.fixture
+def api():
+    with BotApi.running() as running:
+        running.person_says("hello", chat_id=7)
+        yield running
+
+
+async def test_calls_that_are_given_up_at_any_moment_leave_their_connections_to_others(api):
+    """With httpcore 1.0.9, one call in a hundred that was cancelled kept its connection for good."""
+    dice = random.Random(7)
+    client = BotClient(api.token, api.url, connections=4)
+    await client.initialize()
+    try:
+        for _ in range(60):
+            calls = [asyncio.ensure_future(client.call("sendChatAction", **TYPING)) for _ in range(8)]
+            await asyncio.sleep(dice.random() * 0.02)
+            for call in calls:
+                call.cancel()
+            await asyncio.wait(calls)
+        assert await client.call("sendChatAction", **TYPING) is True
+    finally:
+        await client.close_connections()
+
+
+async def test_a_call_that_is_given_up_is_made_all_the_same(api):
+    client = BotClient(api.token, api.url)
+    await client.initialize()
+    calling = asyncio.ensure_future(client.call("sendMessage", chat_id=7, text="on its way"))
+    await asyncio.sleep(0)
+    calling.cancel()
+    await asyncio.wait([calling])
+    assert calling.cancelled()
+    await asyncio.to_thread(api.wait_until, lambda: "on its way" in api.visible_texts(7), what="it is visible")
+    await client.close_connections()
+
+
+async def test_closing_cuts_off_what_is_under_way(api):
+    client = BotClient(api.token, api.url)
+    await client.initialize()
+    calling = asyncio.ensure_future(client.call("sendChatAction", **TYPING))
+    await asyncio.sleep(0)
+    await client.close_connections()
+    await asyncio.wait([calling], timeout=60)
+    assert calling.done()
