@@ -65,7 +65,8 @@ class Town:
         return {text.removeprefix(_DONE) for text in self._api.visible_texts(chat) if text.startswith(_DONE)}
 
     def unanswered(self) -> list[str]:
-        return [invoice for chat, said in self.said.items() for invoice in said if invoice not in self.answers(chat)]
+        answered = {chat: self.answers(chat) for chat in self.said}
+        return [invoice for chat, said in self.said.items() for invoice in said if invoice not in answered[chat]]
 
 
 @dataclass(frozen=True, slots=True)
