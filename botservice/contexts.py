@@ -267,8 +267,9 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
     if known is not None:
         return known
     new = insert(contexts).values(key_hash=keys.digest, context_keys=dict(keys.values), metadata={}, created_at=now)
+    savepoint = connection.begin_nested()  # an error until here is somebody else's
     try:
-        with connection.begin_nested():
+        with savepoint:
             return int(connection.execute(new.returning(contexts.c.id)).scalar_one())
     except IntegrityError:  # another replica made it at the same moment
         return int(execute(connection, _CONTEXT_ID, {"key_hash": keys.digest}).scalar_one())

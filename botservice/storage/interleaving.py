@@ -3,6 +3,7 @@
 What they ask the database for travels together, so that all of them wait once instead of each for itself.
 """
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
@@ -38,8 +39,9 @@ def interleave(*functions: Callable[[], Any]) -> tuple[Any, ...]:
             if waiting:
                 let_others_go_on()
     finally:
-        for _, function in waiting:
-            function.throw()  # now and in this thread, not when somebody drops the error
+        for _, function in waiting:  # now and in this thread, not when somebody drops the error
+            with contextlib.suppress(BaseException):  # the first one is what is told
+                function.throw()
     return tuple(results[place] for place in range(len(functions)))
 
 

@@ -30,13 +30,11 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
 
     @event.listens_for(engine, "commit")
     def commit_pipeline(connection: Connection) -> None:
-        pipeline = connection.connection.info.get(_PIPELINE)
-        if pipeline is None:
-            return  # the driver commits, which knows of no transaction that began in a pipeline
+        # Not by the driver, which knows of no transaction that began in a pipeline, and takes a rollback for a commit.
         with errors_of(connection, "COMMIT"):
             try:
                 cursor = pipelined(connection).execute("COMMIT")
-                pipeline.sync()
+                connection.connection.info[_PIPELINE].sync()
                 _check_committed(connection, cursor)
             except Exception:
                 _leave_quietly(connection)  # SQLAlchemy rolls nothing back where a commit has failed

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -107,7 +107,10 @@ class Readers:
             # What is left is enough for every other reader to begin with.
             if not read.is_short or len(batch) == _MAX_BATCH or self._queue.qsize() < len(self._threads):
                 return batch, True
-            read = self._queue.get()
+            try:
+                read = self._queue.get_nowait()
+            except Empty:  # the others have taken it in the meantime
+                return batch, True
         return batch, False
 
 
@@ -122,7 +125,7 @@ class _Reader:
     def attempt(self, queries: Sequence[Query]) -> list[Outcome]:
         """Return what queries return, or their errors; they share one view of the database unless one of them fails."""
         if len(queries) > 1:
-            with contextlib.suppress(Exception):  # whose it is comes out below
+            with contextlib.suppress(BaseException):  # whose it is comes out below
                 return [(result, None) for result in self._read(queries)]
         return [self._attempt_alone(query) for query in queries]
 

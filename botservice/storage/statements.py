@@ -55,7 +55,8 @@ class Rows:
 def execute(connection: Connection, statement: ClauseElement, values: Values) -> Rows:
     """Run a statement with values for its parameters or columns, in the transaction that is open, and return its rows.
 
-    On Postgres it is sent and not waited for: who needs the rows of several statements asks for all of them first.
+    On Postgres it is sent and not waited for: who needs the rows of several statements asks for all of them first. Its
+    error comes with its rows, or later: within a savepoint, look at the rows.
 
     For module constants alone: a statement is remembered as what it was compiled to.
     """

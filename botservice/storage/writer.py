@@ -89,7 +89,7 @@ class Writer:
 
         Args:
             operation: Reads and writes through the connection it is given, and nothing else.
-            sort_key: Orders the operations of one commit, so that two replicas lock rows in the same order.
+            sort_key: Orders the operations of one commit, so that two replicas lock rows in nearly the same order.
             is_last: Whether everything that was issued before is to be committed first.
             is_confined: Whether it goes by nothing that operations with another first part in their sort key write:
                 then it may be interleaved with them.

@@ -68,7 +68,9 @@ class Inbox:
         messages = sum(event.kind is EventKind.MESSAGE for event in inbound)
         with self._pressure.taking(messages):
             accepted = await self._storage.write(
-                store, sort_key=(keyed[0][1].digest, keyed[0][0].key), is_confined=True
+                store,
+                sort_key=(keyed[0][1].digest, keyed[0][0].key),
+                is_confined=keyed[0][1].digest == keyed[-1][1].digest,
             )
         for context_id, kind in accepted:
             self._wake(context_id, kind)

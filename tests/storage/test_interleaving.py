@@ -205,17 +205,40 @@ def test_everything_ends_whatever_waits_how_often(waits):
     assert list(interleave(*functions)) == waits
 
 
-async def test_what_hides_an_error_of_the_database_is_not_told_that_it_is_stored(postgres_storage):
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda connection: execute(connection, INSERT, row("new")).all(),
+        lambda connection: connection.execute(PLAIN_INSERT, row("new")),
+    ],
+)
+async def test_what_hides_an_error_of_the_database_is_not_told_that_it_is_stored(postgres_storage, fail):
     def hide(connection):
         execute(connection, PLAIN_INSERT, row("new"))
         with contextlib.suppress(DBAPIError):
-            execute(connection, INSERT, row("new")).all()
+            fail(connection)
 
     with pytest.raises(StorageError):
         await postgres_storage.write(hide)
     assert await names(postgres_storage) == []
     await postgres_storage.write(lambda connection: execute(connection, PLAIN_INSERT, row("new")))
     assert await names(postgres_storage) == ["new"]
+
+
+async def test_an_unusual_error_of_a_read_ends_no_reader(storage):
+    class PanicError(BaseException):
+        """What foreign code may raise."""
+
+    def panic(_):
+        raise PanicError
+
+    def find(connection):
+        return execute(connection, NAMES, {"names": ["here"]}).all()
+
+    queries = [panic if number % 3 == 0 else find for number in range(12)]
+    results = await asyncio.gather(*(storage.read(query, is_short=True) for query in queries), return_exceptions=True)
+    assert [isinstance(result, PanicError) for result in results] == [query is panic for query in queries]
+    assert await asyncio.gather(*(storage.read(find, is_short=True) for _ in range(12))) == [[]] * 12
 
 
 async def test_a_connection_that_ends_in_the_middle_says_nothing_to_the_log(postgres_url, caplog):

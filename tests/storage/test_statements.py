@@ -97,7 +97,7 @@ async def test_errors_are_those_of_sqlalchemy_without_anybodys_text(storage):
     def write_twice(connection):
         execute(connection, INSERT, row("secret"))
         with pytest.raises(IntegrityError) as told, connection.begin_nested():
-            execute(connection, INSERT, row("secret"))
+            execute(connection, INSERT_RETURNING, row("secret")).all()
         return told.value
 
     error = await storage.write(write_twice)
