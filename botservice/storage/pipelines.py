@@ -21,7 +21,9 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
     @event.listens_for(engine, "begin")
     def begin_transaction(connection: Connection) -> None:
         with errors_of(connection, begin):
-            pipelined(connection).execute(begin)
+            driver = pipelined(connection)
+            driver.execute(begin)
+            send_sync(driver)
 
     @event.listens_for(engine, "before_cursor_execute")
     def leave_before_others(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
@@ -34,7 +36,7 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
         with errors_of(connection, "COMMIT"):
             try:
                 cursor = pipelined(connection).execute("COMMIT")
-                connection.connection.info[_PIPELINE].sync()
+                wait_for_all(connection)
                 _check_committed(connection, cursor)
             except Exception:
                 _leave_quietly(connection)  # SQLAlchemy rolls nothing back where a commit has failed
@@ -60,6 +62,23 @@ def pipelined(connection: Connection) -> Any:
     if _PIPELINE not in pooled.info:
         pooled.info[_PIPELINE] = _Pipeline(pooled.dbapi_connection)
     return pooled.dbapi_connection
+
+
+def send_sync(driver: Any) -> None:
+    """Have Postgres count the session as idle in transaction from here on, without waiting for anything.
+
+    Only then it ends one whose process hangs in the middle of a transaction, with its locks (PostgreSQL, 54.2.4): it
+    starts counting at a Sync, and a Flush stops it. psycopg 3.3 has no public way to send one without waiting.
+    """
+    driver._pipeline._enqueue_sync()  # noqa: SLF001
+    driver.wait(driver._pipeline._communicate_gen())  # noqa: SLF001
+
+
+def wait_for_all(connection: Connection) -> None:
+    """Return when everything that was sent has been done."""
+    pipeline = connection.connection.info.get(_PIPELINE)
+    if pipeline is not None:  # otherwise leaving it has waited
+        pipeline.sync()
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import BindParameter, ClauseElement
 
 from botservice.storage.interleaving import let_others_go_on
-from botservice.storage.pipelines import errors_of, pipelined
+from botservice.storage.pipelines import errors_of, pipelined, send_sync, wait_for_all
 
 Values = Mapping[str, Any]
 _MOST_STATEMENTS = 1024  # of all databases that a process has open
@@ -65,13 +65,17 @@ def execute(connection: Connection, statement: ClauseElement, values: Values) ->
         rows = _run(connection, compiled, values)
         return Rows(lambda: rows)
     with errors_of(connection, compiled.text):
-        cursor = pipelined(connection).cursor()
+        driver = pipelined(connection)
+        cursor = driver.cursor()
         cursor.execute(compiled.text, compiled.bind(values))
+        send_sync(driver)
 
     def read() -> list[Any]:
-        if compiled.gives_rows and cursor.pgresult is None:
+        if compiled.gives_rows:
             let_others_go_on()
         with errors_of(connection, compiled.text):
+            if cursor.pgresult is None:
+                wait_for_all(connection)
             return compiled.read(cursor) if compiled.gives_rows else []
 
     return Rows(read)

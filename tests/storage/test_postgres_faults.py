@@ -5,14 +5,18 @@ import contextlib
 import threading
 
 import pytest
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import create_engine, func, make_url, select, text
 from sqlalchemy.pool import NullPool
 from storage.writing import Held, add, issue, names
 
 from botservice import Storage
 from botservice.errors import ClaimLost, StorageUnavailable
 from botservice.storage import StorageLimits
+from botservice.storage.statements import execute
+from botservice.storage.tables import contexts
 
+PATIENCE_SECONDS = 60
+COUNT = select(func.count()).select_from(contexts)
 OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'botservice'"
 
 
@@ -121,6 +125,44 @@ async def test_postgres_ends_the_claims_of_a_writer_that_hangs(postgres_url):
         await other.write(add("taken over"), fence=taken)
         with pytest.raises((StorageUnavailable, ClaimLost)):
             await hung.write(add("hung"), fence=claim)
+        assert await names(other) == ["taken over"]
+
+
+def ask_nothing(_):
+    """Hang right after BEGIN."""
+
+
+def send_only(connection):
+    execute(connection, COUNT, {})
+
+
+def read_rows(connection):
+    execute(connection, COUNT, {}).all()
+
+
+def ask_as_sqlalchemy_does(connection):
+    connection.execute(text("SELECT 1")).all()
+
+
+@pytest.mark.parametrize("ask", [ask_nothing, send_only, read_rows, ask_as_sqlalchemy_does])
+async def test_postgres_ends_the_claims_of_a_writer_that_hangs_in_a_transaction(postgres_url, ask):
+    limits = StorageLimits(silence=0.3, heartbeat=60.0)
+    goes_on = threading.Event()
+
+    def hang(connection):
+        ask(connection)
+        assert goes_on.wait(PATIENCE_SECONDS)
+
+    async with Storage.open(postgres_url, limits=limits) as hung, Storage.open(postgres_url) as other:
+        claim = await hung.claims.try_claim(1)
+        hanging = asyncio.ensure_future(hung.write(hang, fence=claim))
+        try:
+            taken = await until(lambda: other.claims.try_claim(1))
+            await other.write(add("taken over"), fence=taken)
+        finally:
+            goes_on.set()
+        with pytest.raises((StorageUnavailable, ClaimLost)):
+            await hanging
         assert await names(other) == ["taken over"]
 
 
