@@ -118,8 +118,8 @@ async def test_an_idle_writer_says_something_before_postgres_ends_its_session(po
 
 
 async def test_postgres_ends_the_claims_of_a_writer_that_hangs(postgres_url):
-    limits = StorageLimits(silence=0.3, heartbeat=60.0)
-    async with Storage.open(postgres_url, limits=limits) as hung, Storage.open(postgres_url) as other:
+    limits = StorageLimits(silence=1.0, heartbeat=60.0)
+    async with Storage.open(postgres_url) as other, Storage.open(postgres_url, limits=limits) as hung:
         claim = await hung.claims.try_claim(1)
         taken = await until(lambda: other.claims.try_claim(1))
         await other.write(add("taken over"), fence=taken)
@@ -146,14 +146,14 @@ def ask_as_sqlalchemy_does(connection):
 
 @pytest.mark.parametrize("ask", [ask_nothing, send_only, read_rows, ask_as_sqlalchemy_does])
 async def test_postgres_ends_the_claims_of_a_writer_that_hangs_in_a_transaction(postgres_url, ask):
-    limits = StorageLimits(silence=0.3, heartbeat=60.0)
+    limits = StorageLimits(silence=1.0, heartbeat=60.0)
     goes_on = threading.Event()
 
     def hang(connection):
         ask(connection)
         assert goes_on.wait(PATIENCE_SECONDS)
 
-    async with Storage.open(postgres_url, limits=limits) as hung, Storage.open(postgres_url) as other:
+    async with Storage.open(postgres_url) as other, Storage.open(postgres_url, limits=limits) as hung:
         claim = await hung.claims.try_claim(1)
         hanging = asyncio.ensure_future(hung.write(hang, fence=claim))
         try:
