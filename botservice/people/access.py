@@ -120,7 +120,6 @@ class Access:
             return None
         grant(connection, entry.subject, role, by, now)
         self._looked_at = float("-inf")
-        self._looking = asyncio.Lock()
         return Entry(entry.subject, role, source=by, name=entry.name)
 
     def revoke(self, connection: Connection, name: str, by: str, now: datetime, *, kind: Kind | None = None) -> Entry:
@@ -133,7 +132,6 @@ class Access:
         subject = Subject.of(name, kind)
         grant(connection, subject, AccessRole.BLOCKED, by, now)
         self._looked_at = float("-inf")
-        self._looking = asyncio.Lock()
         return Entry(subject, AccessRole.BLOCKED, source=by)
 
     def check_revocable(self, name: str) -> None:

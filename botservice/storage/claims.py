@@ -22,10 +22,9 @@ logger = logging.getLogger(__name__)
 # The first half of a two-part advisory lock key, so that other users of the same database are not met: "bots".
 LOCK_SPACE = 0x626F7473
 
-
-# Of a two-part key, pg_locks shows the second part as an unsigned number.
 _LOCK = select(func.pg_try_advisory_lock(bindparam("space", type_=Integer), bindparam("id", type_=Integer)))
 _UNLOCK = select(func.pg_advisory_unlock(bindparam("space", type_=Integer), bindparam("id", type_=Integer)))
+# Of a two-part key, pg_locks shows the second part as an unsigned number.
 _TAKEN = text(
     "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND objsubid = 2 "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"

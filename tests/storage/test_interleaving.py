@@ -76,22 +76,25 @@ def test_outside_of_others_nothing_waits():
     assert interleave(lambda: 7) == (7,)
 
 
+def store_and_look(name, seen):
+    """Return an operation that waits for the database twice, and says so each time."""
+
+    def run(connection):
+        execute(connection, INSERT, row(name)).scalar_one()
+        seen.append(name)
+        execute(connection, NAMES, {"names": []}).all()
+        seen.append(name)
+
+    return run
+
+
 async def test_confined_operations_of_different_contexts_go_on_while_each_other_waits(postgres_storage):
     seen = []
-
-    def operation(name):
-        def run(connection):
-            execute(connection, INSERT, row(name)).scalar_one()
-            seen.append(name)
-            execute(connection, NAMES, {"names": []}).all()
-            seen.append(name)
-
-        return run
 
     async with Held(postgres_storage):
         tasks = []
         for name, key in (("a", 1), ("b", 2), ("c", 1)):
-            tasks += await issue(postgres_storage, [operation(name)], sort_key=(key,), is_confined=True)
+            tasks += await issue(postgres_storage, [store_and_look(name, seen)], sort_key=(key,), is_confined=True)
     await asyncio.gather(*tasks)
     assert seen == ["a", "b", "a", "b", "c", "c"]
 
@@ -99,19 +102,12 @@ async def test_confined_operations_of_different_contexts_go_on_while_each_other_
 async def test_other_operations_are_never_interleaved(postgres_storage):
     seen = []
 
-    def operation(name):
-        def run(connection):
-            execute(connection, INSERT, row(name)).scalar_one()
-            seen.append(name)
-            execute(connection, NAMES, {"names": []}).all()
-            seen.append(name)
-
-        return run
-
     async with Held(postgres_storage):
         tasks = []
         for name, is_confined in (("a", False), ("b", True), ("c", False)):
-            tasks += await issue(postgres_storage, [operation(name)], sort_key=(name,), is_confined=is_confined)
+            tasks += await issue(
+                postgres_storage, [store_and_look(name, seen)], sort_key=(name,), is_confined=is_confined
+            )
     await asyncio.gather(*tasks)
     assert seen == ["b", "b", "a", "a", "c", "c"]
 
