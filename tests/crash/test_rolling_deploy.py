@@ -22,6 +22,8 @@ from botservice.storage.schema import migrate as migrate_tables
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
+# Python 3.11 knows it since 3.11.4.
+SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 RELEASES = ROOT / "tests" / "data" / "releases"
 FIRST_VERSION = "0001"
 HELD, EARLY, LATE = 1000, 1001, 1002
@@ -44,7 +46,7 @@ def release(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder with the program of an earlier release."""
     folder = tmp_path / "release"
     with tarfile.open(request.param) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **SAFELY)
     return folder
 
 
