@@ -208,7 +208,7 @@ async def running(
         worker = Worker(storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns)
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
-        inbox = Inbox(storage, worker.wake, pressure=pressure, is_worked_here=has_worker)
+        inbox = Inbox(storage, worker.wake, service.options.clock, pressure=pressure, is_worked_here=has_worker)
         for transport in transports:
             stack.push_async_callback(transport.close)
         if has_worker:

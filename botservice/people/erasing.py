@@ -186,7 +186,7 @@ def _begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
         _delete_turns(connection, [turn_id], now)
         return
     values = {name: value for name, value in row.items() if name not in ("id", "started_at", "error", "system_prompt")}
-    values |= {"status": _QUEUED, "attempts": 0, "due_at": now}
+    values |= {"status": _QUEUED, "attempts": 0, "due_at": now, "due_set_at": now}
     new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id))
     connection.execute(delete(turns).where(turns.c.id == turn_id))

@@ -144,7 +144,8 @@ blobs = Table(
     sqlite_autoincrement=True,
 )
 
-# What answers one or more events. due_at: not before then. steps_taken counts its action steps, also those that were
+# What answers one or more events. due_at: not before then; due_set_at: when that was decided, where it was later than
+# created_at. steps_taken counts its action steps, also those that were
 # deleted since; last_step_number is the newest one's. joined_events counts those after the first: whoever
 # begins a turn sees by it whether there are more of them than were read. compacted_at: since when its steps are gone.
 turns = Table(
@@ -168,6 +169,7 @@ turns = Table(
     Column("started_at", Timestamp),
     Column("finished_at", Timestamp),
     Column("compacted_at", Timestamp),
+    Column("due_set_at", Timestamp),
     Index("ix_turns_context_id_id", "context_id", "id"),
     Index(
         "ix_turns_uncompacted",
@@ -299,6 +301,7 @@ deliveries = Table(
     Column("finished_at", Timestamp),
     Index("ix_deliveries_context_id", "context_id"),
     Column("buttons", Json),
+    Column("due_set_at", Timestamp),
     Index(
         "ix_deliveries_buttons",
         "context_id",

@@ -12,6 +12,7 @@ from botservice.errors import BotServiceError, StorageError
 from botservice.history.rows import delete_rows
 from botservice.storage import Storage
 from botservice.storage.tables import contexts, events, messages, prompt_log, steps, turns
+from botservice.turns.due import set_due
 from botservice.turns.records import finish_turn, reopen_turn
 from botservice.turns.turn import EventKind, Outcome, TurnStatus
 from botservice.turns.wakeups import Wakeup, notify_replicas
@@ -138,7 +139,7 @@ async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
     def operation(connection: Connection) -> None:
         row = _find(connection, turn_id)
         if row.status in (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value):
-            connection.execute(update(turns).where(turns.c.id == turn_id).values(due_at=now))
+            connection.execute(update(turns).where(turns.c.id == turn_id).values(**set_due(now, now)))
         elif row.status != TurnStatus.SET_ASIDE.value:
             raise BotServiceError(f"turn {turn_id} is done")
         elif row.started_at is None:
@@ -175,7 +176,7 @@ async def drop_turn(storage: Storage, turn_id: int, now: datetime) -> None:
         elif row.started_at is None:
             finish_turn(connection, turn_id, now, Outcome.STOPPED, error=row.error)
         else:
-            connection.execute(update(turns).where(turns.c.id == turn_id).values(due_at=now))
+            connection.execute(update(turns).where(turns.c.id == turn_id).values(**set_due(now, now)))
             connection.execute(insert(events).values(_stop_event(row, now)))
             notify_replicas(connection, [Wakeup(row.context_id, EventKind.STOP, is_open=True)])
 
@@ -198,7 +199,7 @@ def _has_gone_on(connection: Connection, row: Any) -> bool:
 def _begin_anew(connection: Connection, row: Any, now: datetime) -> None:
     for table in (steps, prompt_log):
         connection.execute(delete(table).where(table.c.turn_id == row.id))
-    connection.execute(update(turns).where(turns.c.id == row.id).values(due_at=now, **_AS_NEW))
+    connection.execute(update(turns).where(turns.c.id == row.id).values(**set_due(now, now), **_AS_NEW))
 
 
 def _stop_event(row: Any, now: datetime) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from botservice.turns.changes import (
     find_stale,
 )
 from botservice.turns.commands import Commands
+from botservice.turns.due import is_due
 from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
 from botservice.turns.records import (
     find_next_turn,
@@ -113,7 +114,7 @@ class ContextWork:
                 lambda connection: self._find_work(connection, claim.context_id), is_short=True
             )
             match work:
-                case Owed(delivery, context_keys) if delivery.due_at <= self._clock():
+                case Owed(delivery, context_keys) if is_due(delivery, self._clock()):
                     await self._outbox.attempt(context_keys, delivery, claim)
                 case DueChanges():
                     await apply_changes(self._storage, self._transports, work, claim, self._clock())
@@ -138,7 +139,7 @@ class ContextWork:
             yield
 
     def _may_begin(self, turn: Turn) -> bool:
-        return not self.is_closing and turn.due_at <= self._clock() and turn.transport in self._transports
+        return not self.is_closing and is_due(turn, self._clock()) and turn.transport in self._transports
 
     def _find_work(self, connection: Connection, context_id: int) -> Owed | DueChanges | Begun | None:
         """Return what a context has to do next: what it owes comes before what is changed, and that before a turn."""

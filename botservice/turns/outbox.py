@@ -11,6 +11,7 @@ from botservice.errors import DeliveryError
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables import deliveries
+from botservice.turns.due import due_by, due_in, set_due, when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import BUTTONS, Payload, Transport
 from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn
@@ -34,6 +35,7 @@ _NEXT = (
         deliveries.c.attempts,
         deliveries.c.due_at,
         deliveries.c.external_id,
+        when_due_was_set(deliveries),
     )
     .where(
         _IS_OPEN,
@@ -48,7 +50,7 @@ _NEXT = (
 _OWING_CONTEXTS = select(deliveries.c.id, deliveries.c.context_id).where(
     _IS_OPEN,
     deliveries.c.kind == DeliveryKind.MESSAGE.value,
-    deliveries.c.due_at <= bindparam("now"),
+    due_in(deliveries),
     deliveries.c.transport.in_(bindparam("transports", expanding=True)),
 )
 _OWED = (
@@ -92,8 +94,9 @@ class Outbox:
             if wait is None:
                 await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=str(error))
             else:
-                due_at = now() + timedelta(seconds=wait)
-                await self._set(delivery, claim, status=DeliveryStatus.PENDING, due_at=due_at, error=str(error))
+                failed_at = now()
+                again = set_due(failed_at + timedelta(seconds=wait), failed_at)
+                await self._set(delivery, claim, status=DeliveryStatus.PENDING, error=str(error), **again)
         except Exception as error:
             logger.exception("delivery.failed", extra={"delivery": delivery.id, "turn": delivery.turn_id})
             await self._set(
@@ -193,7 +196,7 @@ def _write(
             "status": DeliveryStatus.ATTEMPTING.value if is_sent else DeliveryStatus.PENDING.value,
             **content,
             "attempts": int(is_sent),
-            "due_at": now,
+            **set_due(now, now),
         }
         external_id = None
         if stream is not None and stream.external_id is not None and not new:
@@ -232,12 +235,13 @@ def find_next_delivery(connection: Connection, context_id: int, transports: Coll
         row.attempts,
         row.due_at,
         row.external_id,
+        row.due_set_at,
     )
 
 
 def find_owing_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
     """Return the contexts that owe somebody a message now, those that have owed it longest first."""
-    found = connection.execute(_OWING_CONTEXTS, {"now": now, "transports": list(transports)}).all()
+    found = connection.execute(_OWING_CONTEXTS, {"transports": list(transports), **due_by(now)}).all()
     return list(dict.fromkeys(row.context_id for row in sorted(found)))
 
 

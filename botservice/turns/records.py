@@ -11,6 +11,7 @@ from botservice.contexts import ContextKeys, find_or_insert_context
 from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
 from botservice.storage.tables import events, turns
+from botservice.turns.due import due_by, due_in, set_due, when_due_was_set
 from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
@@ -82,13 +83,14 @@ _TURNS = select(
     turns.c.order_key,
     turns.c.started_at,
     turns.c.joined_events,
+    when_due_was_set(turns),
 ).where(turns.c.context_id == bindparam("context"))
 _RUNNING_TURN = _TURNS.where(_IS_OPEN, turns.c.status == TurnStatus.RUNNING.value).order_by(turns.c.id).limit(1)
 _NEXT_TURN = (
     _TURNS.where(
         _IS_OPEN,
         (turns.c.status == TurnStatus.RUNNING.value)
-        | ((turns.c.due_at <= bindparam("latest")) & turns.c.transport.in_(bindparam("transports", expanding=True))),
+        | (due_in(turns) & turns.c.transport.in_(bindparam("transports", expanding=True))),
     )
     .order_by(turns.c.status.desc(), turns.c.order_key, turns.c.id)  # running comes after queued in the alphabet
     .limit(1)
@@ -112,7 +114,7 @@ _GATHERING_TURN = (
 )
 # Not in order: asked to sort by id, SQLite would read the whole table in that order instead of the partial index.
 _BUSY_CONTEXTS = select(turns.c.id, turns.c.context_id).where(
-    _IS_OPEN, turns.c.due_at <= bindparam("now"), turns.c.transport.in_(bindparam("transports", expanding=True))
+    _IS_OPEN, due_in(turns), turns.c.transport.in_(bindparam("transports", expanding=True))
 )
 _STOPS = (
     select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
@@ -230,7 +232,7 @@ def _gather(connection: Connection, context_id: int, event: InboundEvent, now: d
     turn_id = execute(connection, _GATHERING_TURN, sought).scalar_one_or_none()
     if turn_id is None or not _join(connection, turn_id):
         return None
-    execute(connection, _UPDATE_TURN, {"turn": turn_id, "due_at": now + GATHERING})
+    execute(connection, _UPDATE_TURN, {"turn": turn_id, **set_due(now + GATHERING, now)})
     return int(turn_id)
 
 
@@ -282,15 +284,15 @@ def finish_turn(
     execute(connection, _UPDATE_TURN, values)
 
 
-def postpone_turn(connection: Connection, turn_id: int, due_at: datetime, error: str) -> None:
+def postpone_turn(connection: Connection, turn_id: int, now: datetime, *, delay: timedelta, error: str) -> None:
     """Have a turn tried again later; the ones after it wait."""
-    values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "due_at": due_at, "error": error}
+    values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "error": error, **set_due(now + delay, now)}
     execute(connection, _COUNT_BEGINNING, values)
 
 
 def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:
     """Take a turn up again that was set aside."""
-    values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "due_at": now, "attempts": 1}
+    values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, **set_due(now, now)}
     execute(connection, _UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
 
 
@@ -306,7 +308,7 @@ def find_next_turn(connection: Connection, context_id: int, now: datetime, trans
     It may be due a moment later, while the parts of a message gather: those after it wait for that. One that is due in
     hours, such as a reminder, holds nothing up.
     """
-    sought = {"context": context_id, "latest": now + GATHERING, "transports": list(transports)}
+    sought = {"context": context_id, "transports": list(transports), **due_by(now, within=GATHERING)}
     row = execute(connection, _NEXT_TURN, sought).one_or_none()
     return None if row is None else _read_turn(connection, row)
 
@@ -321,7 +323,7 @@ def find_failed_turn(connection: Connection, context_id: int, transport: str) ->
 
 def find_busy_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
     """Return the contexts that have a turn to work on now, those that have waited longest first."""
-    found = connection.execute(_BUSY_CONTEXTS, {"now": now, "transports": list(transports)}).all()
+    found = connection.execute(_BUSY_CONTEXTS, {"transports": list(transports), **due_by(now)}).all()
     return list(dict.fromkeys(context_id for _, context_id in sorted(map(tuple, found))))
 
 
@@ -357,4 +359,5 @@ def _read_turn(connection: Connection, row: Any) -> Turn:
         row.started_at is not None,
         tuple(StoredEvent(each.id, each.key, each.raw or b"", each.received_at) for each in found),
         row.joined_events,
+        row.due_set_at,
     )

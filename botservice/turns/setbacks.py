@@ -36,9 +36,12 @@ class Setbacks:
         if delay is None:
             await self.give_up(turn, claim, transport, reason)
             return
-        due_at = self._clock() + timedelta(seconds=delay)
+        now = self._clock()
         await self._storage.write(
-            lambda connection: postpone_turn(connection, turn.id, due_at, redact(reason)), fence=claim
+            lambda connection: postpone_turn(
+                connection, turn.id, now, delay=timedelta(seconds=delay), error=redact(reason)
+            ),
+            fence=claim,
         )
 
     async def give_up(self, turn: Turn, claim: Claim, transport: Transport, reason: str) -> None:

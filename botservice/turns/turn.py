@@ -107,6 +107,7 @@ class Turn:
     is_open: bool = True
     events: tuple[StoredEvent, ...] = ()
     joined_events: int = 0
+    due_set_at: datetime | None = None
 
     @property
     def error_id(self) -> str:
@@ -132,3 +133,4 @@ class Delivery:
     attempts: int
     due_at: datetime
     external_id: str | None = None
+    due_set_at: datetime | None = None

@@ -1,0 +1,55 @@
+"""When what waits may be done: at its time, or at once where the clock was ahead when that time was set.
+
+A clock that is put right, or one of another machine, would otherwise hold up a chat for as long as it was wrong.
+"""
+
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from sqlalchemy import ColumnElement, Table, bindparam, func
+
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""How far apart two clocks may be that are both taken for right."""
+
+
+class Waiting(Protocol):
+    """What is to be done at some time."""
+
+    @property
+    def due_at(self) -> datetime:
+        """Not before then."""
+
+    @property
+    def due_set_at(self) -> datetime | None:
+        """When that time was set, by the same clock; None where it is sure to be right."""
+
+
+def is_due(waiting: Waiting, now: datetime) -> bool:
+    """Return whether something may be done now."""
+    is_wrong = waiting.due_set_at is not None and waiting.due_set_at > now + CLOCKS_DIFFER
+    return is_wrong or waiting.due_at <= now
+
+
+def when_due_was_set(table: Table) -> ColumnElement[datetime]:
+    """Return the column to select as due_set_at."""
+    return func.coalesce(table.c.due_set_at, table.c.created_at).label("due_set_at")
+
+
+def due_in(table: Table) -> ColumnElement[bool]:
+    """Return the condition that `is_due` is for rows that are read, of the parameters of `due_by`."""
+    was_set = func.coalesce(table.c.due_set_at, table.c.created_at)
+    return (table.c.due_at <= bindparam("due_by")) | (was_set > bindparam("due_ahead"))
+
+
+def due_by(now: datetime, *, within: timedelta = timedelta(0)) -> dict[str, datetime]:
+    """Return the parameters of `due_in`.
+
+    Args:
+        within: How much later than now it may be due as well.
+    """
+    return {"due_by": now + within, "due_ahead": now + CLOCKS_DIFFER}
+
+
+def set_due(moment: datetime, now: datetime) -> dict[str, datetime]:
+    """Return the columns that have something wait until a moment."""
+    return {"due_at": moment, "due_set_at": now}
