@@ -41,7 +41,7 @@ def retry(turn: TurnArgument) -> None:
     """Try a turn now that was set aside, or that waits for its next try."""
     from botservice.turns.backlog import retry_turn
 
-    with_storage(lambda storage: retry_turn(storage, turn, datetime.now(UTC)))
+    with_storage(lambda storage: retry_turn(storage, turn, storage.now()))
     typer.echo(f"turn {turn} is tried again by the service")
 
 
@@ -50,5 +50,5 @@ def drop(turn: TurnArgument) -> None:
     """End a turn without an answer; one that runs is stopped."""
     from botservice.turns.backlog import drop_turn
 
-    with_storage(lambda storage: drop_turn(storage, turn, datetime.now(UTC)))
+    with_storage(lambda storage: drop_turn(storage, turn, storage.now()))
     typer.echo(f"turn {turn} is dropped")

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -139,7 +139,7 @@ class AgentContext:
         keys = ContextKeys.of(context_keys)
         context_id = await storage.read(lambda connection: find_context(connection, keys))
         if context_id is None:
-            now = datetime.now(UTC)
+            now = storage.now()
             context_id = await storage.write(
                 lambda connection: find_or_insert_context(connection, keys, now), sort_key=(keys.digest,)
             )

@@ -5,6 +5,7 @@ import contextlib
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from botservice.agents import Agent
@@ -19,9 +20,10 @@ from botservice.people.budgets import Budgets
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
 from botservice.turns.opening import open_api_turn
+from botservice.turns.options import Clock, RunOptions, utc_now
 from botservice.turns.records import begin_turn, find_failed_turn, find_running_turn, finish_turn, reopen_turn
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
-from botservice.turns.run import AgentRun, Clock, RunOptions, utc_now
+from botservice.turns.run import AgentRun
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus
 
 Callbacks = Iterable[Callable[..., Any]] | Mapping[type, Any]
@@ -58,7 +60,7 @@ class AgentService:
         step_callbacks: Callbacks | None = None,
         embedder: Embedder | None = None,
         model_retries: RetryPolicy = MODEL_RETRIES,
-        clock: Clock = utc_now,
+        clock: Clock | None = None,
         budgets: Budgets | None = None,
     ) -> None:
         """Make a service; nothing starts by itself.
@@ -72,6 +74,7 @@ class AgentService:
                 `EmbeddingIndexer(storage, embedder)` around the prompts does the same.
             budgets: What people, chats and the service may use; by default nothing is limited, and a service that is
                 served has the budgets of the settings.
+            clock: What time it is; by default what the storage says, which all replicas share.
             model_retries: How often, and for how long, a model that fails is asked again within a step.
 
         Raises:
@@ -87,7 +90,7 @@ class AgentService:
         self.budgets = budgets
         self.access: Access | None = None
         self.options = RunOptions(
-            agent, StepCallbacks(step_callbacks), max_steps, clock, model_retries, budgets or Budgets()
+            agent, StepCallbacks(step_callbacks), max_steps, clock or self._now, model_retries, budgets or Budgets()
         )
         self._lines: dict[int, _Line] = {}
 
@@ -263,6 +266,9 @@ class AgentService:
             # Another replica has it: one that has just died gives it back within milliseconds.
             await asyncio.sleep(pause_seconds)
         raise TurnInProgress(f"a turn of context {context.id} is being worked on")
+
+    def _now(self) -> datetime:
+        return utc_now() if self.storage is None else self.storage.now()
 
     @contextlib.asynccontextmanager
     async def _in_order(self, context_id: int) -> AsyncIterator[None]:

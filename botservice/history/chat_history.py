@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
@@ -151,7 +151,7 @@ class ChatHistory:
             return []
         indexes = SearchIndexes.of(self._storage)
         vector = await indexes.vector_of(self._storage, self._context_id, wanted)
-        question = Question(wanted, k, datetime.now(UTC), Author.of(asker), vector=vector)
+        question = Question(wanted, k, self._storage.now(), Author.of(asker), vector=vector)
         return await indexes.read(
             self._storage, lambda connection: indexes.search(connection, self._context_id, question)
         )
@@ -250,7 +250,7 @@ class ChatHistory:
         new = NewMessage(
             role=role,
             text=text,
-            created_at=created_at or datetime.now(UTC),
+            created_at=created_at or self._storage.now(),
             author=Author.of(author),
             attachments=tuple(attachments),
             token_count=count,

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -54,7 +54,7 @@ class EmbeddingIndexer:
         self._seen = 0
         self._todo: list[tuple[int, int]] = []  # stretches of ids, (after, last]; the newest at the end
         self._refused: set[int] = set()
-        self._edited_since = datetime.now(UTC) - _EDITS_OVERLAP
+        self._edited_since = storage.now() - _EDITS_OVERLAP
         self._edited: set[tuple[int, datetime]] = set()
 
     async def __aenter__(self) -> Self:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection, delete, select, update
@@ -69,7 +69,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     Raises:
         StorageError: nothing is kept of this person.
     """
-    now = datetime.now(UTC)
+    now = storage.now()
     accounts = await storage.read(lambda connection: _accounts(connection, person))
     written = await storage.read(lambda connection: _find_written(connection, accounts))
     known = await storage.read(lambda connection: find_identity(connection, person))
@@ -91,7 +91,7 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
 
     def forget(connection: Connection) -> None:
         known = facts_from(connection, context_id)
-        _erase_whole(connection, context_id, here, datetime.now(UTC))
+        _erase_whole(connection, context_id, here, storage.now())
         _erase_facts(connection, known)
 
     await storage.write(forget)
@@ -109,7 +109,7 @@ async def forget_messages(
 
     def forget(connection: Connection) -> int:
         known = facts_from(connection, context_id, message_ids)
-        count = erase_messages(connection, erasure, datetime.now(UTC))
+        count = erase_messages(connection, erasure, storage.now())
         _erase_facts(connection, known)
         return count
 

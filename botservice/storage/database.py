@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -165,6 +166,10 @@ class Storage:
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
         return await self._writer.write(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
+
+    def now(self) -> datetime:
+        """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""
+        return self._writer.clock.now() if self.is_open else datetime.now(UTC)
 
     async def ping(self) -> None:
         """Return if the database can be read and written.

@@ -1,8 +1,8 @@
 """Statements to Postgres that are sent without waiting for what the ones before them gave (psycopg, "Pipeline mode").
 
-A statement costs a process three times as much when it waits for the answer of the server. In a pipeline, what gives
-rows is waited for when they are looked at, and everything else by the commit; so an error may come with a later
-statement than the one that failed, but never after the commit.
+A statement costs a process three times as much when it waits for the answer of the server. Here they are queued, and
+sent together when the rows of one of them are looked at, or at the commit; so an error may come with a later statement
+than the one that failed, but never after the commit.
 """
 
 import contextlib
@@ -18,12 +18,16 @@ _PIPELINE = "botservice.pipeline"
 def prepare_pipelines(engine: Engine, *, begin: str) -> None:
     """Let connections of an engine send statements in pipelines; the driver commits by itself what has no `begin`."""
 
+    @event.listens_for(engine, "connect")
+    def queue_statements(driver: Any, _record: Any) -> None:
+        from botservice.storage.queued_cursor import QueuedCursor  # with psycopg, which SQLite needs not
+
+        driver.cursor_factory = QueuedCursor
+
     @event.listens_for(engine, "begin")
     def begin_transaction(connection: Connection) -> None:
         with errors_of(connection, begin):
-            driver = pipelined(connection)
-            driver.execute(begin)
-            send_sync(driver)
+            pipelined(connection).execute(begin)
 
     @event.listens_for(engine, "before_cursor_execute")
     def leave_before_others(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
@@ -64,18 +68,8 @@ def pipelined(connection: Connection) -> Any:
     return pooled.dbapi_connection
 
 
-def send_sync(driver: Any) -> None:
-    """Have Postgres count the session as idle in transaction from here on, without waiting for anything.
-
-    Only then it ends one whose process hangs in the middle of a transaction, with its locks (PostgreSQL, 54.2.4): it
-    starts counting at a Sync, and a Flush stops it. psycopg 3.3 has no public way to send one without waiting.
-    """
-    driver._pipeline._enqueue_sync()  # noqa: SLF001
-    driver.wait(driver._pipeline._communicate_gen())  # noqa: SLF001
-
-
 def wait_for_all(connection: Connection) -> None:
-    """Return when everything that was sent has been done."""
+    """Send what is queued, and return when it has been done."""
     pipeline = connection.connection.info.get(_PIPELINE)
     if pipeline is not None:  # otherwise leaving it has waited
         pipeline.sync()
@@ -99,7 +93,7 @@ class _Pipeline:
             self._stack = stack.pop_all()
 
     def sync(self) -> None:
-        """Return when everything that was sent has been done."""
+        """Send what is queued, and return when it has been done."""
         self._pipeline.sync()
 
     def leave(self) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import BindParameter, ClauseElement
 
 from botservice.storage.interleaving import let_others_go_on
-from botservice.storage.pipelines import errors_of, pipelined, send_sync, wait_for_all
+from botservice.storage.pipelines import errors_of, pipelined, wait_for_all
 
 Values = Mapping[str, Any]
 _MOST_STATEMENTS = 1024  # of all databases that a process has open
@@ -55,8 +55,8 @@ class Rows:
 def execute(connection: Connection, statement: ClauseElement, values: Values) -> Rows:
     """Run a statement with values for its parameters or columns, in the transaction that is open, and return its rows.
 
-    On Postgres it is sent and not waited for: who needs the rows of several statements asks for all of them first. Its
-    error comes with its rows, or later: within a savepoint, look at the rows.
+    On Postgres it is queued and not waited for: who needs the rows of several runs all of them first. Its error
+    comes with its rows, or later: within a savepoint, look at the rows.
 
     For module constants alone: a statement is remembered as what it was compiled to.
     """
@@ -65,10 +65,8 @@ def execute(connection: Connection, statement: ClauseElement, values: Values) ->
         rows = _run(connection, compiled, values)
         return Rows(lambda: rows)
     with errors_of(connection, compiled.text):
-        driver = pipelined(connection)
-        cursor = driver.cursor()
+        cursor = pipelined(connection).cursor()
         cursor.execute(compiled.text, compiled.bind(values))
-        send_sync(driver)
 
     def read() -> list[Any]:
         if compiled.gives_rows:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TypeVar
@@ -16,6 +17,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from botservice.errors import StorageUnavailable
+from botservice.storage.clock import DatabaseClock
 from botservice.storage.failures import (
     as_refusal,
     as_unavailable,
@@ -33,8 +35,10 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_BATCH = 256
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 _MAX_CONFLICTS = 3
 _MAX_BLOCKED = 2
+_LONGEST_WITHOUT_HEARTBEAT = 30.0  # seconds; a writer that always has something to do looks at the clock as well
 
 
 class Writer:
@@ -43,6 +47,7 @@ class Writer:
     Attributes:
         generation: Grows with every new connection; what an older one held is lost.
         session_id: What prepare returned for the newest connection: the database's own id of it.
+        clock: What time it is for everybody who writes there; SQLite has none of its own.
     """
 
     def __init__(
@@ -62,6 +67,8 @@ class Writer:
         self._closing = threading.Lock()
         self._is_closed = False
         self._on_lost: list[Callable[[], None]] = []
+        self._looked_at = 0.0
+        self.clock = DatabaseClock()
         self.generation = 0
         self.session_id: int | None = None
         self.is_connected = False
@@ -136,7 +143,7 @@ class Writer:
         is_open = True
         while is_open:
             batch, is_open = self._take()
-            if not batch and is_open:
+            if is_open and (not batch or self._is_clock_old()):
                 self._heartbeat()
             for is_last in (False, True):
                 part = [operation for operation in batch if operation.is_last is is_last]
@@ -206,6 +213,8 @@ class Writer:
             try:
                 if self._prepare is not None:
                     self.session_id = self._prepare(connection)
+                    with connection.begin():
+                        self._look_at_clock(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -243,10 +252,17 @@ class Writer:
             return
         try:
             with self._connection.begin():
-                self._connection.exec_driver_sql("SELECT 1")
+                self._look_at_clock(self._connection)
         except SQLAlchemyError as error:
             logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
             self._disconnect()
+
+    def _is_clock_old(self) -> bool:
+        return self._heartbeat_seconds is not None and time.monotonic() - self._looked_at > _LONGEST_WITHOUT_HEARTBEAT
+
+    def _look_at_clock(self, connection: Connection) -> None:
+        self._looked_at = time.monotonic()
+        self.clock.look(lambda: float(connection.exec_driver_sql(_CLOCK).scalar_one()))
 
     def _unlock_all(self) -> None:
         """Let go of the advisory locks at once: a session that ends keeps them until its server has noticed."""

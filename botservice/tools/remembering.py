@@ -1,7 +1,5 @@
 """The tools with which an agent keeps what a person says of themselves."""
 
-from datetime import UTC, datetime
-
 from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext
@@ -25,7 +23,7 @@ async def remember(text: str, context: AgentContext, topic: str = "") -> str:
     """
     asker = _asker(context)
     kept = await context.storage.write(
-        lambda connection: keep_fact(connection, context.id, asker, topic or text, text, datetime.now(UTC)),
+        lambda connection: keep_fact(connection, context.id, asker, topic or text, text, context.storage.now()),
         sort_key=(context.id,),
     )
     if isinstance(kept, Refused):

@@ -5,7 +5,7 @@ import json
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -96,7 +96,12 @@ class _Wish:
 class Reminders:
     """Sets, lists and cancels the reminders of a chat."""
 
-    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
+        """Make them.
+
+        Args:
+            clock: What time it is; by default what the storage says.
+        """
         self._clock = clock
 
     def tools(self) -> Sequence[Tool]:
@@ -137,7 +142,7 @@ class Reminders:
         wish = _Wish(
             context,
             _key(context, text, at, in_minutes, in_hours, in_days, time_zone, repeats, ask_agent),
-            self._clock(),
+            self._now(context),
             text.strip(),
             at,
             _delay(in_minutes, in_hours, in_days),
@@ -149,7 +154,7 @@ class Reminders:
 
     async def list_reminders(self, context: AgentContext) -> str:
         """List the reminders that wait in this chat, with their numbers."""
-        now = self._clock()
+        now = self._now(context)
         waiting = await context.storage.read(lambda connection: read_waiting(connection, context.id))
         if not waiting:
             return f"No reminder waits in this chat. It is {now:%Y-%m-%d %H:%M} UTC."
@@ -162,11 +167,14 @@ class Reminders:
         Args:
             number: Its number, as list_reminders gives it.
         """
-        now = self._clock()
+        now = self._now(context)
         is_gone = await context.storage.write(
             lambda connection: cancel_reminder(connection, context.id, number, now), sort_key=(context.id,)
         )
         return f"Reminder {number} is cancelled." if is_gone else f"No reminder {number} waits in this chat."
+
+    def _now(self, context: AgentContext) -> datetime:
+        return context.storage.now() if self._clock is None else self._clock()
 
 
 def describe(reminder: Reminder) -> str:
@@ -236,4 +244,4 @@ def _spell_wait(wait: timedelta) -> str:
 
 
 REMINDER_TOOLS = tuple(Reminders().tools())
-"""Remind, list and cancel, by the clock of this machine."""
+"""Remind, list and cancel, by the clock of the storage."""

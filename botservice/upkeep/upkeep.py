@@ -5,7 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 from botservice.errors import BotServiceError
@@ -41,17 +41,18 @@ class Upkeep:
         storage: Storage,
         retention: Retention = Retention(),  # noqa: B008 - frozen
         *,
-        clock: Clock = lambda: datetime.now(UTC),
+        clock: Clock | None = None,
         rest: Rest = asyncio.sleep,
     ) -> None:
         """Make an upkeep.
 
         Args:
+            clock: What time it is; by default what the storage says.
             rest: Called between two batches with the seconds to wait.
         """
         self._storage = storage
         self._retention = retention
-        self._clock = clock
+        self._clock = clock or storage.now
         self._rest = rest
 
     @contextlib.asynccontextmanager

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
@@ -50,7 +49,7 @@ async def write_feedback(storage: Storage, team: str, channel: str, user: str, v
             "platform": "slack",
             "person_id": account,
             "verdict": verdict,
-            "created_at": datetime.now(UTC),
+            "created_at": storage.now(),
         }
         connection.execute(_INSERT, row)
         return True

@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from logging import Logger
 from typing import Any
 
@@ -157,7 +157,7 @@ class InstallationStore(_Stored, AsyncInstallationStore):
             "scopes": ",".join(bot.bot_scopes),
             "token": self._cipher.encrypt(bot.bot_token.encode()),
             "installed_by": installed_by,
-            "installed_at": datetime.now(UTC),
+            "installed_at": self.storage.now(),
         }
 
         def write(connection: Connection) -> None:
@@ -191,7 +191,7 @@ class StateStore(_Stored, AsyncOAuthStateStore):
 
     async def async_issue(self, *args: object, **kwargs: object) -> str:  # noqa: ARG002 - the interface
         """Return a new state."""
-        state, now = secrets.token_urlsafe(32), datetime.now(UTC)
+        state, now = secrets.token_urlsafe(32), self.storage.now()
 
         def write(connection: Connection) -> None:
             connection.execute(_DROP_OLD_STATES, {"now": now})
@@ -205,4 +205,4 @@ class StateStore(_Stored, AsyncOAuthStateStore):
         taken = await self.storage.write(
             lambda connection: connection.execute(_TAKE_STATE, {"state": state}).scalar_one_or_none()
         )
-        return taken is not None and taken >= datetime.now(UTC)
+        return taken is not None and taken >= self.storage.now()

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from botservice.contexts import ContextKeys, find_context
@@ -129,7 +128,7 @@ class Intake:
         membership = membership_of(body, self._workspaces.known_bot(team_of(body) or ""))
         if membership is None:
             return
-        chat, person, now = membership.chat, membership.person, datetime.now(UTC)
+        chat, person, now = membership.chat, membership.person, storage.now()
         if not membership.is_there:
             await storage.write(lambda connection: note_departure(connection, chat))
         elif person is not None:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection
@@ -108,7 +107,7 @@ class Intake:
             await storage.write(lambda connection: note_departure(connection, chat))
         elif not membership.was_there and membership.by is not None:
             person = person_name(Author(_TRANSPORT, str(membership.by)))
-            now = datetime.now(UTC)
+            now = storage.now()
             await storage.write(lambda connection: note_invitation(connection, chat, person, now))
 
     def _acknowledge_stops(self, updates: Sequence[object]) -> None:
