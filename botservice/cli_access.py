@@ -30,8 +30,7 @@ def access(
     if command.invoked_subcommand is not None:
         return
     gate = _access()
-    now = datetime.now(UTC)
-    entries = with_storage(lambda storage: storage.read(lambda connection: gate.entries(connection, now)))
+    entries = with_storage(lambda storage: storage.read(lambda connection: gate.entries(connection, storage.now())))
     if not as_json:
         typer.echo(f"access is {gate.mode}")
     for each in entries:
@@ -48,13 +47,16 @@ def approve(
     """Let somebody in; a newcomer is told so in their chat."""
     from botservice.people.access_values import AccessRole
 
-    gate, now = _access(), datetime.now(UTC)
+    gate = _access()
     role = AccessRole.OWNER if owner else AccessRole.MEMBER
 
-    def write(connection: "Connection") -> "Entry | None":
-        return gate.approve(connection, who, _BY, now, role=role, kind=_kind(chat))
+    async def let_in(storage: "Storage") -> "Entry | None":
+        now = storage.now()
+        return await storage.write(
+            lambda connection: gate.approve(connection, who, _BY, now, role=role, kind=_kind(chat))
+        )
 
-    entry = with_storage(lambda storage: storage.write(write))
+    entry = with_storage(let_in)
     if entry is None:
         raise BotServiceError(f"{who!r} is nobody's code now, and no platform:id: `botservice access` lists who waits")
     name = f" ({printable(entry.name)})" if entry.name else ""
@@ -68,9 +70,11 @@ def revoke(
     chat: ChatOption = False,
 ) -> None:
     """Let somebody in no more."""
-    gate, now = _access(), datetime.now(UTC)
+    gate = _access()
     with_storage(
-        lambda storage: storage.write(lambda connection: gate.revoke(connection, who, _BY, now, kind=_kind(chat)))
+        lambda storage: storage.write(
+            lambda connection: gate.revoke(connection, who, _BY, storage.now(), kind=_kind(chat))
+        )
     )
     typer.echo(f"{who} is let in no more")
 

@@ -1,12 +1,16 @@
 """The commands about turns that wait, run or were set aside."""
 
 import json
-from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from botservice.console import printable, with_storage
+
+if TYPE_CHECKING:
+    from botservice.storage import Storage
+    from botservice.turns.backlog import ListedTurn
 
 turns_cli = typer.Typer(help="List the turns that wait, run or were set aside; try one again, or drop it.")
 MOST_ID = 2**63 - 1
@@ -24,15 +28,20 @@ def turns(
 
     if command.invoked_subcommand is not None:
         return
-    now = datetime.now(UTC)
-    for each in with_storage(list_turns):
+
+    async def look(storage: "Storage") -> "tuple[datetime, list[ListedTurn]]":
+        return storage.now(), await list_turns(storage)
+
+    now, found = with_storage(look)
+    for each in found:
         if as_json:
             typer.echo(json.dumps(each.as_dict(now)))
             continue
-        age = timedelta(seconds=int((now - each.created_at).total_seconds()))
+        age = timedelta(seconds=max(0, int((now - each.created_at).total_seconds())))
         keys = " ".join(f"{key}={printable(value)}" for key, value in sorted(each.context_keys.items()))
         about = f"{each.messages} messages  " if each.messages > 1 else ""
-        error = f"  {printable(each.error)}" if each.error else ""
+        again = f"  next try at {each.due_at:%H:%M:%S} UTC" if each.status == "waiting" and each.due_at > now else ""
+        error = f"{again}  {printable(each.error)}" if each.error else ""
         typer.echo(f"{each.id:>6}  {each.status:<9}  {age!s:>8}  {each.transport:<8}  {about}{keys}{error}")
 
 

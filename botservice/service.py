@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -115,7 +115,7 @@ class AgentService:
         message = InboundMessage(text, Author.of(author), tuple(attachments))
         async with self._in_order(context.id), self._claimed(context, waits=True) as claim:
             await self._finish_cut_off(context, claim)
-            turn = await open_api_turn(context, claim, message, self.options, keeps_steps=False)
+            turn = await open_api_turn(context, claim, message, self._options_of(context), keeps_steps=False)
             return await self._finish(context, turn, claim)
 
     async def start(
@@ -140,7 +140,7 @@ class AgentService:
         try:
             cut_off = await self._load(context, with_steps=not reset)
             self._check_none_open(cut_off)
-            turn = await open_api_turn(context, claim, message, self.options, keeps_steps=not reset)
+            turn = await open_api_turn(context, claim, message, self._options_of(context), keeps_steps=not reset)
         except BaseException:
             await asyncio.shield(self._of(context).claims.release(claim))
             raise
@@ -174,22 +174,22 @@ class AgentService:
     def _run(self, context: AgentContext, turn: Turn, claim: Claim) -> AgentRun:
         """Return a run that holds its claim until it ends, is closed, or is forgotten by its caller."""
         claims = self._of(context).claims
-        run = AgentRun(self.options, context, turn, claim, on_end=claims.release)
+        run = AgentRun(self._options_of(context), context, turn, claim, on_end=claims.release)
         claim.is_idle = True
         weakref.finalize(run, claims.abandon, claim).atexit = False
         return run
 
     async def _finish(self, context: AgentContext, turn: Turn, claim: Claim) -> Message:
-        run = AgentRun(self.options, context, turn, claim)
+        run = AgentRun(self._options_of(context), context, turn, claim)
         try:
             return await run.finish()
         except (LLMError, BudgetExceeded) as error:
-            reason = redact(str(error))
+            reason, now = redact(str(error)), self._options_of(context).clock()
             await self._of(context).write(
                 lambda connection: finish_turn(
                     connection,
                     turn.id,
-                    self.options.clock(),
+                    now,
                     Outcome.FAILED,
                     status=TurnStatus.SET_ASIDE,
                     error=reason,
@@ -218,11 +218,12 @@ class AgentService:
         storage = self._of(context)
         turn = await storage.read(lambda connection: find_failed_turn(connection, context.id, API))
         if turn is not None:
-            await storage.write(lambda connection: reopen_turn(connection, turn.id, self.options.clock()), fence=claim)
+            now = self._options_of(context).clock()
+            await storage.write(lambda connection: reopen_turn(connection, turn.id, now), fence=claim)
         return turn
 
     async def _begin_again(self, context: AgentContext, turn: Turn, claim: Claim) -> None:
-        now = self.options.clock()
+        now = self._options_of(context).clock()
         await self._of(context).write(
             lambda connection: begin_turn(connection, turn.id, now, is_first=False), fence=claim
         )
@@ -269,6 +270,12 @@ class AgentService:
 
     def _now(self) -> datetime:
         return utc_now() if self.storage is None else self.storage.now()
+
+    def _options_of(self, context: AgentContext) -> RunOptions:
+        """Return the options of a run: by the clock of its storage, unless the service was given one."""
+        if self.options.clock != self._now:
+            return self.options
+        return replace(self.options, clock=self._of(context).now)
 
     @contextlib.asynccontextmanager
     async def _in_order(self, context_id: int) -> AsyncIterator[None]:

@@ -132,8 +132,29 @@ def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int
             turns.c.context_id == erasure.context_id, turns.c.created_at >= oldest - _CLOCKS_DIFFER
         )
         later = connection.execute(after).scalar_one()
-        since = min((each for each in (since, later) if each is not None), default=None)
+        among_later = _turns_of_later_messages(connection, erasure.context_id, chosen)
+        since = min((each for each in (since, later, *among_later) if each is not None), default=None)
     return own - shared, since
+
+
+def _turns_of_later_messages(connection: Connection, context_id: int, message_ids: set[int]) -> list[int | None]:
+    """Return the first turns that messages after these belong to: clocks that were wrong do not hide them."""
+    first = min(
+        (
+            position
+            for chunk in chunks(sorted(message_ids))
+            for position in connection.execute(
+                select(messages.c.position).where(messages.c.context_id == context_id, messages.c.id.in_(chunk))
+            ).scalars()
+        ),
+        default=None,
+    )
+    if first is None:
+        return []
+    is_later = (messages.c.context_id == context_id) & (messages.c.position > first)
+    answered = select(func.min(messages.c.answers_turn_id)).where(is_later)
+    asked = select(func.min(events.c.turn_id)).join(messages, messages.c.event_id == events.c.id).where(is_later)
+    return [connection.execute(query).scalar_one() for query in (answered, asked)]
 
 
 def _shared_turns(connection: Connection, turn_ids: Collection[int], chosen: set[int]) -> set[int]:
@@ -186,7 +207,7 @@ def _begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
         _delete_turns(connection, [turn_id], now)
         return
     values = {name: value for name, value in row.items() if name not in ("id", "started_at", "error", "system_prompt")}
-    values |= {"status": _QUEUED, "attempts": 0, "due_at": now, "due_set_at": now}
+    values |= {"status": _QUEUED, "attempts": 0, "failures": 0, "due_at": now, "due_set_at": now}
     new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id))
     connection.execute(delete(turns).where(turns.c.id == turn_id))

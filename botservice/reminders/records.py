@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from botservice.messages import Author, storable
 from botservice.reminders.reminder import Reminder, ReminderStatus, Repeats
 from botservice.reminders.times import find_zone, next_time
+from botservice.storage.clock import CLOCKS_DIFFER
 from botservice.storage.tables import reminders
 
 _MOST_AT_ONCE = 100
@@ -192,7 +193,7 @@ def give_up_reminder(connection: Connection, reminder: Reminder, now: datetime) 
 
 def mend_schedules(connection: Connection, now: datetime) -> int:
     """Give reminders that came in the future, by a clock that was wrong, their next time anew; return how many."""
-    rows = connection.execute(_FIRED_IN_THE_FUTURE, {"now": now}).all()
+    rows = connection.execute(_FIRED_IN_THE_FUTURE, {"now": now + CLOCKS_DIFFER}).all()
     for row in rows:
         reminder = _read(row)
         zone = find_zone(reminder.time_zone) or find_zone("UTC")

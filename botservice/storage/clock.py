@@ -4,11 +4,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 logger = logging.getLogger(__name__)
 
-_ODD_SECONDS = 60.0
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""How far apart two clocks may be that are both taken for right."""
 
 
 class DatabaseClock:
@@ -43,12 +44,12 @@ class DatabaseClock:
         asked_at = self._steady()
         seconds = ask()
         answered_at = self._steady()
-        offset = seconds - (asked_at + answered_at) / 2
+        earliest, latest = seconds - answered_at, seconds - asked_at
         with self._guard:
             is_first = self._offset is None
+            before = (earliest + latest) / 2 if self._offset is None else self._offset
             # What the way there and back may explain is no reason to let the time jump.
-            if self._offset is None or abs(offset - self._offset) > (answered_at - asked_at) / 2:
-                self._offset = offset
-        wrong = self._own() - (offset + self._steady())
-        if is_first and abs(wrong) > _ODD_SECONDS:
+            self._offset = min(max(before, earliest), latest)
+        wrong = self._own() - self.now().timestamp()
+        if is_first and abs(wrong) > CLOCKS_DIFFER.total_seconds():
             logger.warning("storage.clocks_differ", extra={"seconds_ahead_of_database": round(wrong)})

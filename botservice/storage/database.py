@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage import schema
 from botservice.storage.blobs import with_cipher
+from botservice.storage.claim import Claim
 from botservice.storage.claims import AdvisoryClaims, Claims, LocalClaims
 from botservice.storage.engines import (
     READ_CONNECTIONS,
@@ -170,6 +171,19 @@ class Storage:
     def now(self) -> datetime:
         """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""
         return self._writer.clock.now() if self.is_open else datetime.now(UTC)
+
+    async def confirm(self, claim: Claim) -> None:
+        """Return if a claim is held at this moment; the database is asked where it was not heard of for a while.
+
+        A process that hung, or was cut off, does not know by itself that others have taken over.
+
+        Raises:
+            ClaimLost: it is not held any more.
+            StorageUnavailable: the database does not say.
+        """
+        claim.check()
+        if not self._writer.is_fresh:
+            await self.write(lambda _: None, fence=claim)
 
     async def ping(self) -> None:
         """Return if the database can be read and written.

@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 from botservice.errors import DatabaseInUse, SchemaMismatch
 from botservice.storage.claims import LOCK_SPACE
 from botservice.storage.engines import create_writer_engine
-from botservice.storage.failures import is_blocked
+from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.file_lock import SharedFile
 from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
@@ -123,7 +123,7 @@ def _migrate_patiently(connection: Connection, *, give_up_at: float) -> None:
         try:
             _migrate_under_advisory_lock(connection)
         except DBAPIError as error:
-            if not is_blocked(error) or time.monotonic() > give_up_at:
+            if not (is_blocked(error) or is_conflict(error)) or time.monotonic() > give_up_at:
                 raise
             time.sleep(_BLOCKED_SECONDS)
         else:

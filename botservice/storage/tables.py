@@ -145,7 +145,8 @@ blobs = Table(
 )
 
 # What answers one or more events. due_at: not before then; due_set_at: when that was decided, where it was later than
-# created_at. steps_taken counts its action steps, also those that were
+# created_at. attempts counts how often it was begun, and failures how often that ended in an error, since it last got
+# further. steps_taken counts its action steps, also those that were
 # deleted since; last_step_number is the newest one's. joined_events counts those after the first: whoever
 # begins a turn sees by it whether there are more of them than were read. compacted_at: since when its steps are gone.
 turns = Table(
@@ -170,6 +171,7 @@ turns = Table(
     Column("finished_at", Timestamp),
     Column("compacted_at", Timestamp),
     Column("due_set_at", Timestamp),
+    Column("failures", Integer, nullable=False, server_default="0"),
     Index("ix_turns_context_id_id", "context_id", "id"),
     Index(
         "ix_turns_uncompacted",

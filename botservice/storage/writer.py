@@ -7,6 +7,7 @@ operation changes nothing but the database: it may run twice.
 import asyncio
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -68,6 +69,8 @@ class Writer:
         self._is_closed = False
         self._on_lost: list[Callable[[], None]] = []
         self._looked_at = 0.0
+        self._heard_at = -math.inf
+        self._sure_seconds = math.inf if engine.dialect.name == "sqlite" else limits.silence / 2
         self.clock = DatabaseClock()
         self.generation = 0
         self.session_id: int | None = None
@@ -112,6 +115,11 @@ class Writer:
                 raise StorageUnavailable("the storage is closed")
             self._queue.put(Operation(operation, fence, sort_key, is_last, is_confined, loop, future))
         return await future
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the database was heard of so lately that what the session holds is held for sure."""
+        return time.monotonic() - self._heard_at < self._sure_seconds
 
     async def settle(self) -> None:
         """Return once everything that was issued before is committed, or has failed."""
@@ -204,6 +212,7 @@ class Writer:
                 if not is_conflict(error):
                     return failure
             else:
+                self._heard_at = time.monotonic()
                 return None
         return failure
 
@@ -248,20 +257,24 @@ class Writer:
         return True
 
     def _heartbeat(self) -> None:
-        if self._connection is None:
-            return
+        """Say something, so that the server does not end the session, and look what time it is there."""
+        if self.generation == 0:
+            return  # nobody has written anything yet
+        was_connected = self._connection is not None
         try:
-            with self._connection.begin():
-                self._look_at_clock(self._connection)
-        except SQLAlchemyError as error:
-            logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
+            connection = self._connect()  # where it was lost: the clock has to be looked at all the same
+            with connection.begin():
+                self._look_at_clock(connection)
+        except Exception as error:  # noqa: BLE001 - whatever it was: the thread has to live on
+            if was_connected:
+                logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
             self._disconnect()
 
     def _is_clock_old(self) -> bool:
         return self._heartbeat_seconds is not None and time.monotonic() - self._looked_at > _LONGEST_WITHOUT_HEARTBEAT
 
     def _look_at_clock(self, connection: Connection) -> None:
-        self._looked_at = time.monotonic()
+        self._looked_at = self._heard_at = time.monotonic()
         self.clock.look(lambda: float(connection.exec_driver_sql(_CLOCK).scalar_one()))
 
     def _unlock_all(self) -> None:

@@ -54,6 +54,7 @@ _SAID = (
 _AS_NEW = {
     "status": TurnStatus.QUEUED.value,
     "attempts": 0,
+    "failures": 0,
     "outcome": None,
     "error": None,
     "started_at": None,
@@ -89,7 +90,7 @@ class ListedTurn:
         return {
             "turn": self.id,
             "status": self.status,
-            "age_seconds": round((now - self.created_at).total_seconds(), 3),
+            "age_seconds": round(max(0.0, (now - self.created_at).total_seconds()), 3),
             "due_at": self.due_at.isoformat(),
             "attempts": self.attempts,
             "messages": self.messages,
@@ -102,18 +103,24 @@ class ListedTurn:
 
 async def list_turns(storage: Storage) -> list[ListedTurn]:
     """Return the turns that are not done: those that run, those that wait, those set aside; each the oldest first."""
+    now = storage.now()
+
+    def status(row: Any) -> str:
+        """Return what a turn does; one that has failed waits for its next try."""
+        is_postponed = row.status == TurnStatus.RUNNING.value and row.due_at > now
+        return _SHOWN[TurnStatus.QUEUED if is_postponed else TurnStatus(row.status)]
 
     def query(connection: Connection) -> list[ListedTurn]:
         rows = [*connection.execute(_OPEN), *connection.execute(_SET_ASIDE)]
-        order = list(_SHOWN)
-        rows.sort(key=lambda row: (order.index(TurnStatus(row.status)), row.id))
+        order = list(_SHOWN.values())
+        rows.sort(key=lambda row: (order.index(status(row)), row.id))
         return [
             ListedTurn(
                 row.id,
                 row.context_id,
                 row.context_keys,
                 row.transport,
-                _SHOWN[TurnStatus(row.status)],
+                status(row),
                 row.joined_events + 1,
                 row.attempts,
                 row.created_at,

@@ -8,8 +8,7 @@ from typing import Protocol
 
 from sqlalchemy import ColumnElement, Table, bindparam, func
 
-CLOCKS_DIFFER = timedelta(minutes=1)
-"""How far apart two clocks may be that are both taken for right."""
+from botservice.storage.clock import CLOCKS_DIFFER
 
 
 class Waiting(Protocol):

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from botservice.contexts import ContextKeys
 from botservice.storage import Storage
-from botservice.turns.options import Clock, utc_now
+from botservice.turns.options import Clock
 from botservice.turns.pressure import Pressure
 from botservice.turns.records import insert_event
 from botservice.turns.turn import EventKind, InboundEvent
@@ -23,7 +23,7 @@ class Inbox:
         self,
         storage: Storage,
         wake: Wake,
-        clock: Clock = utc_now,
+        clock: Clock | None = None,
         *,
         pressure: Pressure | None = None,
         is_worked_here: bool = True,
@@ -31,13 +31,14 @@ class Inbox:
         """Make an inbox.
 
         Args:
+            clock: What time it is; by default what the storage says.
             wake: Has this process work on what is new.
             pressure: Says when nothing more is taken; by default everything is.
             is_worked_here: Whether this process has a worker; otherwise the others are told to see to what is new.
         """
         self._storage = storage
         self._wake = wake
-        self._clock = clock
+        self._clock = clock or storage.now
         self._pressure = pressure or Pressure()
         self._is_worked_here = is_worked_here
 

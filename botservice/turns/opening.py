@@ -53,7 +53,7 @@ async def open_turn(
             finish_turn(connection, turn.id, now, Outcome.LISTENED)
         return turn.id
 
-    await _open(context, claim, inbound, options, begin, is_addressed=is_addressed, also=also)
+    await _open(context, claim, inbound, options.agent.prompt, now, begin, also=also)
     return is_addressed
 
 
@@ -74,7 +74,7 @@ async def open_api_turn(
             system_prompt=system_prompt,
         )
 
-    turn_id = await _open(context, claim, [(None, message)], options, begin, is_addressed=True, keeps_steps=keeps_steps)
+    turn_id = await _open(context, claim, [(None, message)], options.agent.prompt, now, begin, keeps_steps=keeps_steps)
     return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps)
 
 
@@ -100,21 +100,21 @@ async def open_scheduled_turn(
             connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
         )
 
-    await _open(context, claim, [(None, message)], options, begin, is_addressed=True, also=also)
+    await _open(context, claim, [(None, message)], options.agent.prompt, now, begin, also=also)
 
 
 async def _open(
     context: AgentContext,
     claim: Claim,
     inbound: Sequence[Inbound],
-    options: RunOptions,
+    prompt: str,
+    now: datetime,
     begin: BeginTurn,
     *,
-    is_addressed: bool,
     also: Callable[[Connection], None] | None = None,
     keeps_steps: bool = False,
 ) -> int:
-    prompt, now = options.agent.prompt, options.clock()
+    is_addressed = any(message.is_addressed for _, message in inbound)
     new, said = [], []
     for event, message in inbound:
         new.extend([await _new_message(earlier, None, now) for earlier in message.before])

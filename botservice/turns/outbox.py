@@ -83,6 +83,7 @@ class Outbox:
     async def go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
         """Send a delivery that is stored as on its way."""
         now = self._clock
+        await self._storage.confirm(claim)
         try:
             external_id = await self._transports[delivery.transport].send(context_keys, delivery)
         except DeliveryError as error:
@@ -129,6 +130,10 @@ class StoredStream:
         self._claim = claim
         self._clock = clock
         self._row_id: int | None = None
+
+    async def confirm(self) -> None:
+        """Return if this process still has the turn, and may show something of it."""
+        await self._storage.confirm(self._claim)
 
     async def opening(self) -> str | None:
         """Commit the intent; return the id of the message that an earlier process opened for this turn, if it did."""

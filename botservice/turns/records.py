@@ -25,6 +25,7 @@ _MAX_JOINED = 50  # and no turn is shared by more than so many, or no prompt cou
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
 _COUNT_BEGINNING = _UPDATE_TURN.values(attempts=turns.c.attempts + 1)
+_COUNT_FAILURE = _UPDATE_TURN.values(failures=turns.c.failures + 1)
 _BEGIN_FIRST = _COUNT_BEGINNING.where(_IS_OPEN, turns.c.joined_events == bindparam("joined")).returning(turns.c.id)
 _INSERT_TURN = insert(turns).returning(turns.c.id)
 _NEW_TURN = ("context_id", "transport", "status", "order_key", "due_at", "created_at")
@@ -83,6 +84,7 @@ _TURNS = select(
     turns.c.order_key,
     turns.c.started_at,
     turns.c.joined_events,
+    turns.c.failures,
     when_due_was_set(turns),
 ).where(turns.c.context_id == bindparam("context"))
 _RUNNING_TURN = _TURNS.where(_IS_OPEN, turns.c.status == TurnStatus.RUNNING.value).order_by(turns.c.id).limit(1)
@@ -265,8 +267,14 @@ def begin_turn(
 
 
 def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_step_number: int) -> None:
-    """Take note that a turn got one step further: its beginnings count anew."""
-    values = {"turn": turn_id, "attempts": 1, "steps_taken": steps_taken, "last_step_number": last_step_number}
+    """Take note that a turn got one step further: its beginnings and failures count anew."""
+    values = {
+        "turn": turn_id,
+        "attempts": 1,
+        "failures": 0,
+        "steps_taken": steps_taken,
+        "last_step_number": last_step_number,
+    }
     execute(connection, _UPDATE_TURN, values)
 
 
@@ -285,14 +293,14 @@ def finish_turn(
 
 
 def postpone_turn(connection: Connection, turn_id: int, now: datetime, *, delay: timedelta, error: str) -> None:
-    """Have a turn tried again later; the ones after it wait."""
+    """Have a turn that failed tried again later; the ones after it wait."""
     values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "error": error, **set_due(now + delay, now)}
-    execute(connection, _COUNT_BEGINNING, values)
+    execute(connection, _COUNT_FAILURE, values)
 
 
 def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:
     """Take a turn up again that was set aside."""
-    values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, **set_due(now, now)}
+    values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, "failures": 0, **set_due(now, now)}
     execute(connection, _UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
 
 
@@ -360,4 +368,5 @@ def _read_turn(connection: Connection, row: Any) -> Turn:
         tuple(StoredEvent(each.id, each.key, each.raw or b"", each.received_at) for each in found),
         row.joined_events,
         row.due_set_at,
+        row.failures,
     )

@@ -1,5 +1,6 @@
 """When to try again: pure functions of what went wrong and for how long."""
 
+import math
 from dataclasses import dataclass
 
 from botservice.errors import DeliveryError, DeliveryRefused, LLMError
@@ -13,13 +14,13 @@ class RetryPolicy:
         max_attempts: Tries in all.
         first_delay_seconds: The wait before the second try; each further one is twice as long.
         max_delay_seconds: The longest wait.
-        total_seconds: From the first failure on, no try begins or lasts beyond this.
+        total_seconds: From the first failure on, no try begins or lasts beyond this, where it is limited.
     """
 
     max_attempts: int
     first_delay_seconds: float
     max_delay_seconds: float
-    total_seconds: float
+    total_seconds: float = math.inf
 
     def delay(self, attempt: int) -> float:
         """Return the seconds to wait after a number of failed tries, 1 or more."""
@@ -28,9 +29,9 @@ class RetryPolicy:
 
 # A person is told within 30 seconds of the model's first failure.
 MODEL_RETRIES = RetryPolicy(max_attempts=5, first_delay_seconds=0.5, max_delay_seconds=8.0, total_seconds=20.0)
-TURN_RETRIES = RetryPolicy(max_attempts=4, first_delay_seconds=1.0, max_delay_seconds=60.0, total_seconds=3600.0)
-# A platform may be away for hours, and what it owes to a person stays owed for a day.
-DELIVERY_RETRIES = RetryPolicy(max_attempts=200, first_delay_seconds=0.5, max_delay_seconds=300.0, total_seconds=86_400)
+TURN_RETRIES = RetryPolicy(max_attempts=4, first_delay_seconds=1.0, max_delay_seconds=60.0)
+# A platform may be away for hours: what is owed to a person stays owed for a day, which is so many tries.
+DELIVERY_RETRIES = RetryPolicy(max_attempts=297, first_delay_seconds=0.5, max_delay_seconds=300.0)
 
 # A turn that was begun so often without storing one step, message or answer takes its process down with it.
 MAX_CUT_OFF_BEGINNINGS = 20

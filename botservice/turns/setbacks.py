@@ -32,7 +32,7 @@ class Setbacks:
 
     async def try_later(self, turn: Turn, claim: Claim, transport: Transport, reason: str) -> None:
         """Have a turn tried again, after a while; give it up where that was in vain too often."""
-        delay = turn_delay(TURN_RETRIES, turn.attempts + 1)
+        delay = turn_delay(TURN_RETRIES, turn.failures + 1)
         if delay is None:
             await self.give_up(turn, claim, transport, reason)
             return

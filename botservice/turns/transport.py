@@ -30,6 +30,13 @@ class Live(Protocol):
 class StreamRecord(Protocol):
     """Keeps a visible stream as a delivery: its intent before it opens, its message id right after."""
 
+    async def confirm(self) -> None:
+        """Return if this process still has the turn, and may show something of it.
+
+        Raises:
+            BotServiceError: another one may have it.
+        """
+
     async def opening(self) -> str | None:
         """Return once the intent is committed; with the id of the message that the turn has opened before, if any."""
 

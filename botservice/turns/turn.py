@@ -91,6 +91,7 @@ class Turn:
 
     Attributes:
         attempts: How often it was begun without getting further.
+        failures: How often that ended in an error.
         keeps_steps: Whether the steps of the prompts before it stay in view.
         is_open: Whether what the person said is in the history already.
         joined_events: How many events came to it after the first.
@@ -108,6 +109,7 @@ class Turn:
     events: tuple[StoredEvent, ...] = ()
     joined_events: int = 0
     due_set_at: datetime | None = None
+    failures: int = 0
 
     @property
     def error_id(self) -> str:

@@ -1,19 +1,20 @@
-"""The release before this one, beside this one on one database: nobody has to stop for the other."""
+"""Earlier releases, beside this one on one database: nobody has to stop for the other."""
 
 import os
 import signal
 import subprocess
 import sys
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from crash.served import ROOT, ServedBot
-from crash.watching import is_ready, rows, said, settings
+from crash.watching import is_ready, rows, said, settings, wait_for
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
-from standins.bot_api import BotApi
+from standins.bot_api import BotApi, flood
 from standins.openai_api import OpenAIApi, Reply
 
 from botservice.storage import DatabaseUrl
@@ -24,9 +25,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 # Python 3.11 knows it since 3.11.4.
 SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-RELEASES = ROOT / "tests" / "data" / "releases"
-FIRST_VERSION = "0001"
-HELD, EARLY, LATE = 1000, 1001, 1002
+ARCHIVES = sorted((ROOT / "tests" / "data" / "releases").glob("*.tar.xz"))
+# It asks for exactly its own tables when it starts; those after it also start on tables that were only added to.
+FIRST = "0.1.0"
+HELD, EARLY, LATE, OWED = 1000, 1001, 1002, 1003
+PUT_OFF = "SELECT count(*) FROM deliveries WHERE status = 'pending' AND due_set_at IS NOT NULL AND error IS NOT NULL"
 
 
 class Model:
@@ -41,37 +44,68 @@ class Model:
         return Reply(text=f"re: {asked}", hang=asked == "hold on" and self._held == 1)
 
 
-@pytest.fixture(params=sorted(RELEASES.glob("*.tar.xz")), ids=lambda path: path.name.removesuffix(".tar.xz"))
-def release(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A folder with the program of an earlier release."""
+@dataclass(frozen=True)
+class Release:
+    """An earlier release.
+
+    Attributes:
+        folder: Where its program is.
+    """
+
+    name: str
+    folder: Path
+
+    @property
+    def schema_version(self) -> str:
+        """The version of the tables that it makes."""
+        return self._run("-c", "from botservice.storage.schema import SCHEMA_VERSION as v; print(v)").strip()
+
+    def migrate(self, url: str) -> None:
+        """Bring a database up to date by the program of this release."""
+        self._run("-m", "botservice", "migrate", DATABASE_URL=url)
+
+    def _run(self, *arguments: str, **settings: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), **settings}
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=self.folder, env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+
+def _name_of(archive: Path) -> str:
+    return archive.name.removesuffix(".tar.xz")
+
+
+@pytest.fixture(params=ARCHIVES, ids=_name_of)
+def release(request: pytest.FixtureRequest, tmp_path: Path) -> Release:
+    """An earlier release, unpacked."""
     folder = tmp_path / "release"
     with tarfile.open(request.param) as archive:
         archive.extractall(folder, **SAFELY)
-    return folder
+    return Release(_name_of(request.param), folder)
 
 
-def run_old(release: Path, folder: Path, **wires: str) -> ServedBot:
+first_release = pytest.mark.parametrize(
+    "release", [path for path in ARCHIVES if _name_of(path) == FIRST], ids=_name_of, indirect=True
+)
+later_releases = pytest.mark.parametrize(
+    "release", [path for path in ARCHIVES if _name_of(path) != FIRST], ids=_name_of, indirect=True
+)
+
+
+def run_old(release: Release, folder: Path, **wires: str) -> ServedBot:
     folder.mkdir()
 
     class Old(ServedBot):
-        source = release
+        source = release.folder
 
     return Old(folder, **wires)
 
 
-def make_old_tables(release: Path, url: str) -> None:
-    """Bring an empty database to the tables of the earlier release, by its own program."""
-    environment = {**os.environ, "PYTHONPATH": str(release), "DATABASE_URL": url}
-    subprocess.run(
-        [sys.executable, "-m", "botservice", "migrate"], cwd=release, env=environment, check=True, capture_output=True
-    )
-
-
 def test_an_old_process_goes_on_while_a_new_one_migrates_and_works_beside_it(
-    release: Path, tmp_path: Path, own_postgres_url: str
+    release: Release, tmp_path: Path, own_postgres_url: str
 ) -> None:
-    make_old_tables(release, own_postgres_url)
-    assert rows(own_postgres_url, "SELECT version_num FROM alembic_version") == [(FIRST_VERSION,)]
+    release.migrate(own_postgres_url)
+    assert version_of(own_postgres_url) == release.schema_version
     (tmp_path / "new").mkdir()
     with OpenAIApi.running(Model()) as llm, BotApi.running() as api:
         wires = settings(llm, api, own_postgres_url)
@@ -107,13 +141,13 @@ def test_an_old_process_goes_on_while_a_new_one_migrates_and_works_beside_it(
 
 
 def test_what_both_accept_at_once_is_answered_once_and_in_order(
-    release: Path, tmp_path: Path, own_postgres_url: str
+    release: Release, tmp_path: Path, own_postgres_url: str
 ) -> None:
-    make_old_tables(release, own_postgres_url)
+    release.migrate(own_postgres_url)
     migrate_tables(DatabaseUrl.parse(own_postgres_url))
     (tmp_path / "new").mkdir()
-    # The first release asks for exactly its own tables when it starts: this one was running before they were added to.
-    _set_version(own_postgres_url, FIRST_VERSION)
+    if release.name == FIRST:  # this one was running before the tables were added to
+        _set_version(own_postgres_url, release.schema_version)
     with OpenAIApi.running(Model()) as llm, BotApi.running() as api:
         wires = settings(llm, api, own_postgres_url)
         with run_old(release, tmp_path / "old", **wires) as old, ServedBot(tmp_path / "new", **wires) as new:
@@ -133,13 +167,65 @@ def test_what_both_accept_at_once_is_answered_once_and_in_order(
             assert {chat: api.visible_texts(chat) for chat in expected} == expected
 
 
-def test_the_old_program_says_clearly_that_it_cannot_start_on_newer_tables(
-    release: Path, tmp_path: Path, own_postgres_url: str
+@later_releases
+def test_an_old_process_starts_on_newer_tables_and_goes_on_with_what_a_new_one_left(
+    release: Release, tmp_path: Path, own_postgres_url: str
+) -> None:
+    migrate_tables(DatabaseUrl.parse(own_postgres_url))
+    (tmp_path / "new").mkdir()
+    with OpenAIApi.running(Model()) as llm, BotApi.running() as api:
+        wires = settings(llm, api, own_postgres_url)
+        with run_old(release, tmp_path / "old", **wires) as old, ServedBot(tmp_path / "new", **wires) as new:
+            new.start()
+            api.reach_webhooks_at(new.url)
+            api.person_says("to the new one", chat_id=EARLY)
+            answered = ["re: to the new one"]
+            api.wait_until(lambda: api.visible_texts(EARLY) == answered, timeout=60, what="the new one answers")
+            too_much = api.order(flood(1), "sendMessage", chat_id=OWED, times=None)
+            api.person_says("send it later", chat_id=OWED)
+            wait_for(lambda: rows(own_postgres_url, PUT_OFF) == [(1,)])
+            api.person_says("hold on", chat_id=HELD)
+            llm.wait_for_call(lambda body: body["messages"][-1]["content"] == "hold on")
+            new.kill()
+            too_much.cancel()
+
+            release.migrate(own_postgres_url)  # as a platform does that goes back to it
+            assert version_of(own_postgres_url) == SCHEMA_VERSION
+            old.start()
+            api.reach_webhooks_at(old.url)
+            api.wait_until(lambda: api.visible_texts(HELD) == ["re: hold on"], timeout=60, what="the turn goes on")
+            api.wait_until(lambda: api.visible_texts(OWED) == ["re: send it later"], timeout=60, what="it is sent")
+            api.person_says("to the old one", chat_id=EARLY)
+            answered.append("re: to the old one")
+            api.wait_until(lambda: api.visible_texts(EARLY) == answered, timeout=60, what="the old one has the chat")
+            assert is_ready(old)
+
+            new.start()
+            api.reach_webhooks_at(new.url)
+            api.person_says("again", chat_id=EARLY)
+            answered.append("re: again")
+            api.wait_until(lambda: api.visible_texts(EARLY) == answered, timeout=60, what="the new one has it again")
+            assert "Traceback" not in old.log
+            assert "ERROR" not in old.log
+    assert len(said(own_postgres_url)) == 10
+    assert rows(own_postgres_url, "SELECT DISTINCT status FROM turns") == [("done",)]
+    assert rows(own_postgres_url, PUT_OFF) == [(0,)]
+
+
+@first_release
+def test_the_first_release_says_clearly_that_it_cannot_start_on_newer_tables(
+    release: Release, tmp_path: Path, own_postgres_url: str
 ) -> None:
     migrate_tables(DatabaseUrl.parse(own_postgres_url))
     refused = pytest.raises(AssertionError, match="newer")
     with run_old(release, tmp_path / "old", DATABASE_URL=own_postgres_url) as old, refused:
         old.start()
+
+
+def version_of(url: str) -> str:
+    """Return the version of a database's tables."""
+    [(version,)] = rows(url, "SELECT version_num FROM alembic_version")
+    return str(version)
 
 
 def _set_version(url: str, version: str) -> None:

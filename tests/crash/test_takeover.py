@@ -83,6 +83,35 @@ def test_a_replica_that_wakes_up_after_losing_its_chats_writes_nothing(folders: 
     assert [role for role, _ in said(postgres_url)] == ["user", "assistant"] * 2
 
 
+def test_a_replica_that_wakes_up_in_the_middle_of_an_answer_leaves_what_another_one_has_shown(
+    folders: list[Path], postgres_url: str
+) -> None:
+    gate, group, asked = Gate(), -1001, [False]
+
+    def model(body: dict[str, Any]) -> Reply:
+        if body["messages"][-1]["content"].endswith("go") and not asked[0]:
+            asked[0] = True
+            return Reply(pieces=["a" * 300, "b" * 300, "c" * 300], chunk_wait=gate, wait_at=2)
+        return Reply(text="from the other")
+
+    with OpenAIApi.running(model) as llm, BotApi.running() as api:
+        wires = settings(llm, api, postgres_url)
+        with ServedBot(folders[0], **wires) as one, ServedBot(folders[1], **wires) as two:
+            one.start()
+            two.start()
+            api.reach_webhooks_at(one.url)
+            api.person_says(f"@{api.username} go", chat_id=group)
+            wait_for(lambda: rows(postgres_url, "SELECT 1 FROM deliveries WHERE external_id IS NOT NULL"))  # it grows
+            os.kill(one.pid, signal.SIGSTOP)
+            api.wait_until(lambda: api.visible_texts(group) == ["from the other"], timeout=60, what="the other answers")
+            gate.open()  # what comes of the answer waits for the one that hangs
+            os.kill(one.pid, signal.SIGCONT)
+            wait_for(lambda: is_ready(one))
+            api.person_says(f"@{api.username} again", chat_id=group)
+            api.wait_until(lambda: len(api.visible_texts(group)) == 2, timeout=60, what="it works again")
+            assert api.visible_texts(group) == ["from the other"] * 2
+
+
 class Web(ServedBot):
     command = ("serve", "--no-worker")
 

@@ -114,6 +114,31 @@ def test_a_slow_answer_does_not_let_the_time_jump():
     assert clock.now() == datetime.fromtimestamp(5004, UTC)
 
 
+def test_a_process_that_hangs_while_it_looks_at_the_clock_is_wrong_by_no_more_than_before():
+    steady = Seconds(50.0)
+    clock = DatabaseClock(steady, Seconds(5000.0))
+    clock.look(lambda: 5000.001)  # wrong by a millisecond from now on
+
+    def answer_and_hang() -> float:
+        steady.now += 600
+        return 5000.0
+
+    clock.look(answer_and_hang)
+    assert clock.now() == datetime.fromtimestamp(5600, UTC)
+
+
+async def test_the_clock_is_looked_at_also_after_the_session_was_lost(server):
+    async with Storage.open(server.url, limits=StorageLimits(heartbeat=0.05, silence=3600)) as storage:
+        server.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND application_name = 'botservice'"
+        )
+        server.set_ahead(1)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not is_about(storage, timedelta(hours=1)):  # noqa: ASYNC110 - a clock tells nobody
+                await asyncio.sleep(0.01)
+
+
 def test_a_clock_that_is_far_from_the_databases_is_reported_once(caplog):
     clock = DatabaseClock(Seconds(50.0), Seconds(5000.0))
     for _ in range(2):

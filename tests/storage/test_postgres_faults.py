@@ -218,3 +218,25 @@ async def test_groups_that_lock_rows_in_opposite_orders_are_both_written(postgre
         await asyncio.gather(*(storage.write(touch(name), sort_key=(name,)) for storage in (one, two) for name in "xy"))
         positions = operator.execute(text("SELECT last_position FROM contexts ORDER BY key_hash")).scalars().all()
     assert positions == [4, 4]
+
+
+async def test_a_process_that_hung_learns_that_its_claim_is_gone_before_it_shows_anything(postgres_url):
+    limits = StorageLimits(silence=0.3, heartbeat=60.0)
+    async with Storage.open(postgres_url, limits=limits) as hung, Storage.open(postgres_url) as other:
+        claim = await hung.claims.try_claim(1)
+        assert await until(lambda: other.claims.try_claim(1))
+        assert claim.is_held, "it does not know by itself"
+        with pytest.raises((StorageUnavailable, ClaimLost)):
+            await hung.confirm(claim)
+
+
+async def test_while_the_database_was_heard_of_a_claim_is_confirmed_without_asking_it(postgres_url):
+    goes_on = threading.Event()
+    async with Storage.open(postgres_url, limits=StorageLimits(silence=3600.0)) as storage:
+        claim = await storage.claims.try_claim(1)
+        holding = asyncio.ensure_future(storage.write(lambda _: goes_on.wait(PATIENCE_SECONDS)))
+        try:
+            await storage.confirm(claim)
+        finally:
+            goes_on.set()
+        await holding

@@ -10,8 +10,9 @@ from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
 
 from botservice import Storage
 from botservice.errors import DeliveryError
+from botservice.storage.clock import CLOCKS_DIFFER
 from botservice.storage.tables import deliveries, turns
-from botservice.turns.due import CLOCKS_DIFFER, is_due
+from botservice.turns.due import is_due
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

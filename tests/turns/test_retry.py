@@ -38,6 +38,12 @@ def test_a_turn_is_tried_four_times_and_then_set_aside():
     assert [turn_delay(TURN_RETRIES, attempt) for attempt in range(1, 5)] == [1.0, 2.0, 4.0, None]
 
 
+def test_a_message_that_its_platform_does_not_take_stays_owed_for_a_day():
+    waits = [delivery_delay(DELIVERY_RETRIES, DeliveryError("away"), tried) for tried in range(1, 298)]
+    assert waits.pop() is None
+    assert sum(waits) == pytest.approx(86_400, rel=0.01)
+
+
 def test_a_turn_that_takes_its_process_down_is_set_aside_in_the_end():
     assert not is_suspicious(SUSPICIOUS_BEGINNINGS - 1)
     assert is_suspicious(SUSPICIOUS_BEGINNINGS)

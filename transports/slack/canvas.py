@@ -94,6 +94,7 @@ class Canvas:
             SlackFailure: it cannot be shown.
         """
         self._painted_at = time.monotonic()
+        await self._record.confirm()
         shown = stable_part(text, self._pings)
         if len(shown) > MAX_CHARACTERS:  # the rest is for further messages, which come with the whole answer
             shown, self._is_full = split_markdown(shown, max_characters=MAX_CHARACTERS)[0], True

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from botservice.errors import BotServiceError
@@ -32,7 +32,7 @@ class Interactions:
         self._workspaces = workspaces
         self._direct: dict[tuple[str, str], str] = {}
 
-    async def command(self, body: Mapping[str, Any]) -> InboundEvent | None:
+    async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         """Return a slash command as an event; None where it says nothing.
 
         Raises:
@@ -43,7 +43,7 @@ class Interactions:
             return None
         channel = await self._conversation(team, user)
         is_stop = str(field(body, "text") or "").strip().lower().lstrip("/") == "stop"
-        return _event(f"{team}:command:{trigger}", team, channel, Way.COMMAND, body, is_stop=is_stop)
+        return _event(f"{team}:command:{trigger}", team, channel, Way.COMMAND, body, storage.now(), is_stop=is_stop)
 
     async def interaction(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         """Return what a person did as an event; None where that is done with.
@@ -55,7 +55,7 @@ class Interactions:
             case "message_action" | "shortcut":
                 await self._ask(body)
             case "view_submission":
-                return await self._question(body)
+                return await self._question(body, storage)
             case "block_actions":
                 return await self._pressed(body, storage)
         return None
@@ -81,13 +81,13 @@ class Interactions:
             view = question_dialog(kept)
             await self._client.call(workspace.token, "views.open", trigger_id=trigger, view=view)
 
-    async def _question(self, body: Mapping[str, Any]) -> InboundEvent | None:
+    async def _question(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         view = field(body, "view")
         team, user, view_id = team_of(body), word(field(field(body, "user"), "id")), word(field(view, "id"))
         if field(view, "callback_id") != ASK_CALLBACK or team is None or user is None or view_id is None:
             return None
         channel = await self._conversation(team, user)
-        return _event(f"{team}:view:{view_id}", team, channel, Way.QUESTION, body)
+        return _event(f"{team}:view:{view_id}", team, channel, Way.QUESTION, body, storage.now())
 
     async def _pressed(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         actions = field(body, "actions")
@@ -135,13 +135,13 @@ class Interactions:
 
 
 def _event(
-    key: str, team: str, channel: str, way: Way, body: Mapping[str, Any], *, is_stop: bool = False
+    key: str, team: str, channel: str, way: Way, body: Mapping[str, Any], now: datetime, *, is_stop: bool = False
 ) -> InboundEvent:
-    now = int(datetime.now(UTC).timestamp() * 1_000_000)  # these have no timestamp of Slack's own
+    at = round(now.timestamp() * 1_000_000)  # these have no timestamp of Slack's own
     return InboundEvent(
         key=f"slack:{key}",
         context_keys=context_keys(team, channel),
-        order_key=now,
-        raw=raw(way, body, channel=channel, at=now),
+        order_key=at,
+        raw=raw(way, body, channel=channel, at=at),
         kind=EventKind.STOP if is_stop else EventKind.MESSAGE,
     )

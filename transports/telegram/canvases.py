@@ -74,8 +74,11 @@ class Draft:
     _CHARACTERS_PER_CALL = 125  # keeps an answer below 15 calls per 1,000 characters, with room for the rest
     _MAX_ACTIVITIES = 20
 
-    def __init__(self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], draft_id: int) -> None:
+    def __init__(
+        self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], draft_id: int, record: StreamRecord
+    ) -> None:
         self._client = client
+        self._record = record
         self._keys = context_keys
         self._draft_id = draft_id % 2**31 or 1
         self._tempo = tempo
@@ -102,6 +105,7 @@ class Draft:
 
     async def paint(self, text: str, activity: str) -> bool:
         """Show it, and return whether it was text."""
+        await self._record.confirm()
         line = self._line(text, activity)
         shown = Rich(line) if activity or not line else _tail(line)
         await self._client.call(
@@ -182,6 +186,7 @@ class GrowingMessage:
         self._painted_at = time.monotonic()
         if not self._pace.may_show(chat_id, reserve=self._RESERVE):
             return False
+        await self._record.confirm()
         if self._message_id is None:
             self._message_id = await self._record.opening()
         pieces = format_markdown(f"{text} …")

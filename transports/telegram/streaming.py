@@ -40,7 +40,7 @@ class Stage:
         if context_keys["chat_id"].startswith("-"):
             canvas = GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
         else:
-            canvas = Draft(self._client, self._tempo, context_keys, draft_id=events[-1].id)
+            canvas = Draft(self._client, self._tempo, context_keys, events[-1].id, record)
         return Show(self._client, self._tempo, context_keys, canvas)
 
     def _is_answered(self, event: StoredEvent) -> bool:

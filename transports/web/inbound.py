@@ -4,9 +4,9 @@ import base64
 import binascii
 import json
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from botservice.messages import Attachment, Author, InboundMessage
@@ -61,13 +61,13 @@ class Post:
 class OrderKeys:
     """Microseconds of arrival, each larger than the one before."""
 
-    def __init__(self, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._last = 0
 
     def next(self) -> int:
         """Return the next key."""
-        self._last = max(self._last + 1, self._clock() // 1000)
+        self._last = max(self._last + 1, round(self._clock().timestamp() * 1_000_000))
         return self._last
 
 

@@ -140,6 +140,6 @@ def test_a_stop_is_no_message_and_never_takes_the_key_of_one():
 
 
 def test_order_keys_grow_also_where_the_clock_does_not():
-    times = iter([5_000, 5_000, 4_000, 9_000_000])
-    keys = OrderKeys(lambda: next(times))
+    microseconds = iter([5, 5, 4, 9_000])
+    keys = OrderKeys(lambda: datetime.fromtimestamp(next(microseconds) / 1_000_000, UTC))
     assert [keys.next() for _ in range(4)] == [5, 6, 7, 9_000]
