@@ -1,23 +1,43 @@
-"""The bot that the chaos suite works on: the one of the crash tests, with a clock that can be told to jump."""
+"""The bot that the chaos suite works on: the one of the crash tests, on a machine whose clock can be set wrong.
 
+Each of its calls to the model and to Telegram says which process makes it.
+"""
+
+import functools
 import os
-from datetime import UTC, datetime, timedelta
+import time
 from pathlib import Path
+from typing import Any
 
 import crash_bot
+import httpx
+import openai
 
-from botservice import AgentService
+from botservice.storage import clock, writer
 
-_JUMP = Path(os.environ["CHAOS_CLOCK"])
+_CLOCK = Path("clock").absolute()  # in the replica's own folder: replicas may disagree
+_HEADERS = {"x-process": os.environ["CHAOS_PROCESS"]}
 
 
-def jumping_clock() -> datetime:
-    """Return the time, wrong by as many seconds as the file says."""
+def machine_time() -> float:
+    """Return the seconds since 1970, wrong by as many as the file says."""
     try:
-        wrong_seconds = float(_JUMP.read_text() or 0)
+        wrong_seconds = float(_CLOCK.read_text() or 0)
     except (OSError, ValueError):  # it is being written
         wrong_seconds = 0.0
-    return datetime.now(UTC) + timedelta(seconds=wrong_seconds)
+    return time.time() + wrong_seconds
 
 
-service = AgentService(crash_bot.service.agent, clock=jumping_clock)
+def build_request(client: httpx.AsyncClient, *args: Any, **kwargs: Any) -> httpx.Request:
+    """Do what the library under the Telegram client does, and name the process."""
+    request = _build_request(client, *args, **kwargs)
+    request.headers.update(_HEADERS)
+    return request
+
+
+_build_request = httpx.AsyncClient.build_request
+httpx.AsyncClient.build_request = build_request
+openai.AsyncOpenAI = functools.partial(openai.AsyncOpenAI, default_headers=_HEADERS)
+writer.DatabaseClock = functools.partial(clock.DatabaseClock, own=machine_time)
+
+service = crash_bot.service

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
 import tempfile
 import time
 import warnings
@@ -13,11 +14,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 from chaos.relay import Relay
 from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from botservice import Storage
+
+_RECOVERY_SECONDS = 30
+
+# Its schema comes before the server's own, and so does its clock.
+_ODD_CLOCK = """
+CREATE SCHEMA odd;
+CREATE TABLE odd.clock AS SELECT 0.0::float8 AS wrong_seconds;
+CREATE FUNCTION odd.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+    AS 'SELECT pg_catalog.clock_timestamp() + wrong_seconds * interval ''1 second'' FROM odd.clock';
+"""
 
 
 class SqliteDatabase:
@@ -51,7 +64,9 @@ class PostgresDatabase:
         self._server = server
         self.relay = relay
         self._direct = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
-        self.url = f"postgresql://postgres@127.0.0.1:{relay.port}/postgres"
+        options = "-csearch_path%3Dodd,public,pg_catalog"
+        self.url = f"postgresql://postgres@127.0.0.1:{relay.port}/postgres?options={options}"
+        self._execute(_ODD_CLOCK)
 
     @classmethod
     @contextlib.contextmanager
@@ -87,6 +102,32 @@ class PostgresDatabase:
             "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
 
+    def set_clock(self, wrong_seconds: float) -> None:
+        """Set the server's clock wrong, as those see it who ask it."""
+        self._execute(f"UPDATE odd.clock SET wrong_seconds = {wrong_seconds}")
+
+    def fill_disk(self, seconds: float) -> None:
+        """Let no file of the server grow for a while; where that is its log, it ends all its work and recovers."""
+        full = self._server.get_postmaster_info().process.children()
+        for process in full:
+            _limit_files(process, "0")
+        time.sleep(seconds)
+        for process in full:
+            _limit_files(process, "unlimited")
+        self._wait_until_it_answers()
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + _RECOVERY_SECONDS
+        while True:
+            try:
+                self._execute("SELECT 1")
+            except OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
     def rows(self, query: str) -> list[Any]:
         """Return what a query finds."""
         return self._execute(query)
@@ -94,7 +135,18 @@ class PostgresDatabase:
     def _execute(self, query: str) -> list[Any]:
         engine = create_engine(self._direct, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
-            return [tuple(row) for row in connection.execute(text(query)).all()]
+            result = connection.execute(text(query))
+            return [tuple(row) for row in result.all()] if result.returns_rows else []
+
+
+def _limit_files(process: psutil.Process, limit: str) -> None:
+    """Let no file of a process grow beyond a size: asked for as its own user, which even root may need to be."""
+    with contextlib.suppress(psutil.NoSuchProcess):  # it has ended
+        user, group = process.uids().real, process.gids().real
+        run_as = {"user": user, "group": group, "extra_groups": []} if os.geteuid() != user else {}
+        command = ["prlimit", "--pid", str(process.pid), f"--fsize={limit}:unlimited"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **run_as)
+        assert done.returncode == 0 or not process.is_running(), done.stderr
 
 
 async def _migrate(url: str) -> None:

@@ -5,11 +5,12 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from chaos.cluster import Cluster, Replica
 from chaos.database import Database, PostgresDatabase, SqliteDatabase
-from standins.bot_api import BotApi, Drop, LoseAnswer, flood, server_error
+from chaos.incidents import Chronicle, Harm
+from chaos.telegram_api import TelegramApi
+from standins.bot_api import Drop, LoseAnswer, flood, server_error
 from standins.openai_api import OpenAIApi
 
 
@@ -19,58 +20,73 @@ class City:
 
     cluster: Cluster
     database: Database
-    api: BotApi
+    api: TelegramApi
     llm: OpenAIApi
-    clock: Path
     model_faults: list[str]
+    chronicle: Chronicle
 
 
-Fault = Callable[[City, random.Random], None]
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong, and what it may do to the work that is under way.
+
+    Attributes:
+        do: Lets it happen to a replica, or to what all of them share.
+    """
+
+    do: Callable[[City, Replica, random.Random], None]
+    harm: Harm
+
+    @property
+    def name(self) -> str:
+        return self.do.__name__
+
+    def happen(self, city: City, seed: random.Random) -> None:
+        """Let it happen, to any replica."""
+        replica = seed.choice(city.cluster.replicas)
+        with city.chronicle.during(self.name, self.harm, replica.process):
+            self.do(city, replica, seed)
 
 
-def kill(city: City, seed: random.Random) -> None:
+def kill(city: City, replica: Replica, seed: random.Random) -> None:
     """End a process without a word, and start another one."""
-    replica = _pick(city, seed)
     replica.kill()
     replica.start()
 
 
-def replace(city: City, seed: random.Random) -> None:
+def replace(city: City, replica: Replica, seed: random.Random) -> None:
     """End a process as a deploy does, and start another one."""
-    replica = _pick(city, seed)
     replica.kill(signal.SIGTERM)
     replica.start()
 
 
-def hang(city: City, seed: random.Random) -> None:
+def hang(city: City, replica: Replica, seed: random.Random) -> None:
     """Stop a process for so long that its chats are taken over, and let it wake up."""
-    replica = _pick(city, seed)
     replica.stop()
     time.sleep(seed.uniform(4.5, 7.0))
     replica.go_on()
 
 
-def blink(city: City, seed: random.Random) -> None:
+def blink(city: City, replica: Replica, seed: random.Random) -> None:
     """Stop a process for a moment."""
-    replica = _pick(city, seed)
     replica.stop()
     time.sleep(seed.uniform(0.2, 1.5))
     replica.go_on()
 
 
-def crash_postgres(city: City, seed: random.Random) -> None:
+def crash_postgres(city: City, replica: Replica, seed: random.Random) -> None:
     """End the database server as a power cut does."""
     assert isinstance(city.database, PostgresDatabase)
     city.database.crash()
 
 
-def end_sessions(city: City, seed: random.Random) -> None:
+def end_sessions(city: City, replica: Replica, seed: random.Random) -> None:
     """Have the database server end every session."""
     assert isinstance(city.database, PostgresDatabase)
     city.database.end_sessions()
 
 
-def cut_database(city: City, seed: random.Random) -> None:
+def cut_database(city: City, replica: Replica, seed: random.Random) -> None:
     """Cut every connection to the database, and let nobody connect for a while."""
     assert isinstance(city.database, PostgresDatabase)
     city.database.relay.is_deaf = True
@@ -79,7 +95,7 @@ def cut_database(city: City, seed: random.Random) -> None:
     city.database.relay.is_deaf = False
 
 
-def slow_database(city: City, seed: random.Random) -> None:
+def slow_database(city: City, replica: Replica, seed: random.Random) -> None:
     """Make the way to the database slow."""
     assert isinstance(city.database, PostgresDatabase)
     city.database.relay.delay_seconds = seed.uniform(0.01, 0.1)
@@ -87,44 +103,76 @@ def slow_database(city: City, seed: random.Random) -> None:
     city.database.relay.delay_seconds = 0.0
 
 
-def stall_file(city: City, seed: random.Random) -> None:
+def stall_file(city: City, replica: Replica, seed: random.Random) -> None:
     """Hold the database file's lock, as a slow disk does."""
     assert isinstance(city.database, SqliteDatabase)
     city.database.stall(seed.uniform(0.5, 3.0))
 
 
-def fill_disk(city: City, seed: random.Random) -> None:
+def fill_disk(city: City, replica: Replica, seed: random.Random) -> None:
     """Let no file grow for a while."""
     assert isinstance(city.database, SqliteDatabase)
-    replica = _pick(city, seed)
     replica.limit_files(city.database.path.stat().st_size // 2)
     time.sleep(seed.uniform(0.5, 2.0))
     replica.limit_files(-1)
 
 
-def jump_clock(city: City, seed: random.Random) -> None:
-    """Set the clock wrong by up to an hour, for a while."""
-    city.clock.write_text(str(seed.uniform(-3600, 3600)))
-    time.sleep(seed.uniform(0.2, 1.0))
-    city.clock.write_text("0")
+def jump_clock(city: City, replica: Replica, seed: random.Random) -> None:
+    """Set a machine's clock wrong by up to an hour, for a while or for good."""
+    _set_wrong(replica.set_clock, seed)
 
 
-def fail_model(city: City, seed: random.Random) -> None:
+def jump_server_clock(city: City, replica: Replica, seed: random.Random) -> None:
+    """Set the database server's clock wrong by up to an hour, for a while or for good."""
+    assert isinstance(city.database, PostgresDatabase)
+    _set_wrong(city.database.set_clock, seed)
+
+
+def _set_wrong(set_clock: Callable[[float], None], seed: random.Random) -> None:
+    set_clock(seed.uniform(-3600, 3600))
+    time.sleep(seed.uniform(0.2, 2.0))
+    if seed.random() < 0.5:
+        set_clock(0.0)
+
+
+def fill_server_disk(city: City, replica: Replica, seed: random.Random) -> None:
+    """Let no file of the database server grow for a while."""
+    assert isinstance(city.database, PostgresDatabase)
+    city.database.fill_disk(seed.uniform(0.2, 1.0))
+
+
+def fail_model(city: City, replica: Replica, seed: random.Random) -> None:
     """Let the next model calls fail, each in its way."""
     ways = ["error", "limit", "cut", "cut_stream", "nonsense"]
     city.model_faults.extend(seed.choices(ways, k=seed.randrange(1, 6)))
 
 
-def fail_platform(city: City, seed: random.Random) -> None:
+def fail_platform(city: City, replica: Replica, seed: random.Random) -> None:
     """Let the next sends fail, or arrive without an answer."""
     for fault in seed.choices([server_error(500), server_error(502, html=True), flood(1), Drop(), LoseAnswer()], k=4):
         city.api.order(fault, "sendMessage")
 
 
-def _pick(city: City, seed: random.Random) -> Replica:
-    return seed.choice(city.cluster.replicas)
-
-
-ANYWHERE: Sequence[Fault] = (kill, kill, replace, blink, jump_clock, fail_model, fail_platform)
-ON_POSTGRES: Sequence[Fault] = (*ANYWHERE, hang, crash_postgres, end_sessions, cut_database, slow_database)
-ON_SQLITE: Sequence[Fault] = (*ANYWHERE, stall_file, fill_disk)
+ANYWHERE: Sequence[Fault] = (
+    Fault(kill, Harm.ENDS_PROCESS),
+    Fault(replace, Harm.ENDS_PROCESS),
+    Fault(blink, Harm.CUTS_PROCESS_OFF),
+    Fault(jump_clock, Harm.NONE),
+    Fault(fail_model, Harm.NONE),  # the calls that it fails are known one by one
+    Fault(fail_platform, Harm.NONE),
+)
+ON_POSTGRES: Sequence[Fault] = (
+    *ANYWHERE,
+    Fault(hang, Harm.CUTS_PROCESS_OFF),
+    Fault(crash_postgres, Harm.CUTS_ALL_OFF),
+    Fault(end_sessions, Harm.CUTS_ALL_OFF),
+    Fault(cut_database, Harm.CUTS_ALL_OFF),
+    Fault(slow_database, Harm.CUTS_ALL_OFF),
+    Fault(fill_server_disk, Harm.CUTS_ALL_OFF),
+    Fault(jump_server_clock, Harm.NONE),
+)
+ON_SQLITE: Sequence[Fault] = (
+    *ANYWHERE,
+    Fault(stall_file, Harm.NONE),  # shorter than a write waits
+    Fault(fill_disk, Harm.CUTS_PROCESS_OFF),
+)

@@ -12,81 +12,94 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chaos.cluster import Cluster
+from chaos.cluster import Cluster, Replica
 from chaos.database import Database
 from chaos.faults import City, Fault
+from chaos.incidents import Chronicle, Harm
+from chaos.oracle import Findings, examine
 from chaos.relay import Relay
-from chaos.town import Findings, Town, examine, model
+from chaos.telegram_api import TelegramApi
+from chaos.town import Town, model
 from crash.served import ROOT
-from standins.bot_api import BotApi
 from standins.openai_api import OpenAIApi, Reply, rate_limited, server_error
 
 ANSWERED_SECONDS = 150
 
+Happening = Callable[[City, random.Random], Iterator[str]]
+"""Lets things happen, and says which."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run found, and what had happened to it."""
+    """What a run found, and what had happened to it.
+
+    Attributes:
+        ended_by_themselves: The processes that nobody had ended.
+        story: What whoever reads a run that failed wants to know.
+    """
 
     findings: Findings
     faults: Counter[str]
+    ended_by_themselves: Sequence[str]
     seconds: float
-
-    @property
-    def disruptions(self) -> int:
-        return sum(self.faults.values())
+    story: str
 
 
 @contextlib.contextmanager
-def city_of(folder: Path, database: Database, *, replicas: int) -> Iterator[City]:
-    """Run everything that a run needs."""
+def city_of(
+    folder: Path, database: Database, chronicle: Chronicle, *, replicas: int, clocks_apart: float = 0.0
+) -> Iterator[City]:
+    """Run everything that a run needs.
+
+    Args:
+        clocks_apart: How many seconds the clock of each machine is ahead of the one before.
+    """
     (folder / "tools.log").touch()
-    (folder / "clock").write_text("0")
     model_faults: list[str] = []
-    with OpenAIApi.running(_failing(model_faults)) as llm, BotApi.running() as api:
+    with OpenAIApi.running(_failing(model_faults)) as llm, TelegramApi.running() as api:
         settings = {
             "DATABASE_URL": database.url,
             "TELEGRAM_BOT_TOKEN": api.token,
             "TELEGRAM_API_URL": api.url,
             "OPENAI_BASE_URL": llm.base_url,
             "CRASH_TOOL_LOG": str(folder / "tools.log"),
-            "CHAOS_CLOCK": str(folder / "clock"),
             "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in (".", "tests/crash", "tests/chaos")),
             "HOST": "127.0.0.1",
         }
         cluster = Cluster(folder, replicas, settings)
         with Relay.running(cluster.ports) as relay:
             try:
-                cluster.start(relay)
-                yield City(cluster, database, api, llm, folder / "clock", model_faults)
+                cluster.start(relay, clocks_apart=clocks_apart)
+                yield City(cluster, database, api, llm, model_faults, chronicle)
             finally:
                 cluster.close()
 
 
-def run(
-    city: City,
-    town: Town,
-    seed: random.Random,
-    happen: Callable[[City, random.Random], Iterator[str]],
-    tool_log: Path,
-) -> Result:
+def run(city: City, town: Town, seed: random.Random, happen: Happening, tool_log: Path) -> Result:
     """Let people write while things happen; when they are over, wait until everybody is answered."""
     started = time.monotonic()
     is_over = threading.Event()
     writing = threading.Thread(target=_write, args=(town, random.Random(seed.random()), is_over), daemon=True)
     writing.start()
-    faults: Counter[str] = Counter(happen(city, seed))
-    is_over.set()
-    writing.join()
+    try:
+        faults = Counter(happen(city, seed))
+    finally:
+        is_over.set()
+        writing.join()
     while not town.has_said_everything:
         town.write(seed)
         time.sleep(0.05)
     deadline = time.monotonic() + ANSWERED_SECONDS
-    while unanswered := town.unanswered():  # looked at now and then: after an hour, a look takes a while
-        assert time.monotonic() < deadline, f"not answered: {unanswered[:20]}\n{city.cluster.log[-5000:]}"
-        time.sleep(0.5)
-    findings = examine(town, city.api, city.llm, city.database, tool_log)
-    return Result(findings, faults, time.monotonic() - started)
+    while unanswered := town.unanswered():
+        assert time.monotonic() < deadline, (
+            f"not answered: {unanswered[:20]}\n{city.chronicle}\n{city.cluster.log[-5000:]}"
+        )
+        time.sleep(0.1)
+    findings, unexplained = examine(town, city.api, city.llm, city.database, tool_log, city.chronicle)
+    city.cluster.close()
+    ended_by_themselves = city.cluster.ended_by_themselves
+    story = f"{city.chronicle}\nwithout a cause:\n{unexplained}"
+    return Result(findings, faults, ended_by_themselves, time.monotonic() - started, story)
 
 
 def _write(town: Town, seed: random.Random, is_over: threading.Event) -> None:
@@ -94,36 +107,50 @@ def _write(town: Town, seed: random.Random, is_over: threading.Event) -> None:
         town.write(seed)
 
 
-def anything(faults: Sequence[Fault], *, count: int, seconds: float) -> Callable[[City, random.Random], Iterator[str]]:
-    """Return what lets one fault after the other happen: so many at least, and for so long."""
+def anything(faults: Sequence[Fault], *, count: int, seconds: float) -> Happening:
+    """Return what lets one fault after the other happen: so many at least, and for so long.
+
+    None happens again before all of them have happened.
+    """
 
     def happen(city: City, seed: random.Random) -> Iterator[str]:
         deadline = time.monotonic() + seconds
         done = 0
         while done < count or time.monotonic() < deadline:
-            fault = seed.choice(faults)
+            if not done % len(faults):
+                order = seed.sample(faults, len(faults))
+            fault = order[done % len(faults)]
             _wait_for_some_traffic(city, seed)
-            fault(city, seed)
+            fault.happen(city, seed)
             done += 1
-            yield fault.__name__
+            yield fault.name
 
     return happen
 
 
-def a_kill_every_second(seconds: int) -> Callable[[City, random.Random], Iterator[str]]:
+def a_kill_every_second(seconds: int) -> Happening:
     """Return what kills one process of those that run every second, and starts it again."""
 
     def happen(city: City, seed: random.Random) -> Iterator[str]:
         free = list(city.cluster.replicas)
+
+        def start(replica: Replica) -> None:
+            replica.start()
+            free.append(replica)
+
         with ThreadPoolExecutor(len(free)) as pool:
+            starts = []
             for _ in range(seconds):
                 time.sleep(1.0)
                 if not free:  # all of them are on their way up
                     continue
                 replica = free.pop(seed.randrange(len(free)))
-                replica.kill()
-                pool.submit(replica.start).add_done_callback(lambda _, each=replica: free.append(each))
+                with city.chronicle.during("kill", Harm.ENDS_PROCESS, replica.process):
+                    replica.kill()
+                starts.append(pool.submit(start, replica))
                 yield "kill"
+        for each in starts:
+            each.result()
 
     return happen
 

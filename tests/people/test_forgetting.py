@@ -8,7 +8,16 @@ from people.conversing import ALICE, BOB, NOW, open_chat
 from people.crowd import crowded, find_bytes
 from sqlalchemy import select
 
-from botservice import AgentContext, Author, MessageWindowMessageSelector, StorageError, ToolCall, tool
+from botservice import (
+    AgentContext,
+    AgentService,
+    Author,
+    FunctionsBasedAgent,
+    MessageWindowMessageSelector,
+    StorageError,
+    ToolCall,
+    tool,
+)
 from botservice.llm import ChatResponse
 from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
@@ -237,3 +246,48 @@ async def test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_
     assert await storage.read(names) == ["", "telegram:1"]
     await storage.write(lambda c: forget_usage_of_strangers(c, now + timedelta(days=32)))
     assert set(await storage.read(names)) == {""}
+
+
+class Gossip:
+    """A model that has a tool repeat all that it sees."""
+
+    model = "gossip"
+
+    async def chat(self, messages, tools=(), *, on_text=None):
+        if messages[-1]["role"] == "user":
+            seen = " ".join(str(each["content"]) for each in messages)
+            return ChatResponse("", (ToolCall("c1", "repeat", {"text": seen}),))
+        return ChatResponse("so it is")
+
+
+def served(storage, llm):
+    agent = FunctionsBasedAgent(
+        tools=[repeat, remember], llm=llm, message_selector=MessageWindowMessageSelector(6), search_k=0
+    )
+    return AgentService(agent, storage)
+
+
+async def traces(storage, context) -> list[str]:
+    """Return what is left of the mark: in messages, in steps."""
+    said = [each.text for each in await context.chat_history.messages()]
+    rows = await storage.read(lambda connection: connection.execute(select(steps.c.data)).scalars().all())
+    return [text for text in (*said, *map(str, rows)) if MARK in text]
+
+
+async def test_with_a_message_of_a_program_goes_its_answer(storage):
+    context = await AgentContext.get_or_create(storage, {"chat": "1"})
+    await served(storage, Parrot()).prompt(context, f"I am {MARK}", author=PERSON)
+    said, _ = await context.chat_history.messages()
+    await forget_messages(storage, context.id, [said.id])
+    assert await traces(storage, context) == []
+
+
+async def test_what_was_said_while_the_clock_was_ahead_is_forgotten_with_all_that_came_of_it(sqlite_storage):
+    storage = sqlite_storage
+    context = await AgentContext.get_or_create(storage, {"chat": "1"})
+    an_hour_ahead = datetime.now(UTC) + timedelta(hours=1)
+    said = await context.chat_history.append_user_message(f"I am {MARK}", author=PERSON, created_at=an_hour_ahead)
+    await served(storage, Gossip()).prompt(context, "who is she?", author=BOB)
+    assert len(await traces(storage, context)) > 1
+    await forget_messages(storage, context.id, [said.id])
+    assert await traces(storage, context) == []
