@@ -66,7 +66,7 @@ from botservice.turns import AgentRun, RetryPolicy
 if TYPE_CHECKING:
     from botservice.llm import OpenAIChatLLM
 
-__version__ = "0.2.1"
+__version__ = "0.2.2"
 
 __all__ = [
     "Action",

@@ -60,7 +60,7 @@ _MUST_BE = {
     "budget_service": _A_LIMIT,
     "prices": "prices per million tokens, MODEL=INPUT/OUTPUT/CACHED, such as: gpt-5.5=1.25/10/0.125",
     "max_answer_tokens": "a whole number, 1 or more",
-    "max_turns": "a whole number, 1 or more",
+    "max_turns": "a whole number from 1 to 4096",
     "max_waiting": "a whole number, 1 or more",
     "keep_steps_days": "a whole number of days, 1 or more, or forever",
     "keep_events_days": "a whole number of days, 3 or more, or forever",
@@ -279,7 +279,7 @@ class Settings(ModelSettings):
     prices: Annotated[Prices, NoDecode, _parsed(parse_prices)] = Field(default_factory=dict)
     currency: str = "USD"
 
-    max_turns: int = Field(256, ge=1)
+    max_turns: int = Field(256, ge=1, le=4096)  # a lock each: Postgres has 6,400 as it comes
     max_waiting: int = Field(10_000, ge=1)
 
     keep_steps_days: Annotated[int | None, _days(1)] = 30

@@ -8,6 +8,8 @@ from slack_sdk.signature import SignatureVerifier
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
+from transports.bodies import TooLargeError, read_body
+
 logger = logging.getLogger(__name__)
 
 PATH = "/slack/events"
@@ -24,10 +26,10 @@ class EventsEndpoint:
     async def answer(self, request: Request) -> Response:
         """Return the answer to one delivery."""
         try:
-            body = await request.body()
+            body = await read_body(request, _MAX_BODY_BYTES)
         except ClientDisconnect:
             return PlainTextResponse("cut off\n", 400)
-        if len(body) > _MAX_BODY_BYTES:
+        except TooLargeError:
             return PlainTextResponse("too large\n", 413)
         if not self._is_signed(body, request):
             return PlainTextResponse("wrong or missing signature\n", 401)

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from telegram.error import RetryAfter, TelegramError
 
 from botservice.errors import BotServiceError
+from transports.bodies import TooLargeError, read_body
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
 from transports.telegram.inbound import ALLOWED_UPDATES
@@ -46,11 +47,11 @@ class WebhookEndpoint:
         if not hmac.compare_digest(given, self._secret):
             return PlainTextResponse("wrong or missing secret\n", 401)
         try:
-            body = await _read_body(request)
+            body = await read_body(request, _MAX_BODY_BYTES)
             update = json.loads(body)
         except ClientDisconnect:
             return PlainTextResponse("cut off\n", 400)
-        except _TooLargeError:
+        except TooLargeError:
             return PlainTextResponse("too large\n", 413)
         except (ValueError, RecursionError):
             return PlainTextResponse("no JSON\n", 400)
@@ -102,17 +103,6 @@ class WebhookKeeper:
             await self._set()
         elif info.get("last_error_message"):
             facts = {"reason": info["last_error_message"], "at": info.get("last_error_date")}
+            if "401" in str(info["last_error_message"]):
+                facts["advice"] = "do all processes have the same TELEGRAM_WEBHOOK_SECRET?"
             logger.warning("telegram.webhook_failing", extra=facts)
-
-
-class _TooLargeError(Exception):
-    """More than Telegram ever sends."""
-
-
-async def _read_body(request: Request) -> bytes:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _MAX_BODY_BYTES:
-            raise _TooLargeError
-    return bytes(body)

@@ -15,7 +15,7 @@ from botservice.turns.turn import InboundEvent
 from transports.web import inbound
 from transports.web.access import Access, Mode
 from transports.web.events import PageStream
-from transports.web.gate import path_number, read_body
+from transports.web.gate import path_number, read_within
 from transports.web.inbound import Refusal
 from transports.web.outbound import SHOWN_IMAGES
 from transports.web.pages import HEADERS, Pages
@@ -180,7 +180,7 @@ async def _read_json(request: Request, limit_bytes: int) -> bytes:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise Refusal(415, "This takes application/json.")
-    return await read_body(request, limit_bytes)
+    return await read_within(request, limit_bytes)
 
 
 def _check_chat(fields: Mapping[str, Any], session: str) -> None:

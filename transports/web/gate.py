@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from botservice.errors import InboxFull, StorageError
+from transports.bodies import TooLargeError, read_body
 from transports.web.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict
 from transports.web.inbound import Refusal
 from transports.web.pages import HEADERS, Pages
@@ -64,7 +65,7 @@ class Gate:
         if not self._access.is_own_page(request.headers):
             return self._pages.refuse(request, 403, _FOREIGN)
         try:
-            form = parse_qs((await read_body(request, _MAX_FORM_BYTES)).decode("utf-8", "replace"))
+            form = parse_qs((await read_within(request, _MAX_FORM_BYTES)).decode("utf-8", "replace"))
         except Refusal as refused:
             return self._pages.refuse(request, refused.status, str(refused))
         target = _safe_target(form.get("next", ["/"])[0])
@@ -113,20 +114,16 @@ class Gate:
             return self._pages.refuse(request, 503, "The database does not answer.", {"Retry-After": "2"})
 
 
-async def read_body(request: Request, limit_bytes: int) -> bytes:
+async def read_within(request: Request, limit_bytes: int) -> bytes:
     """Return the body of a request, and read no more of it than may be.
 
     Raises:
         Refusal: it is longer.
     """
-    parts: list[bytes] = []
-    length = 0
-    async for part in request.stream():
-        length += len(part)
-        if length > limit_bytes:
-            raise Refusal(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.")
-        parts.append(part)
-    return b"".join(parts)
+    try:
+        return await read_body(request, limit_bytes)
+    except TooLargeError:
+        raise Refusal(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.") from None
 
 
 def path_number(request: Request, name: str) -> int:
