@@ -88,13 +88,17 @@ class _Pipeline:
     """A pipeline that a connection is in."""
 
     def __init__(self, driver: Any) -> None:
+        from botservice.storage.queued_cursor import send_all
+
+        self._driver, self._send_all = driver, send_all
         with contextlib.ExitStack() as stack:
             self._pipeline = stack.enter_context(driver.pipeline())
             self._stack = stack.pop_all()
 
     def sync(self) -> None:
         """Send what is queued, and return when it has been done."""
-        self._pipeline.sync()
+        with self._driver.lock:
+            self._driver.wait(self._send_all(self._pipeline))
 
     def leave(self) -> None:
         """Return to statements that are waited for, when everything that was sent has been done."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 import psycopg
+from psycopg.generators import send
 
 _MOST_QUEUED = 512  # commands
 
@@ -27,4 +28,16 @@ class QueuedCursor(psycopg.Cursor[Any]):
         self._last_query = query
         yield from self._conn._prepared.maintain_gen(self._conn)  # noqa: SLF001
         if len(pipeline.command_queue) > _MOST_QUEUED:
-            yield from pipeline._sync_gen()  # noqa: SLF001
+            yield from send_all(pipeline)
+
+
+def send_all(pipeline: Any) -> Any:
+    """Send what is queued, all of it, with a Sync behind it, and take what comes of it: a generator for psycopg.
+
+    psycopg's own does not see to the end of what is larger than a socket takes at once: it waits for the answer, and
+    the server for the rest of the question.
+    """
+    pipeline._enqueue_sync()  # noqa: SLF001
+    yield from pipeline._communicate_gen()  # noqa: SLF001
+    yield from send(pipeline.pgconn)
+    yield from pipeline._fetch_gen(flush=False)  # noqa: SLF001

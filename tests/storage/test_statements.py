@@ -1,9 +1,10 @@
 """Statements that are compiled once: what they give is what SQLAlchemy gives."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import Text, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from botservice import Storage
@@ -18,6 +19,8 @@ UPDATE = update(contexts).where(contexts.c.id == bindparam("context"))
 COUNT_UP = UPDATE.values(last_position=contexts.c.last_position + 1)
 DELETE = delete(contexts).where(contexts.c.key_hash.in_(bindparam("hashes", expanding=True)))
 BY_HASH = select(contexts).where(contexts.c.key_hash.in_(bindparam("hashes", expanding=True))).order_by(contexts.c.id)
+LENGTH = select(func.length(bindparam("text", type_=Text)))
+PATIENCE_SECONDS = 60
 FIRST = select(contexts).where(contexts.c.last_position >= 0).order_by(contexts.c.id).limit(1)
 
 
@@ -114,3 +117,17 @@ async def test_a_connection_that_is_gone_counts_as_gone(postgres_database, postg
         with pytest.raises(StorageUnavailable):
             await storage.write(lambda connection: execute(connection, FIRST, {}).all())
         assert await storage.write(lambda connection: execute(connection, FIRST, {}).all()) == []
+
+
+@pytest.mark.parametrize("megabytes", [1, 10, 30])
+async def test_what_is_larger_than_a_socket_takes_at_once_is_sent_to_its_end(storage, megabytes):
+    def measure(connection):
+        return [execute(connection, LENGTH, {"text": "x" * 1_000_000 * megabytes}) for _ in range(3)]
+
+    def measure_all(connection):
+        return [rows.scalar_one() for rows in measure(connection)]
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert await storage.write(measure_all) == [1_000_000 * megabytes] * 3
+        assert await storage.read(measure_all) == [1_000_000 * megabytes] * 3
+        await storage.write(measure)  # nobody looks at the rows: the commit sends them
