@@ -208,9 +208,18 @@ async def test_it_is_done_by_itself_and_again(storage):
     assert await count(storage, steps) == (0,)
 
 
-def test_every_table_that_grows_with_turns_is_known_here():
-    of_turns = {table.name for table in metadata.sorted_tables if "turn_id" in table.c}
-    assert {"steps", "prompt_log", "deliveries", "events"} <= of_turns, "compaction takes care of these"
+COMPACTED = {"steps", "tool_calls", "prompt_log", "deliveries", "events", "blobs", "reminders"}
+KEPT = {
+    "messages", "word_blocks", "vectors", "facts", "feedback",  # what people said, and what finds it
+    "turns",  # a line each: when, and how it ended
+    "model_usage",  # what was paid for
+    "access_codes", "budget_reservations",  # these expire
+}  # fmt: skip
+
+
+def test_every_table_that_grows_with_conversations_is_compacted_or_kept_for_a_reason():
+    growing = {table.name for table in metadata.sorted_tables if {"turn_id", "context_id"} & set(table.c.keys())}
+    assert growing == COMPACTED | KEPT
 
 
 @pytest.mark.parametrize(("given", "kept"), [(1, timedelta(days=1)), (None, None)])
