@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MOST_QUESTIONS = 4
 _REMEDY = "run `botservice migrate`"
 
 
@@ -181,9 +182,12 @@ class Storage:
             ClaimLost: it is not held any more.
             StorageUnavailable: the database does not say.
         """
-        claim.check()
-        if not self._writer.is_fresh:
+        for _ in range(_MOST_QUESTIONS):
+            claim.check()
+            if self._writer.is_fresh:
+                return
             await self.write(lambda _: None, fence=claim)
+        raise StorageUnavailable("the database answers too late to know who has a conversation")
 
     async def ping(self) -> None:
         """Return if the database can be read and written.

@@ -100,6 +100,11 @@ class _Pipeline:
         with self._driver.lock:
             self._driver.wait(self._send_all(self._pipeline))
 
+    def drop(self) -> None:
+        """Send nothing more of what is queued, least of all a COMMIT, and take nothing for prepared."""
+        self._pipeline.command_queue.clear()
+        self._driver._prepared.clear()  # noqa: SLF001 - psycopg believes in what was queued
+
     def leave(self) -> None:
         """Return to statements that are waited for, when everything that was sent has been done."""
         self._stack.close()
@@ -119,6 +124,9 @@ def _leave(connection: Connection) -> None:
 
 def _leave_quietly(connection: Connection) -> None:
     """Leave a pipeline whatever became of its statements: they are about to be undone."""
+    pipeline = connection.connection.info.get(_PIPELINE)
+    if pipeline is not None:
+        pipeline.drop()
     with contextlib.suppress(connection.dialect.loaded_dbapi.Error):
         _leave(connection)
 

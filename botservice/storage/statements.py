@@ -18,6 +18,7 @@ from botservice.storage.interleaving import let_others_go_on
 from botservice.storage.pipelines import errors_of, pipelined, wait_for_all
 
 Values = Mapping[str, Any]
+_LONGEST_ROOM = 1 << 15
 _MOST_STATEMENTS = 1024  # of all databases that a process has open
 
 
@@ -184,6 +185,8 @@ class _Prepared:
 
 def _room(length: int) -> int:
     """Return the length of list that a statement is compiled for: a few lengths serve all, the next power of two."""
+    if length > _LONGEST_ROOM:  # Postgres takes 65,535 parameters
+        return length
     return 1 << (length - 1).bit_length() if length else 0
 
 

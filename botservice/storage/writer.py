@@ -70,7 +70,7 @@ class Writer:
         self._on_lost: list[Callable[[], None]] = []
         self._looked_at = 0.0
         self._heard_at = -math.inf
-        self._sure_seconds = math.inf if engine.dialect.name == "sqlite" else limits.silence / 2
+        self._sure_seconds = math.inf if engine.dialect.name == "sqlite" else 0.9 * limits.silence
         self.clock = DatabaseClock()
         self.generation = 0
         self.session_id: int | None = None
@@ -207,12 +207,13 @@ class Writer:
                     for operation in batch:
                         if not operation.is_confined:
                             operation.apply(connection)
+                    asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
                 failure = self._understand(error, has_begun=has_begun)
                 if not is_conflict(error):
                     return failure
             else:
-                self._heard_at = time.monotonic()
+                self._heard_at = asked_at  # the answer may have lain here for long: the session lived when it was asked
                 return None
         return failure
 
@@ -274,8 +275,9 @@ class Writer:
         return self._heartbeat_seconds is not None and time.monotonic() - self._looked_at > _LONGEST_WITHOUT_HEARTBEAT
 
     def _look_at_clock(self, connection: Connection) -> None:
-        self._looked_at = self._heard_at = time.monotonic()
+        asked_at = self._looked_at = time.monotonic()
         self.clock.look(lambda: float(connection.exec_driver_sql(_CLOCK).scalar_one()))
+        self._heard_at = asked_at
 
     def _unlock_all(self) -> None:
         """Let go of the advisory locks at once: a session that ends keeps them until its server has noticed."""

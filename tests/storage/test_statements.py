@@ -1,6 +1,7 @@
 """Statements that are compiled once: what they give is what SQLAlchemy gives."""
 
 import asyncio
+import contextlib
 from datetime import UTC, datetime
 
 import pytest
@@ -8,7 +9,7 @@ from sqlalchemy import Text, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from botservice import Storage
-from botservice.errors import StorageUnavailable
+from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage.statements import _prepare, execute, execute_many
 from botservice.storage.tables import contexts
 
@@ -131,3 +132,46 @@ async def test_what_is_larger_than_a_socket_takes_at_once_is_sent_to_its_end(sto
         assert await storage.write(measure_all) == [1_000_000 * megabytes] * 3
         assert await storage.read(measure_all) == [1_000_000 * megabytes] * 3
         await storage.write(measure)  # nobody looks at the rows: the commit sends them
+
+
+TOUCH = update(contexts).where(contexts.c.id.in_(bindparam("ids", expanding=True))).values(last_position=1)
+HASHES = select(contexts.c.key_hash).order_by(contexts.c.key_hash)
+
+
+async def hashes(storage):
+    return await storage.read(lambda connection: [each.key_hash for each in execute(connection, HASHES, {}).all()])
+
+
+async def test_nothing_of_a_transaction_is_kept_in_which_a_statement_could_not_even_be_sent(postgres_storage):
+    def add(name):
+        return lambda connection: execute(connection, INSERT, row(name)).all()
+
+    def ask_too_much(connection):
+        execute(connection, INSERT, row("one"))
+        execute(connection, TOUCH, {"ids": list(range(70_000))})  # more parameters than there may be
+        execute(connection, INSERT, row("two"))
+
+    good, bad, late = await asyncio.gather(
+        postgres_storage.write(add("good")),
+        postgres_storage.write(ask_too_much),
+        postgres_storage.write(add("late")),
+        return_exceptions=True,
+    )
+    assert (good, late) == ([], [])
+    assert isinstance(bad, StorageError)
+    assert await hashes(postgres_storage) == ["good", "late"]
+
+
+async def test_what_was_to_be_prepared_in_a_transaction_that_failed_is_not_taken_for_prepared(postgres_storage):
+    for _ in range(5):  # with the next one it is prepared
+        await postgres_storage.write(lambda connection: execute(connection, HASHES, {}).all())
+
+    def fail_quietly(connection):
+        with contextlib.suppress(Exception):
+            for name in ("one", "one"):
+                execute(connection, INSERT, row(name))
+            execute(connection, HASHES, {}).all()
+
+    with pytest.raises(StorageError):
+        await postgres_storage.write(fail_quietly)
+    assert await postgres_storage.write(lambda connection: execute(connection, HASHES, {}).all()) == []
