@@ -13,6 +13,7 @@ from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
 
 from botservice import AgentContext, Storage
+from botservice.storage import StorageLimits
 from botservice.storage.tables import metadata
 
 _TEMPLATE = "botservice_template"
@@ -104,6 +105,10 @@ def own_postgres_url(postgres_uri: str) -> Iterator[str]:
     _execute(postgres_uri, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+# On a machine that is too busy to run a test for seconds, Postgres would take its process for one that hangs.
+PATIENT = StorageLimits(silence=60.0)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def storage_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty database with tables; the test runs once on each kind."""
@@ -114,7 +119,7 @@ def storage_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 async def storage(storage_url: str) -> AsyncIterator[Storage]:
     """An open, empty storage; the test runs once on each kind of database."""
-    async with Storage.open(storage_url) as opened:
+    async with Storage.open(storage_url, limits=PATIENT) as opened:
         yield opened
 
 
@@ -128,7 +133,7 @@ async def sqlite_storage(sqlite_url: str) -> AsyncIterator[Storage]:
 @pytest.fixture
 async def postgres_storage(postgres_url: str) -> AsyncIterator[Storage]:
     """An open, empty storage on Postgres, for what SQLite has no need of."""
-    async with Storage.open(postgres_url) as opened:
+    async with Storage.open(postgres_url, limits=PATIENT) as opened:
         yield opened
 
 
