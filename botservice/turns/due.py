@@ -3,7 +3,7 @@
 A clock that is put right, or one of another machine, would otherwise hold up a chat for as long as it was wrong.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from sqlalchemy import ColumnElement, Table, bindparam, func
@@ -40,13 +40,9 @@ def due_in(table: Table) -> ColumnElement[bool]:
     return (table.c.due_at <= bindparam("due_by")) | (was_set > bindparam("due_ahead"))
 
 
-def due_by(now: datetime, *, within: timedelta = timedelta(0)) -> dict[str, datetime]:
-    """Return the parameters of `due_in`.
-
-    Args:
-        within: How much later than now it may be due as well.
-    """
-    return {"due_by": now + within, "due_ahead": now + CLOCKS_DIFFER}
+def due_by(now: datetime) -> dict[str, datetime]:
+    """Return the parameters of `due_in`."""
+    return {"due_by": now, "due_ahead": now + CLOCKS_DIFFER}
 
 
 def set_due(moment: datetime, now: datetime) -> dict[str, datetime]:

@@ -74,6 +74,17 @@ async def test_what_was_said_while_the_clock_was_ahead_is_answered_when_it_is_ri
         await bot.messenger.shows("1", "re: hello", "re: two")
 
 
+@pytest.mark.parametrize("ahead", [timedelta(seconds=30), HOUR])
+async def test_the_order_is_kept_also_where_the_clock_was_set_back_in_between(storage, ahead):
+    clock = Clock(NOON + ahead)
+    async with office(storage, echo, clock=clock, is_started=False) as bot:
+        await bot.write("first", order=1)
+        clock.now = NOON
+        await bot.write("second", order=2)
+        await bot.worker.start()
+        await bot.messenger.shows("1", "re: first", "re: second")
+
+
 async def test_a_turn_that_failed_while_the_clock_was_ahead_is_tried_again_when_it_is_right(storage):
     clock, messenger = Clock(NOON + HOUR), Messenger()
     messenger.read_errors = [RuntimeError("a hiccup")]
