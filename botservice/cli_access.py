@@ -50,13 +50,11 @@ def approve(
     gate = _access()
     role = AccessRole.OWNER if owner else AccessRole.MEMBER
 
-    async def let_in(storage: "Storage") -> "Entry | None":
-        now = storage.now()
-        return await storage.write(
-            lambda connection: gate.approve(connection, who, _BY, now, role=role, kind=_kind(chat))
+    entry = with_storage(
+        lambda storage: storage.write(
+            lambda connection: gate.approve(connection, who, _BY, storage.now(), role=role, kind=_kind(chat))
         )
-
-    entry = with_storage(let_in)
+    )
     if entry is None:
         raise BotServiceError(f"{who!r} is nobody's code now, and no platform:id: `botservice access` lists who waits")
     name = f" ({printable(entry.name)})" if entry.name else ""

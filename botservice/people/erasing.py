@@ -110,10 +110,10 @@ def delete_unused_blobs(connection: Connection, context_id: int) -> None:
 def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int | None]:
     """Return the turns that messages began, and the first turn in which they may have been seen."""
     own: set[int] = set()
-    oldest: datetime | None = None
+    seen: list[tuple[datetime, int]] = []
     chosen = set(erasure.message_ids)
     for chunk in chunks(sorted(chosen)):
-        found = select(messages.c.event_id, messages.c.created_at).where(
+        found = select(messages.c.event_id, messages.c.created_at, messages.c.position).where(
             messages.c.context_id == erasure.context_id, messages.c.id.in_(chunk)
         )
         rows = connection.execute(found).all()
@@ -124,34 +124,23 @@ def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int
         times = [row.created_at for row in rows if row.event_id is None]
         unnamed = select(turns.c.id).where(turns.c.context_id == erasure.context_id, turns.c.created_at.in_(times))
         own.update(connection.execute(unnamed).scalars() if times else ())
-        oldest = min([each.created_at for each in rows] + ([oldest] if oldest else []), default=None)
+        seen.extend((row.created_at, row.position) for row in rows)
     shared = _shared_turns(connection, own, chosen)
     since = min(own, default=None)
-    if oldest is not None:
+    if seen:
+        oldest = min(created_at for created_at, _ in seen)
         after = select(func.min(turns.c.id)).where(
             turns.c.context_id == erasure.context_id, turns.c.created_at >= oldest - _CLOCKS_DIFFER
         )
         later = connection.execute(after).scalar_one()
-        among_later = _turns_of_later_messages(connection, erasure.context_id, chosen)
+        among_later = _turns_of_later_messages(connection, erasure.context_id, min(position for _, position in seen))
         since = min((each for each in (since, later, *among_later) if each is not None), default=None)
     return own - shared, since
 
 
-def _turns_of_later_messages(connection: Connection, context_id: int, message_ids: set[int]) -> list[int | None]:
-    """Return the first turns that messages after these belong to: clocks that were wrong do not hide them."""
-    first = min(
-        (
-            position
-            for chunk in chunks(sorted(message_ids))
-            for position in connection.execute(
-                select(messages.c.position).where(messages.c.context_id == context_id, messages.c.id.in_(chunk))
-            ).scalars()
-        ),
-        default=None,
-    )
-    if first is None:
-        return []
-    is_later = (messages.c.context_id == context_id) & (messages.c.position > first)
+def _turns_of_later_messages(connection: Connection, context_id: int, position: int) -> list[int | None]:
+    """Return the first turns that messages after one belong to: clocks that were wrong do not hide them."""
+    is_later = (messages.c.context_id == context_id) & (messages.c.position > position)
     answered = select(func.min(messages.c.answers_turn_id)).where(is_later)
     asked = select(func.min(events.c.turn_id)).join(messages, messages.c.event_id == events.c.id).where(is_later)
     return [connection.execute(query).scalar_one() for query in (answered, asked)]

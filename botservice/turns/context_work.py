@@ -38,7 +38,6 @@ from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
 from botservice.turns.records import (
     find_next_turn,
     handle_stops,
-    may_begin,
 )
 from botservice.turns.refusing import end_refused
 from botservice.turns.retry import SUSPECTS_AT_ONCE, is_cut_off_too_often, is_suspicious, seconds_alive_first
@@ -140,7 +139,7 @@ class ContextWork:
             yield
 
     def _may_begin(self, turn: Turn) -> bool:
-        return not self.is_closing and may_begin(turn, self._clock()) and turn.transport in self._transports
+        return not self.is_closing and is_due(turn, self._clock()) and turn.transport in self._transports
 
     def _find_work(self, connection: Connection, context_id: int) -> Owed | DueChanges | Begun | None:
         """Return what a context has to do next: what it owes comes before what is changed, and that before a turn."""

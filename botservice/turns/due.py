@@ -1,14 +1,15 @@
 """When what waits may be done: at its time, or at once where the clock was ahead when that time was set.
 
-A clock that is put right, or one of another machine, would otherwise hold up a chat for as long as it was wrong.
+A clock that is put right would otherwise hold up a chat for as long as it was wrong.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from sqlalchemy import ColumnElement, Table, bindparam, func
 
-from botservice.storage.clock import CLOCKS_DIFFER
+AT_ONCE = timedelta(seconds=2)
+"""Within this, two moments are the same: replicas read the clock of their database not quite alike."""
 
 
 class Waiting(Protocol):
@@ -25,26 +26,29 @@ class Waiting(Protocol):
 
 def is_due(waiting: Waiting, now: datetime) -> bool:
     """Return whether something may be done now."""
-    is_wrong = waiting.due_set_at is not None and waiting.due_set_at > now + CLOCKS_DIFFER
+    is_wrong = waiting.due_set_at is not None and waiting.due_set_at > now + AT_ONCE
     return is_wrong or waiting.due_at <= now
 
 
 def when_due_was_set(table: Table) -> ColumnElement[datetime]:
     """Return the column to select as due_set_at."""
-    return func.coalesce(table.c.due_set_at, table.c.created_at).label("due_set_at")
+    return _was_set(table).label("due_set_at")
 
 
 def due_in(table: Table) -> ColumnElement[bool]:
     """Return the condition that `is_due` is for rows that are read, of the parameters of `due_by`."""
-    was_set = func.coalesce(table.c.due_set_at, table.c.created_at)
-    return (table.c.due_at <= bindparam("due_by")) | (was_set > bindparam("due_ahead"))
+    return (table.c.due_at <= bindparam("due_by")) | (_was_set(table) > bindparam("due_ahead"))
 
 
 def due_by(now: datetime) -> dict[str, datetime]:
     """Return the parameters of `due_in`."""
-    return {"due_by": now, "due_ahead": now + CLOCKS_DIFFER}
+    return {"due_by": now, "due_ahead": now + AT_ONCE}
 
 
 def set_due(moment: datetime, now: datetime) -> dict[str, datetime]:
     """Return the columns that have something wait until a moment."""
     return {"due_at": moment, "due_set_at": now}
+
+
+def _was_set(table: Table) -> ColumnElement[datetime]:
+    return func.coalesce(table.c.due_set_at, table.c.created_at)

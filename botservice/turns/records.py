@@ -11,7 +11,7 @@ from botservice.contexts import ContextKeys, find_or_insert_context
 from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
 from botservice.storage.tables import events, turns
-from botservice.turns.due import due_by, due_in, is_due, set_due, when_due_was_set
+from botservice.turns.due import due_by, due_in, set_due, when_due_was_set
 from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
@@ -115,9 +115,7 @@ _GATHERING_TURN = (
 )
 # Not in order: asked to sort by id, SQLite would read the whole table in that order instead of the partial index.
 _BUSY_CONTEXTS = select(turns.c.id, turns.c.context_id).where(
-    _IS_OPEN,
-    due_in(turns) | ((turns.c.status == TurnStatus.QUEUED.value) & (turns.c.due_at > bindparam("gathered"))),
-    turns.c.transport.in_(bindparam("transports", expanding=True)),
+    _IS_OPEN, due_in(turns), turns.c.transport.in_(bindparam("transports", expanding=True))
 )
 _STOPS = (
     select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
@@ -311,14 +309,6 @@ def find_running_turn(connection: Connection, context_id: int) -> Turn | None:
     return None if row is None else _read_turn(connection, row)
 
 
-def may_begin(turn: Turn, now: datetime) -> bool:
-    """Return whether a turn is due. A new one waits for no longer than the parts of a message gather.
-
-    What it seems to wait for beyond that comes of a clock that was set back.
-    """
-    return is_due(turn, now) or (turn.status is TurnStatus.QUEUED and turn.due_at > now + GATHERING)
-
-
 def find_next_turn(connection: Connection, context_id: int, transports: Collection[str]) -> Turn | None:
     """Return the turn of a context to work on next: the one that has begun, else the first in the platform's order.
 
@@ -339,9 +329,7 @@ def find_failed_turn(connection: Connection, context_id: int, transport: str) ->
 
 def find_busy_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
     """Return the contexts that have a turn to work on now, those that have waited longest first."""
-    found = connection.execute(
-        _BUSY_CONTEXTS, {"transports": list(transports), "gathered": now + GATHERING, **due_by(now)}
-    ).all()
+    found = connection.execute(_BUSY_CONTEXTS, {"transports": list(transports), **due_by(now)}).all()
     return list(dict.fromkeys(context_id for _, context_id in sorted(map(tuple, found))))
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from turns.bots import call
-from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
+from turns.messenger import PATIENCE_SECONDS, Messenger, SetClock, echo, office
 from turns.test_worker import history
 
 from botservice import AgentContext, Author, Storage
@@ -18,16 +18,6 @@ from botservice.tools.reminding import Reminders
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)  # a Monday
 CHAT = {"transport": "messenger", "chat_id": "1"}
-
-
-class Clock:
-    """A clock that stands still until it is set."""
-
-    def __init__(self, now: datetime = NOON) -> None:
-        self.now = now
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 async def put(storage: Storage, text: str = "Call mum", *, chat: str = "1", key: str = "k", **values):
@@ -50,7 +40,7 @@ async def until_nothing_waits(storage: Storage) -> None:
 
 
 async def test_a_reminder_is_sent_when_it_is_due_and_not_before(storage):
-    clock = Clock()
+    clock = SetClock(NOON)
     await put(storage)
     async with office(storage, echo, clock=clock) as bot:
         await bot.write("hello", order=1)
@@ -63,7 +53,7 @@ async def test_a_reminder_is_sent_when_it_is_due_and_not_before(storage):
 
 async def test_what_it_was_for_stands_in_its_turn(storage):
     await put(storage)
-    async with office(storage, echo, clock=Clock(NOON + timedelta(hours=1))) as bot:
+    async with office(storage, echo, clock=SetClock(NOON + timedelta(hours=1))) as bot:
         await bot.messenger.shows("1", "⏰ Call mum")
     context = await AgentContext.get_or_create(storage, CHAT)
     task, answer = (await read_turns(storage, context.id))[-1].steps
@@ -73,7 +63,7 @@ async def test_what_it_was_for_stands_in_its_turn(storage):
 
 async def test_a_reminder_that_is_due_in_hours_holds_nothing_up(storage):
     await put(storage)
-    async with office(storage, echo, clock=Clock()) as bot:
+    async with office(storage, echo, clock=SetClock(NOON)) as bot:
         for order in range(1, 4):
             await bot.write(str(order), order=order)
         await bot.messenger.shows("1", "re: 1", "re: 2", "re: 3")
@@ -81,7 +71,7 @@ async def test_a_reminder_that_is_due_in_hours_holds_nothing_up(storage):
 
 
 async def test_two_replicas_send_it_once(postgres_url):
-    clock = Clock()
+    clock = SetClock(NOON)
     messenger = Messenger()
     async with Storage.open(postgres_url) as one, Storage.open(postgres_url) as two:
         for number in range(20):
@@ -100,13 +90,13 @@ async def test_two_replicas_send_it_once(postgres_url):
 
 async def test_what_was_due_while_nobody_was_there_comes_late_and_says_so(storage):
     await put(storage, language="de", time_zone="Europe/Berlin")
-    async with office(storage, echo, clock=Clock(NOON + timedelta(hours=7))) as bot:
+    async with office(storage, echo, clock=SetClock(NOON + timedelta(hours=7))) as bot:
         late = "⏰ Call mum\n\nDas kommt zu spät: Fällig war es um 2026-05-04 15:00 (Europe/Berlin)."
         await bot.messenger.shows("1", late)
 
 
 async def test_one_that_repeats_comes_once_for_all_that_was_missed_and_goes_on(storage):
-    clock = Clock(NOON + timedelta(days=3, hours=2))
+    clock = SetClock(NOON + timedelta(days=3, hours=2))
     await put(storage, repeats=Repeats.DAILY)
     async with office(storage, echo, clock=clock) as bot:
         await bot.messenger.until(lambda: bool(bot.messenger.visible))
@@ -118,7 +108,7 @@ async def test_one_that_repeats_comes_once_for_all_that_was_missed_and_goes_on(s
 
 
 async def test_a_clock_that_was_a_year_ahead_for_a_while_silences_nothing(storage):
-    clock = Clock(NOON + timedelta(days=365))
+    clock = SetClock(NOON + timedelta(days=365))
     await put(storage, repeats=Repeats.DAILY)
     async with office(storage, echo, clock=clock) as bot:
         await bot.messenger.until(lambda: bool(bot.messenger.visible))
@@ -129,14 +119,14 @@ async def test_a_clock_that_was_a_year_ahead_for_a_while_silences_nothing(storag
 
 async def test_a_task_is_asked_of_the_agent_and_its_answer_is_sent(storage):
     await put(storage, "what is new?", is_task=True)
-    async with office(storage, echo, clock=Clock(NOON + timedelta(hours=1))) as bot:
+    async with office(storage, echo, clock=SetClock(NOON + timedelta(hours=1))) as bot:
         asked = "⏰ (scheduled on 2026-05-04 12:00 UTC) what is new?"
         await bot.messenger.shows("1", f"re: {asked}")
     assert await history(storage) == [("user", asked), ("assistant", f"re: {asked}")]
 
 
 async def test_a_task_waits_for_the_turn_that_runs(storage):
-    clock, talking, go = Clock(), asyncio.Event(), asyncio.Event()
+    clock, talking, go = SetClock(NOON), asyncio.Event(), asyncio.Event()
 
     class Slow:
         model = "slow"
@@ -159,7 +149,7 @@ async def test_a_task_waits_for_the_turn_that_runs(storage):
 
 
 async def test_what_is_cancelled_or_forgotten_is_never_sent(storage):
-    clock = Clock()
+    clock = SetClock(NOON)
     kept, cancelled = await put(storage), await put(storage, "Not this", key="other")
     elsewhere = await put(storage, "Nor this", chat="2", key="third")
     assert await storage.write(lambda c: cancel_reminder(c, cancelled.context_id, cancelled.id, NOON))
@@ -181,7 +171,7 @@ async def test_a_reminder_that_no_transport_can_show_disturbs_nobody(storage):
             return super().plan(answer, events)
 
     await put(storage, repeats=Repeats.DAILY)
-    async with office(storage, echo, clock=Clock(NOON + timedelta(hours=1)), messenger=Picky()) as bot:
+    async with office(storage, echo, clock=SetClock(NOON + timedelta(hours=1)), messenger=Picky()) as bot:
         await bot.write("hello", order=1)
         await bot.messenger.shows("1", "re: hello")
         await bot.write("bye", order=2)
@@ -195,7 +185,7 @@ async def test_whoever_is_not_let_in_any_more_is_not_reminded(storage, is_task):
     await put(storage, "never", author=gone, is_task=is_task, repeats=Repeats.DAILY)
     await put(storage, key="other", due_at=NOON + timedelta(minutes=61))
     access = Access(AccessMode.ALLOW, allowed=frozenset({"messenger:7"}))
-    async with office(storage, echo, clock=Clock(NOON + timedelta(minutes=61)), access=access) as bot:
+    async with office(storage, echo, clock=SetClock(NOON + timedelta(minutes=61)), access=access) as bot:
         await bot.messenger.shows("1", "⏰ Call mum")
         await until_nothing_waits(storage)
     assert await history(storage) == [("assistant", "⏰ Call mum")]
@@ -203,7 +193,7 @@ async def test_whoever_is_not_let_in_any_more_is_not_reminded(storage, is_task):
 
 @pytest.mark.parametrize("is_task", [False, True])
 async def test_an_agent_sets_what_the_chat_is_told_later(storage, is_task):
-    clock = Clock()
+    clock = SetClock(NOON)
     script = [call("remind_me", text="Call mum", in_hours=2, ask_agent=is_task), "I will", echo]
     async with office(storage, script, clock=clock, tools=Reminders(clock).tools()) as bot:
         await bot.write("remind me", order=1)

@@ -4,13 +4,8 @@ import re
 
 import pytest
 
-from botservice import AgentContext, Storage
+from botservice import AgentContext
 from botservice.tools.builtin import current_time
-
-
-@pytest.fixture
-async def context(sqlite_storage: Storage) -> AgentContext:
-    return await AgentContext.get_or_create(sqlite_storage, {"chat": "1"})
 
 
 @pytest.mark.parametrize("timezone", ["UTC", "Europe/Madrid", "Asia/Seoul"])

@@ -156,6 +156,16 @@ async def office(
         await worker.stop()
 
 
+class SetClock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
 class HastyClock:
     """A clock on which an hour passes in a second."""
 

@@ -6,26 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import Table, select
-from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
+from turns.messenger import PATIENCE_SECONDS, Messenger, SetClock, echo, office
 
 from botservice import Storage
 from botservice.errors import DeliveryError
-from botservice.storage.clock import CLOCKS_DIFFER
 from botservice.storage.tables import deliveries, turns
-from botservice.turns.due import is_due
+from botservice.turns.due import AT_ONCE, is_due
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-
-
-class Clock:
-    """A clock that stands still until it is set."""
-
-    def __init__(self, now=NOON):
-        self.now = now
-
-    def __call__(self):
-        return self.now
 
 
 class Slow(Messenger):
@@ -45,7 +34,7 @@ async def until_put_off(storage: Storage, table: Table) -> None:
 
 
 async def test_a_message_put_off_while_the_clock_was_ahead_is_sent_when_it_is_right_again(storage):
-    clock, messenger = Clock(NOON + HOUR), Slow()
+    clock, messenger = SetClock(NOON + HOUR), Slow()
     async with office(storage, echo, messenger=messenger, clock=clock) as bot:
         await bot.write("hello", order=1)
         await until_put_off(storage, deliveries)
@@ -56,15 +45,15 @@ async def test_a_message_put_off_while_the_clock_was_ahead_is_sent_when_it_is_ri
 
 async def test_a_message_put_off_by_a_clock_that_was_ahead_is_sent_by_the_next_process(storage):
     messenger = Slow()
-    async with office(storage, echo, messenger=messenger, clock=Clock(NOON + HOUR)) as bot:
+    async with office(storage, echo, messenger=messenger, clock=SetClock(NOON + HOUR)) as bot:
         await bot.write("hello", order=1)
         await until_put_off(storage, deliveries)
-    async with office(storage, echo, messenger=messenger, clock=Clock()) as bot:
+    async with office(storage, echo, messenger=messenger, clock=SetClock(NOON)) as bot:
         await messenger.shows("1", "re: hello")
 
 
 async def test_what_was_said_while_the_clock_was_ahead_is_answered_when_it_is_right_again(storage):
-    clock = Clock(NOON + HOUR)
+    clock = SetClock(NOON + HOUR)
     async with office(storage, echo, clock=clock, is_started=False) as bot:
         await bot.write("hello", order=1)
         await bot.write("one", order=2, group="album")
@@ -76,7 +65,7 @@ async def test_what_was_said_while_the_clock_was_ahead_is_answered_when_it_is_ri
 
 @pytest.mark.parametrize("ahead", [timedelta(seconds=30), HOUR])
 async def test_the_order_is_kept_also_where_the_clock_was_set_back_in_between(storage, ahead):
-    clock = Clock(NOON + ahead)
+    clock = SetClock(NOON + ahead)
     async with office(storage, echo, clock=clock, is_started=False) as bot:
         await bot.write("first", order=1)
         clock.now = NOON
@@ -86,7 +75,7 @@ async def test_the_order_is_kept_also_where_the_clock_was_set_back_in_between(st
 
 
 async def test_a_turn_that_failed_while_the_clock_was_ahead_is_tried_again_when_it_is_right(storage):
-    clock, messenger = Clock(NOON + HOUR), Messenger()
+    clock, messenger = SetClock(NOON + HOUR), Messenger()
     messenger.read_errors = [RuntimeError("a hiccup")]
     async with office(storage, echo, messenger=messenger, clock=clock) as bot:
         await bot.write("hello", order=1)
@@ -96,11 +85,11 @@ async def test_a_turn_that_failed_while_the_clock_was_ahead_is_tried_again_when_
 
 
 async def test_what_was_put_off_by_a_clock_that_is_right_waits_for_its_time(storage):
-    clock, messenger = Clock(), Slow()
+    clock, messenger = SetClock(NOON), Slow()
     async with office(storage, echo, messenger=messenger, clock=clock, sweep_seconds=0.01) as bot:
         await bot.write("hello", order=1)
         await until_put_off(storage, deliveries)
-        clock.now -= CLOCKS_DIFFER  # as the clock of another machine may be
+        clock.now -= AT_ONCE  # as another replica may read it
         await bot.write("another chat", chat="2", order=1)
         await messenger.shows("2", "re: another chat")
         assert messenger.tries == ["re: hello", "re: another chat"]
@@ -113,8 +102,8 @@ async def test_what_was_put_off_by_a_clock_that_is_right_waits_for_its_time(stor
     [
         (NOON, NOON, True),
         (NOON + HOUR, NOON, False),
-        (NOON + HOUR, NOON + CLOCKS_DIFFER, False),
-        (NOON + HOUR, NOON + 2 * CLOCKS_DIFFER, True),
+        (NOON + HOUR, NOON + AT_ONCE, False),
+        (NOON + HOUR, NOON + 2 * AT_ONCE, True),
         (NOON + HOUR, None, False),
         (NOON - HOUR, None, True),
     ],

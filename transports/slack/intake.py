@@ -97,8 +97,8 @@ class Intake:
         Raises:
             BotServiceError: it is not stored.
         """
-        self._opened()
-        await self._accept(await self._interactions.command(body, self._opened()[1]))
+        _, storage = self._opened()
+        await self._accept(await self._interactions.command(body, storage))
 
     async def take_interaction(self, body: Mapping[str, Any]) -> None:
         """Store what somebody pressed or submitted, or open the dialog that was asked for.

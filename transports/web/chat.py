@@ -46,7 +46,7 @@ class Chat:
         self._access = access
         self._pages = pages
         self._hub = hub
-        self._order_keys: inbound.OrderKeys
+        self._order_keys = inbound.OrderKeys(lambda: self._opened().now())
         self._inbox: Inbox | None = None
         self._storage: Storage | None = None
 
@@ -54,7 +54,6 @@ class Chat:
         """Take messages from now on."""
         self._inbox = inbox
         self._storage = storage
-        self._order_keys = inbound.OrderKeys(storage.now)
 
     def disconnect(self) -> None:
         """Take no more."""
