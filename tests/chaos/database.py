@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import sqlite3
@@ -110,10 +111,10 @@ class PostgresDatabase:
         """Let no file of the server grow for a while; where that is its log, it ends all its work and recovers."""
         full = self._server.get_postmaster_info().process.children()
         for process in full:
-            _limit_files(process, "0")
+            _limit_files(process, 0)
         time.sleep(seconds)
         for process in full:
-            _limit_files(process, "unlimited")
+            _limit_files(process, resource.RLIM_INFINITY)
         self._wait_until_it_answers()
 
     def _wait_until_it_answers(self) -> None:
@@ -139,14 +140,17 @@ class PostgresDatabase:
             return [tuple(row) for row in result.all()] if result.returns_rows else []
 
 
-def _limit_files(process: psutil.Process, limit: str) -> None:
+def _limit_files(process: psutil.Process, limit: int) -> None:
     """Let no file of a process grow beyond a size: asked for as its own user, which even root may need to be."""
     with contextlib.suppress(psutil.NoSuchProcess):  # it has ended
         user, group = process.uids().real, process.gids().real
         run_as = {"user": user, "group": group, "extra_groups": []} if os.geteuid() != user else {}
-        command = ["prlimit", "--pid", str(process.pid), f"--fsize={limit}:unlimited"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, **run_as)
-        assert done.returncode == 0 or not process.is_running(), done.stderr
+
+        def set_limit() -> None:
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+        subprocess.run(["true"], check=True, preexec_fn=set_limit, **run_as)  # in a child, which is that user by then
 
 
 async def _migrate(url: str) -> None:

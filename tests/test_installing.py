@@ -1,0 +1,168 @@
+"""Making .venv: whole or not at all, once at a time, also after it was cut off. A small project stands in."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PATIENCE_SECONDS = 240
+
+pytestmark = pytest.mark.slow
+
+# Builds the small project without anything from elsewhere, says so in a file, and waits while it is told to.
+BACKEND = r"""
+import pathlib, zipfile
+
+def build_editable(folder, settings=None, metadata=None):
+    name, here = "small-1.0-py3-none-any.whl", pathlib.Path.cwd()
+    with (here / "built").open("a") as log:
+        log.write("built\n")
+    if (here / "gate").exists():
+        (here / "gate").read_text()
+    with zipfile.ZipFile(pathlib.Path(folder) / name, "w") as wheel:
+        wheel.writestr("small.pth", str(here))
+        info = "small-1.0.dist-info/"
+        wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1.0\n")
+        kind = "Wheel-Version: 1.0\nGenerator: small\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        wheel.writestr(info + "WHEEL", kind)
+        wheel.writestr(info + "RECORD", "")
+    return name
+"""
+PROJECT = """
+[project]
+name = "small"
+version = "1.0"
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+
+class Small:
+    """A project of the same shape that needs nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "scripts").mkdir()
+        for name in ("setup", "install.py"):
+            shutil.copy(ROOT / "scripts" / name, folder / "scripts" / name)
+        (folder / "backend.py").write_text(BACKEND)
+        (folder / "pyproject.toml").write_text(PROJECT)
+        for name in ("requirements.txt", "requirements-dev.txt"):
+            (folder / name).write_text("")
+        self.begun: list[subprocess.Popen[str]] = []
+
+    def begin(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start the set-up, in a group of its own."""
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHON": sys.executable}
+        command = ["sh", "scripts/setup", *arguments]
+        begun = subprocess.Popen(
+            command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self.begun.append(begun)
+        return begun
+
+    def set_up(self, *arguments: str) -> str:
+        """Return what a set-up that succeeds says."""
+        begun = self.begin(*arguments)
+        said = begun.communicate(timeout=PATIENCE_SECONDS)[1]
+        assert begun.returncode == 0, said
+        return said
+
+    @property
+    def times_built(self) -> int:
+        """How often the project was installed, or begun to be."""
+        built = self.folder / "built"
+        return built.read_text().count("built") if built.exists() else 0
+
+    def close_gate(self) -> None:
+        """Have the next installation wait in the middle."""
+        os.mkfifo(self.folder / "gate")
+
+    def open_gate(self) -> None:
+        """Let the installation that waits go on; returns only when one waits, or after it."""
+        with (self.folder / "gate").open("w"):
+            (self.folder / "gate").unlink()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Small]:
+    project = Small(tmp_path)
+    yield project
+    for begun in project.begun:
+        if begun.poll() is None:
+            os.killpg(begun.pid, signal.SIGKILL)
+        begun.communicate(timeout=PATIENCE_SECONDS)
+
+
+def test_what_is_installed_is_not_installed_again(small: Small) -> None:
+    assert "1 of 3" in small.set_up()
+    assert small.set_up() == ""
+    assert small.times_built == 1
+
+
+def test_what_the_tests_need_serves_the_service_too_and_not_the_other_way_round(small: Small) -> None:
+    small.set_up()
+    assert "3 of 3" in small.set_up("dev")
+    assert small.set_up() == ""
+
+
+def test_other_pins_are_installed_also_when_they_are_the_old_ones_again(small: Small) -> None:
+    small.set_up()
+    (small.folder / "requirements.txt").write_text("# newer\n")
+    small.set_up()
+    (small.folder / "requirements.txt").write_text("")
+    small.set_up()
+    assert small.times_built == 3
+
+
+def test_a_second_start_waits_for_the_first_and_installs_nothing(small: Small) -> None:
+    small.close_gate()
+    first = small.begin()
+    while not small.times_built and first.poll() is None:
+        os.sched_yield()
+    second = small.begin()
+    assert second.stderr is not None
+    assert "waiting for it" in second.stderr.readline()
+    small.open_gate()
+    for each in (first, second):
+        said = each.communicate(timeout=PATIENCE_SECONDS)[1]
+        assert each.returncode == 0, said
+    assert small.times_built == 1
+
+
+def test_an_installation_that_was_cut_off_is_begun_anew(small: Small) -> None:
+    small.close_gate()
+    first = small.begin()
+    while not small.times_built and first.poll() is None:
+        os.sched_yield()
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate(timeout=PATIENCE_SECONDS)
+    (small.folder / "gate").unlink()
+    assert "making .venv" in small.set_up()
+    assert small.set_up() == ""
+
+
+def test_an_environment_whose_python_is_gone_is_made_again(small: Small) -> None:
+    small.set_up()
+    for python in (small.folder / ".venv" / "bin").glob("python*"):
+        python.unlink()
+    assert "making .venv" in small.set_up()
+
+
+def test_an_installation_that_fails_says_why_and_is_not_taken_for_whole(small: Small) -> None:
+    (small.folder / "requirements.txt").write_text("nosuchpackage==1.0 --hash=sha256:" + "0" * 64 + "\n--no-index\n")
+    begun = small.begin()
+    said = begun.communicate(timeout=PATIENCE_SECONDS)[1]
+    assert begun.returncode == 1
+    assert "nosuchpackage" in said
+    assert "The installation failed" in said
+    (small.folder / "requirements.txt").write_text("")
+    assert "3 of 3" in small.set_up()
