@@ -27,7 +27,7 @@ from botservice.storage.engines import (
     prepare_postgres,
     truncate_log,
 )
-from botservice.storage.failures import as_unavailable
+from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.file_lock import SharedFile
 from botservice.storage.limits import StorageLimits
 from botservice.storage.listener import Hear, Listener
@@ -196,7 +196,7 @@ class Storage:
             StorageUnavailable: it cannot.
         """
         await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one())
-        await self.write(lambda connection: connection.execute(text("SELECT 1")).scalar_one())
+        await self.write(check_writable)
 
     async def listen(self, hear: Hear) -> None:
         """Give hear, until cancelled, what other processes on the same Postgres say; SQLite has none.
@@ -265,6 +265,8 @@ class Storage:
         undo.callback(engine.dispose)
         prepare = None if self.is_sqlite else partial(prepare_postgres, limits=self._limits)
         self._writer = Writer(engine, prepare=prepare, limits=self._limits)
+        if not self.is_sqlite:
+            self._writer.on_connection_lost(self._read_engine.dispose)  # what is read comes from where is written
         if self.where.path is not None:
             self.claims = LocalClaims(SharedFile.at(self.where.path), self._writer)
         else:

@@ -24,6 +24,7 @@ _POSTGRES = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
+    "target_session_attrs": "read-write",  # of several hosts, the one that is not a copy; a copy alone is refused
 }
 
 

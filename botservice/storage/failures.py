@@ -1,5 +1,6 @@
 """What a database's errors mean. SQLAlchemy's and the drivers' errors are told apart here alone."""
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -8,6 +9,23 @@ from botservice.errors import StorageError, StorageUnavailable
 # Postgres manual, appendix A.
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
 _LOCK_NOT_AVAILABLE = "55P03"
+_READ_ONLY = "25006"  # read_only_sql_transaction
+
+
+class ReadOnlyDatabase(Exception):
+    """The server takes no writes: another one may have taken its place."""
+
+
+def check_writable(connection: Connection) -> None:
+    """Return if the transaction may write. SQLite has refused to begin it otherwise.
+
+    Raises:
+        ReadOnlyDatabase: it may not.
+    """
+    if connection.dialect.name == "sqlite":
+        return
+    if connection.exec_driver_sql("SHOW transaction_read_only").scalar_one() == "on":
+        raise ReadOnlyDatabase("the server takes no writes")
 
 
 def is_lost_connection(error: BaseException) -> bool:
@@ -25,9 +43,15 @@ def is_blocked(error: BaseException) -> bool:
     return _sqlstate(error) == _LOCK_NOT_AVAILABLE
 
 
+def is_read_only(error: BaseException) -> bool:
+    """Return whether the server takes no writes, as one does whose place another has taken."""
+    return isinstance(error, ReadOnlyDatabase) or _sqlstate(error) == _READ_ONLY
+
+
 def is_outage(error: BaseException) -> bool:
     """Return whether the database failed rather than what it was asked."""
-    return isinstance(error, OperationalError | InterfaceError | PoolTimeout) or is_lost_connection(error)
+    is_failing = isinstance(error, OperationalError | InterfaceError | PoolTimeout)
+    return is_failing or is_lost_connection(error) or is_read_only(error)
 
 
 def as_unavailable(error: BaseException, what: str) -> StorageUnavailable:

@@ -1,5 +1,6 @@
 """Which version of the tables a database has, and how it gets the right one."""
 
+import threading
 import time
 from pathlib import Path
 
@@ -22,6 +23,7 @@ _MIGRATION_LOCK = 1
 _POLL_SECONDS = 0.05
 _TABLE_SECONDS = 2.0  # below the time that the writers of running processes wait for a lock
 _BLOCKED_SECONDS = 1.0
+_upgrading = threading.Lock()  # alembic knows one migration of a process at a time
 
 
 def read_version(connection: Connection) -> str | None:
@@ -147,4 +149,5 @@ def _upgrade(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with _upgrading:
+        command.upgrade(config, "head")

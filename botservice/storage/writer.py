@@ -22,10 +22,12 @@ from botservice.storage.clock import DatabaseClock
 from botservice.storage.failures import (
     as_refusal,
     as_unavailable,
+    check_writable,
     is_blocked,
     is_conflict,
     is_lost_connection,
     is_outage,
+    is_read_only,
 )
 from botservice.storage.interleaving import interleave
 from botservice.storage.limits import StorageLimits
@@ -235,7 +237,8 @@ class Writer:
 
     def _understand(self, error: BaseException, *, has_begun: bool) -> Failure:
         """Return what an error means, and leave the connection fit for the next transaction."""
-        is_lost = self._connection is None or is_lost_connection(error) or not self._is_clean()
+        is_gone = is_lost_connection(error) or is_read_only(error)  # where nothing can be written, nobody stays
+        is_lost = self._connection is None or is_gone or not self._is_clean()
         if is_lost:
             self._disconnect()
         told = error
@@ -265,6 +268,7 @@ class Writer:
         try:
             connection = self._connect()  # where it was lost: the clock has to be looked at all the same
             with connection.begin():
+                check_writable(connection)
                 self._look_at_clock(connection)
         except Exception as error:  # noqa: BLE001 - whatever it was: the thread has to live on
             if was_connected:

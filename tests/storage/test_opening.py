@@ -1,5 +1,6 @@
 """Opening a database, and what is said where it cannot be."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -145,3 +146,12 @@ def test_a_database_that_cannot_be_written_is_refused_when_it_is_opened(public_f
     )
     assert done.stdout.startswith("StorageUnavailable: "), (done.stdout, done.stderr)
     assert "readonly" in done.stdout or "unable to open" in done.stdout
+
+
+async def test_many_new_files_can_be_opened_at_the_same_moment(tmp_path):
+    async def use(number):
+        async with Storage.open(f"sqlite:///{tmp_path / str(number)}.db") as storage:
+            await storage.ping()
+            return storage.name
+
+    assert len(set(await asyncio.gather(*map(use, range(12))))) == 12

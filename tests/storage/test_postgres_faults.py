@@ -108,6 +108,65 @@ async def test_reading_goes_on_after_every_connection_was_cut(postgres_url, oper
         assert await asyncio.gather(*(names(storage) for _ in range(4))) == [["a"]] * 4
 
 
+@contextlib.contextmanager
+def read_only(operator):
+    """Have the server take no writes, as one that another has taken the place of."""
+    operator.execute(text("SET default_transaction_read_only = off"))
+    try:
+        operator.execute(text("ALTER SYSTEM SET default_transaction_read_only = on"))
+        operator.execute(text("SELECT pg_reload_conf()"))
+        yield
+    finally:
+        operator.execute(text("ALTER SYSTEM RESET default_transaction_read_only"))
+        operator.execute(text("SELECT pg_reload_conf()"))
+
+
+async def unavailable(attempt):
+    """Return the error with which the database takes nothing, once it does not."""
+
+    async def refused():
+        try:
+            await attempt()
+        except StorageUnavailable as error:
+            return error
+        return None
+
+    return await until(refused)
+
+
+async def test_a_server_that_takes_no_writes_is_left_and_found_again(postgres_url, operator):
+    async with Storage.open(postgres_url) as storage:
+        claim = await storage.claims.try_claim(1)
+        session = storage._writer.session_id
+        with read_only(operator):
+            await unavailable(lambda: storage.write(add("lost")))
+            assert not claim.is_held
+            await unavailable(storage.ping)
+
+        async def written():
+            try:
+                return await storage.write(lambda connection: add("after")(connection) or True)
+            except StorageUnavailable:
+                return None
+
+        await until(written)
+        assert storage._writer.session_id != session
+        assert await names(storage) == ["after"]
+
+
+async def test_an_idle_writer_leaves_a_server_that_takes_no_writes(postgres_url, operator):
+    async with Storage.open(postgres_url, limits=StorageLimits(heartbeat=0.05)) as storage:
+        claim = await storage.claims.try_claim(1)
+        with read_only(operator):
+
+            async def let_go():
+                return None if claim.is_held else True
+
+            await until(let_go)
+        with pytest.raises(ClaimLost):
+            await storage.confirm(claim)
+
+
 async def test_an_idle_writer_says_something_before_postgres_ends_its_session(postgres_url, operator):
     limits = StorageLimits(silence=0.5, heartbeat=0.05)
     async with Storage.open(postgres_url, limits=limits) as storage:
