@@ -24,6 +24,7 @@ from botservice.storage.engines import (
     READ_CONNECTIONS,
     create_read_engine,
     create_writer_engine,
+    make_renewable,
     prepare_postgres,
     truncate_log,
 )
@@ -266,7 +267,8 @@ class Storage:
         prepare = None if self.is_sqlite else partial(prepare_postgres, limits=self._limits)
         self._writer = Writer(engine, prepare=prepare, limits=self._limits)
         if not self.is_sqlite:
-            self._writer.on_connection_lost(self._read_engine.dispose)  # what is read comes from where is written
+            # What is read comes from where is written: another server may have taken its place.
+            self._writer.on_connection_lost(make_renewable(self._read_engine))
         if self.where.path is not None:
             self.claims = LocalClaims(SharedFile.at(self.where.path), self._writer)
         else:

@@ -2,11 +2,13 @@
 
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from botservice.storage.limits import StorageLimits
 from botservice.storage.pipelines import prepare_pipelines
@@ -54,6 +56,26 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     engine = create_engine(where.url, connect_args=_sqlite_arguments(limits), **pool)
     _prepare_sqlite(engine, begin="BEGIN", query_only="ON")
     return engine
+
+
+def make_renewable(engine: Engine) -> Callable[[], None]:
+    """Return what has each connection of an engine replaced by a new one before it is used again."""
+    renewals = 0
+
+    @event.listens_for(engine, "connect")
+    def note(_: object, record: ConnectionPoolEntry) -> None:
+        record.info["renewals"] = renewals
+
+    @event.listens_for(engine, "checkout")
+    def check(_: object, record: ConnectionPoolEntry, __: object) -> None:
+        if record.info.get("renewals", 0) != renewals:
+            raise DisconnectionError
+
+    def renew() -> None:
+        nonlocal renewals
+        renewals += 1
+
+    return renew
 
 
 def prepare_postgres(connection: Connection, limits: StorageLimits) -> int:
