@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, delete, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author
@@ -18,6 +18,7 @@ from botservice.storage.people_tables import identities
 from botservice.storage.statements import execute
 
 _KEY = ("day", "context_id", "person", "model")
+PEOPLE_AT_ONCE = 200
 _SUMS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost")
 
 
@@ -97,6 +98,20 @@ class UsageLine:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Strangers:
+    """People of whom nothing but their use is known.
+
+    Attributes:
+        last: The last one that was looked at.
+        is_last: Whether there are no more people to look at.
+    """
+
+    names: Sequence[str]
+    last: str
+    is_last: bool
+
+
 def record_call(connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
     """Add a call to what was used on its day."""
     values = {
@@ -146,16 +161,34 @@ def forget_usage(connection: Connection, person: Author, now: datetime) -> None:
     _disown(connection, person_name(person), now)
 
 
-def forget_usage_of_strangers(connection: Connection, now: datetime) -> None:
-    """Let what people used before this month be nobody's who are not known any more."""
-    name = identities.c.platform + ":" + identities.c.platform_id
-    query = select(model_usage.c.person).where(
-        model_usage.c.person != "",
-        model_usage.c.day < day_of(period_start(Period.MONTH, now)),
-        ~select(identities.c.id).where(name == model_usage.c.person).exists(),
+def find_strangers(connection: Connection, after: str, now: datetime) -> Strangers:
+    """Return the next people who used something before this month and are not known any more.
+
+    Args:
+        after: The last one that was looked at; empty to begin.
+    """
+    used = (
+        select(model_usage.c.person)
+        .where(model_usage.c.person > after, model_usage.c.day < day_of(period_start(Period.MONTH, now)))
+        .distinct()
+        .order_by(model_usage.c.person)
+        .limit(PEOPLE_AT_ONCE)
     )
-    for stranger in connection.execute(query.distinct()).scalars().all():
-        _disown(connection, stranger, now)
+    people = connection.execute(used).scalars().all()
+    parts = {person: tuple(person.partition(":")[::2]) for person in people}
+    account = tuple_(identities.c.platform, identities.c.platform_id)
+    known = connection.execute(
+        select(identities.c.platform, identities.c.platform_id).where(account.in_(list(parts.values())))
+    )
+    accounts = set(map(tuple, known))
+    names = [person for person, account in parts.items() if account not in accounts]
+    return Strangers(names, people[-1] if people else after, is_last=len(people) < PEOPLE_AT_ONCE)
+
+
+def forget_usage_of(connection: Connection, names: Sequence[str], now: datetime) -> None:
+    """Let what strangers used before this month be nobody's."""
+    for name in names:
+        _disown(connection, name, now)
 
 
 def _disown(connection: Connection, name: str, now: datetime) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 
 from botservice.errors import BotServiceError
-from botservice.people.usage import forget_usage_of_strangers
+from botservice.people.usage import find_strangers, forget_usage_of
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
 from botservice.upkeep.records import (
@@ -80,7 +80,7 @@ class Upkeep:
         try:
             now = self._clock()
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
-            await self._storage.write(lambda connection: forget_usage_of_strangers(connection, now), fence=claim)
+            await self._forget_strangers(claim, now)
             return Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
         finally:
             await asyncio.shield(self._storage.claims.release(claim))
@@ -97,6 +97,16 @@ class Upkeep:
             except Exception:
                 logger.exception("upkeep.failed")  # whatever it was: without upkeep, the database only grows
             await asyncio.sleep(every_seconds)
+
+    async def _forget_strangers(self, claim: Claim, now: datetime) -> None:
+        after, is_last = "", False
+        while not is_last:
+            since = time.monotonic()
+            found = await self._storage.read(partial(find_strangers, after=after, now=now))
+            if found.names:
+                await self._storage.write(partial(forget_usage_of, names=found.names, now=now), fence=claim)
+            after, is_last = found.last, found.is_last
+            await self._rest(_REST * (time.monotonic() - since))
 
     async def _compact_turns(self, claim: Claim, now: datetime) -> int:
         before = self._retention.steps_before(now)

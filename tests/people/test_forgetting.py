@@ -23,13 +23,14 @@ from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
 from botservice.people.quotes import find_quotes
-from botservice.people.usage import ModelCall, Payer, forget_usage_of_strangers, record_call
+from botservice.people.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
 from botservice.storage.access_tables import model_usage
 from botservice.storage.metadata import metadata
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import messages, steps, turns
 from botservice.tools.remembering import remember
 from botservice.turns.records import insert_turn
+from botservice.upkeep import Upkeep
 
 MARK = "zx81marker"
 LONG = f"My diary of {MARK}: " + "so it was and so it will be, " * 40
@@ -242,10 +243,28 @@ async def test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_
         return sorted(connection.execute(select(model_usage.c.person)).scalars())
 
     assert await storage.read(names) == ["", "telegram:1"]
-    await storage.write(lambda c: forget_usage_of_strangers(c, now))
+    await Upkeep(storage, clock=lambda: now).run_once()
     assert await storage.read(names) == ["", "telegram:1"]
-    await storage.write(lambda c: forget_usage_of_strangers(c, now + timedelta(days=32)))
+    await Upkeep(storage, clock=lambda: now + timedelta(days=32)).run_once()
     assert set(await storage.read(names)) == {""}
+
+
+async def test_upkeep_looks_for_strangers_a_few_at_a_time_and_finds_them_all(storage):
+    chat = await open_chat(storage, "telegram-a", ALICE)
+    now, count = datetime.now(UTC), 2 * PEOPLE_AT_ONCE + 50
+
+    def use(connection):
+        for payer in [Payer(0, f"telegram:{number}", "") for number in range(1000, 1000 + count)]:
+            record_call(connection, payer, ModelCall("m", 10, 1), now - timedelta(days=40))
+        payer = Payer.of(chat.id, chat.context_keys, ALICE)
+        record_call(connection, payer, ModelCall("m", 10, 1), now - timedelta(days=40))
+
+    await storage.write(use)
+    found = await storage.read(lambda c: find_strangers(c, "", now))
+    assert (len(found.names), found.is_last) == (PEOPLE_AT_ONCE - 1, False)  # Alice is among them, and known
+    await Upkeep(storage, clock=lambda: now).run_once()
+    left = await storage.read(lambda c: set(c.execute(select(model_usage.c.person)).scalars()))
+    assert left == {"", "telegram:1"}
 
 
 class Gossip:
