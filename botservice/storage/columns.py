@@ -7,9 +7,13 @@ from typing import Any
 from sqlalchemy import BigInteger, Dialect, Integer, Text
 from sqlalchemy.types import TypeDecorator
 
+from botservice.messages import storable
+from botservice.telemetry import redact
+
 # SQLite makes only INTEGER PRIMARY KEY an alias of its row id.
 Id = BigInteger().with_variant(Integer, "sqlite")
 
+_LONGEST_REASON = 2_000  # characters
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -27,6 +31,17 @@ class Timestamp(TypeDecorator[datetime]):
     def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the interface
         """Return the stored microseconds as a datetime."""
         return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+class Reason(TypeDecorator[str]):
+    """What an error says, as far as it can be kept: others write it, and the row that tells of it must not fail."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - the interface
+        """Return value without secrets, and without what no database takes."""
+        return None if value is None else storable(redact(value[:_LONGEST_REASON]))
 
 
 class Json(TypeDecorator[Any]):

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from botservice.storage import access_tables, people_tables, slack_tables  # noqa: F401 - they belong to the same metadata
-from botservice.storage.columns import Id, Json, Timestamp
+from botservice.storage.columns import Id, Json, Reason, Timestamp
 from botservice.storage.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 
 
@@ -160,7 +160,7 @@ turns = Table(
     Column("order_key", Id, nullable=False),
     Column("due_at", Timestamp, nullable=False),
     Column("attempts", Integer, nullable=False, server_default="0"),
-    Column("error", Text),
+    Column("error", Reason),
     Column("system_prompt", Text),
     Column("keeps_steps", Boolean, nullable=False, server_default=false()),
     Column("steps_taken", Integer, nullable=False, server_default="0"),
@@ -298,7 +298,7 @@ deliveries = Table(
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("due_at", Timestamp, nullable=False),
     Column("external_id", Text),
-    Column("error", Text),
+    Column("error", Reason),
     Column("created_at", Timestamp, nullable=False),
     Column("finished_at", Timestamp),
     Index("ix_deliveries_context_id", "context_id"),

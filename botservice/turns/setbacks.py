@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 
 from botservice.messages import Message, Role
 from botservice.storage import Claim, Storage
-from botservice.telemetry import redact
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, postpone_turn
 from botservice.turns.retry import TURN_RETRIES, turn_delay
@@ -38,9 +37,7 @@ class Setbacks:
             return
         now = self._clock()
         await self._storage.write(
-            lambda connection: postpone_turn(
-                connection, turn.id, now, delay=timedelta(seconds=delay), error=redact(reason)
-            ),
+            lambda connection: postpone_turn(connection, turn.id, now, delay=timedelta(seconds=delay), error=reason),
             fence=claim,
         )
 
@@ -53,6 +50,6 @@ class Setbacks:
 
         def set_aside(connection: Connection) -> None:
             write_deliveries(connection, turn, payloads, now)
-            finish_turn(connection, turn.id, now, Outcome.FAILED, status=TurnStatus.SET_ASIDE, error=redact(reason))
+            finish_turn(connection, turn.id, now, Outcome.FAILED, status=TurnStatus.SET_ASIDE, error=reason)
 
         await self._storage.write(set_aside, fence=claim)

@@ -121,6 +121,19 @@ async def test_a_turn_that_keeps_failing_is_tried_again_in_its_place_and_then_se
     assert messenger.read_errors == []
 
 
+async def test_an_error_that_no_database_takes_is_told_all_the_same(storage):
+    unspeakable = "half \ud800 and nothing \0 " + "of it " * 1_000
+    messenger = Messenger()
+    messenger.read_errors = [RuntimeError(unspeakable)] * 4
+    messenger.send_errors = [DeliveryError(unspeakable, retry_after_seconds=1), DeliveryError(unspeakable)]
+    async with office(storage, echo, messenger=messenger, clock=HastyClock()) as bot:
+        await bot.write("poisoned", order=1)
+        await bot.write("after", order=2)
+        await messenger.until(lambda: len(messenger.visible.get("1", [])) == 2)
+    reasons = await storage.read(lambda connection: connection.execute(select(deliveries.c.error)).scalars().all())
+    assert [each[:20] for each in reasons if each] == ["half \ufffd and nothing \ufffd"]
+
+
 async def test_a_turn_that_fails_once_is_answered_before_what_came_after_it(sqlite_storage):
     messenger = Messenger()
     messenger.read_errors = [RuntimeError("a hiccup")]
