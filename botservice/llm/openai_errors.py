@@ -4,7 +4,7 @@ import re
 
 import openai
 
-from botservice.errors import ContextOverflow, LLMError
+from botservice.errors import ContextOverflow, LLMError, LLMFailure
 
 _TOO_LONG = (400, 413, 422)
 # How OpenAI, vLLM, llama.cpp, LM Studio, Mistral, Anthropic's and Google's compatible servers say it.
@@ -14,6 +14,25 @@ _OVERFLOW = re.compile(
 )
 _TRANSIENT = (408, 409, 425, 429)
 _CODE = re.compile(r"[a-z][a-z0-9_.]{0,63}")
+_KINDS = {
+    "insufficient_quota": LLMFailure.OUT_OF_QUOTA,
+    "billing_hard_limit_reached": LLMFailure.OUT_OF_QUOTA,
+    "billing_not_active": LLMFailure.OUT_OF_QUOTA,
+    "model_not_found": LLMFailure.UNKNOWN_MODEL,
+    "model_deprecated": LLMFailure.UNKNOWN_MODEL,
+    "rate_limit_exceeded": LLMFailure.RATE_LIMITED,
+    "invalid_api_key": LLMFailure.UNAUTHORIZED,
+    "invalid_prompt": LLMFailure.BAD_REQUEST,
+}
+_KIND_OF_STATUS = {
+    401: LLMFailure.UNAUTHORIZED,
+    402: LLMFailure.OUT_OF_QUOTA,
+    403: LLMFailure.UNAUTHORIZED,
+    429: LLMFailure.RATE_LIMITED,
+}
+_NO_ITEM = re.compile(r"\bItem\b.*\bnot found\b", re.IGNORECASE | re.DOTALL)
+_NO_ROUTE = re.compile(r"Invalid URL|page not found|cannot (POST|GET)|method not allowed", re.IGNORECASE)
+_LASTING = (LLMFailure.OUT_OF_QUOTA, LLMFailure.UNKNOWN_MODEL, LLMFailure.UNAUTHORIZED, LLMFailure.BAD_REQUEST)
 
 
 def translate(error: openai.OpenAIError, model: str) -> LLMError:
@@ -26,13 +45,15 @@ def translate(error: openai.OpenAIError, model: str) -> LLMError:
         case openai.APIConnectionError():
             return LLMError("the model's server cannot be reached, or it cut the connection: is OPENAI_BASE_URL right?")
         case openai.APIStatusError():
-            return LLMError(
-                f"the model's server answered {error.status_code} ({_code(error)}){_remedy(error, model)}",
-                is_transient=_is_transient(error),
-                retry_after_seconds=_retry_after(error),
-            )
+            return _of_status(error, model)
         case openai.APIError():  # an event in the stream
-            return LLMError(f"the model's server reported an error while it answered ({_code(error)})")
+            kind = _KINDS.get(_code(error), LLMFailure.UNAVAILABLE)
+            return LLMError(
+                f"the model's server reported an error while it answered ({_code(error)})",
+                is_transient=kind not in _LASTING,
+                kind=kind,
+                code=_own_code(error),
+            )
         case _:
             return LLMError(f"the openai client failed with {type(error).__name__}")
 
@@ -50,28 +71,52 @@ def is_overflow(error: openai.OpenAIError) -> bool:
     )
 
 
-def _remedy(error: openai.APIStatusError, model: str) -> str:
-    match error.status_code:
-        case 401 | 403:
-            return ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"
-        case 404:
-            return f": there is no model {model!r} there (OPENAI_MODEL), or the path of OPENAI_BASE_URL is wrong"
-        case 429 if error.code == "insufficient_quota":
-            return ": the account has no credit left"
-        case _:
-            return ""
+def failure_kind(error: openai.APIStatusError) -> LLMFailure:
+    """Return why a server refused a call."""
+    known = _KINDS.get(_code(error)) or _KIND_OF_STATUS.get(error.status_code)
+    if known is not None:
+        return known
+    if error.status_code in (404, 410):
+        is_about_model = not (_NO_ITEM.search(str(error)) or _NO_ROUTE.search(str(error)))
+        return LLMFailure.UNKNOWN_MODEL if is_about_model else LLMFailure.BAD_REQUEST
+    is_passing = error.status_code in _TRANSIENT or error.status_code >= 500
+    return LLMFailure.UNAVAILABLE if is_passing else LLMFailure.BAD_REQUEST
 
 
-def _is_transient(error: openai.APIStatusError) -> bool:
-    if error.code == "insufficient_quota":
-        return False
-    return error.status_code in _TRANSIENT or error.status_code >= 500
+def _of_status(error: openai.APIStatusError, model: str) -> LLMError:
+    kind = failure_kind(error)
+    return LLMError(
+        f"the model's server answered {error.status_code} ({_code(error)}){_remedy(error, kind, model)}",
+        is_transient=_is_transient(error, kind),
+        retry_after_seconds=_retry_after(error),
+        kind=kind,
+        status_code=error.status_code,
+        code=_own_code(error),
+    )
+
+
+def _remedy(error: openai.APIStatusError, kind: LLMFailure, model: str) -> str:
+    if kind is LLMFailure.UNAUTHORIZED:
+        return ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"
+    if kind is LLMFailure.UNKNOWN_MODEL or error.status_code == 404:
+        return f": there is no model {model!r} there (OPENAI_MODEL), or the path of OPENAI_BASE_URL is wrong"
+    if kind is LLMFailure.OUT_OF_QUOTA:
+        return ": the account has no credit left"
+    return ""
+
+
+def _is_transient(error: openai.APIStatusError, kind: LLMFailure) -> bool:
+    return kind not in _LASTING and (error.status_code in _TRANSIENT or error.status_code >= 500)
 
 
 def _code(error: openai.APIError) -> str:
     """Return the server's code where it is one, and no text that somebody wrote."""
+    return _own_code(error) or type(error).__name__
+
+
+def _own_code(error: openai.APIError) -> str | None:
     code = error.code
-    return code if isinstance(code, str) and _CODE.fullmatch(code) else type(error).__name__
+    return code if isinstance(code, str) and _CODE.fullmatch(code) else None
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
