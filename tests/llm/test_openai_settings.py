@@ -42,7 +42,7 @@ def test_a_key_alone_means_openai_with_its_newest_model(monkeypatch: pytest.Monk
     monkeypatch.setenv("OPENAI_API_KEY", "sk-key-of-the-environment")
     monkeypatch.setenv("OPENAI_BASE_URL", "")
     llm = OpenAIChatLLM()
-    assert repr(llm) == "OpenAIChatLLM('gpt-5.5', base_url='https://api.openai.com/v1')"
+    assert repr(llm) == "OpenAIChatLLM('gpt-6.1-terra', base_url='https://api.openai.com/v1')"
     assert llm.timeout_seconds == 120
 
 
