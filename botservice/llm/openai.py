@@ -100,7 +100,7 @@ class OpenAIChatLLM:
         """Return the model's answer (see `ChatLLM.chat`).
 
         Args:
-            on_thought: Called with each piece of a summary of what the model thinks, where one is asked for.
+            on_thought: Called with each part of a summary of what the model thinks, where one is asked for.
         """
         call = OpenAICall(messages, tools, self._options(), self._habits)
         while True:

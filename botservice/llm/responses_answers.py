@@ -39,10 +39,8 @@ class ResponsesAnswer:
                 self._say(event.get("item_id") or event.get("output_index"), event.get("delta") or "")
             case "response.output_item.done":
                 self._items[event.get("output_index", len(self._items))] = event["item"]
-            case "response.reasoning_summary_text.delta" if self._on_thought is not None:
-                self._on_thought(event.get("delta") or "")
-            case "response.reasoning_summary_part.done" if self._on_thought is not None:
-                self._on_thought(_PARAGRAPH)
+            case "response.reasoning_summary_text.done" if self._on_thought is not None:
+                self._on_thought(event.get("text") or "")
             case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
                 self._take_end(event.get("response") or {})
             case "error":

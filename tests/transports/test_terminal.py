@@ -82,7 +82,7 @@ def model() -> Iterator[OpenAIApi]:
 
 @pytest.fixture
 def terminal(tmp_path: Path, model: OpenAIApi) -> Iterator[Terminal]:
-    chat = Terminal(tmp_path, OPENAI_BASE_URL=model.base_url)
+    chat = Terminal(tmp_path, OPENAI_BASE_URL=model.base_url, OPENAI_MODEL="gpt-5.5")
     yield chat
     chat.close()
 
