@@ -15,7 +15,7 @@ _REFUSING: Final = (400, 422)
 _REFUSING_ITEMS: Final = (400, 404, 422)
 _MAY_BE_LEFT_OUT: Final = ("stream_options", "max_completion_tokens", KEY, BREAKPOINT)
 _UNKNOWN: Final = re.compile(
-    r"un(recogni|known|supported|expected)|extra|not (permitted|allowed|support)|additional propert", re.IGNORECASE
+    r"un(recogni|known|supported|expected)|extra|additional|not (permitted|allowed|support)", re.IGNORECASE
 )
 _NO_SEALS: Final = re.compile(r"encrypted.content is not supported|reasoning\.encrypted_content", re.IGNORECASE)
 _RESPONSES: Final = re.compile(r"/v1/responses\b")
