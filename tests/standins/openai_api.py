@@ -192,6 +192,7 @@ class OpenAIApi(Counting):
             case "POST", path if path in (CHAT, RESPONSES) and path in self.speaks:
                 body = _read_json(raw, running)
                 check_known(body, self.refuses)
+                check_retired(str(body.get("model")))
                 await (self._chat if path == CHAT else self._responses)(exchange, body, running)
             case "POST", "/v1/embeddings":
                 await self._embeddings(exchange, _read_json(raw, running), running)
@@ -236,7 +237,6 @@ class OpenAIApi(Counting):
             await exchange.write(b"", more=False)
 
     async def _replied(self, exchange: Exchange, body: dict[str, Any]) -> tuple[Reply, int]:
-        check_retired(body["model"])
         self._check_model(body["model"])
         tokens = prompt_tokens(body)
         if self.context_window is not None and tokens > self.context_window:

@@ -7,7 +7,7 @@ from typing import Any
 from standins.openai_refusals import refuse
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-RETIRED = re.compile(r"(gpt-[23]|gpt-4-|gpt-4\.5|chatgpt-4o|o1-(preview|mini)|text-davinci)")
+RETIRED = re.compile(r"(gpt-3|gpt-4-|gpt-4\.5|chatgpt-4o|o1-(preview|mini)|text-davinci)")
 _VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?:-([a-z]+))?")
 
 
