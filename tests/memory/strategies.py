@@ -59,7 +59,7 @@ answers = {
     "token_usage": usages,
     "model": texts,
     "finish_reason": texts,
-    "model_items": st.lists(st.dictionaries(texts, json_values, max_size=3), max_size=3),
+    "model_items": st.lists(st.dictionaries(texts, texts, max_size=2), max_size=2),
 }
 
 
