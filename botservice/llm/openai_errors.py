@@ -57,13 +57,13 @@ def translate(error: openai.OpenAIError, model: str) -> LLMError:
             return LLMError(f"the openai client failed with {type(error).__name__}")
 
 
-def reported(error: Mapping[str, Any], *, otherwise: str = "APIError") -> LLMError:
+def reported(error: Any, *, otherwise: str = "APIError") -> LLMError:
     """Return the error that a server reports while it answers.
 
     Args:
         otherwise: What it is called where it has no code.
     """
-    code = _word(error.get("code"))
+    code = _word(error.get("code")) if isinstance(error, Mapping) else None  # some servers say a text
     if code == _OVERFLOW_CODE:
         return ContextOverflow("the prompt is longer than the model's context window")
     kind = _KINDS.get(code or "", LLMFailure.UNAVAILABLE)
