@@ -99,6 +99,9 @@ def _build_model(settings: Settings) -> ChatLLM:
         settings.openai_model,
         base_url=settings.openai_base_url,
         api_key=reveal(settings.openai_api_key),
+        api=settings.openai_api,
+        reasoning_effort=settings.openai_reasoning_effort,
+        reasoning_summary=settings.openai_reasoning_summary,
         timeout_seconds=settings.model_timeout_seconds,
         max_answer_tokens=settings.max_answer_tokens,
     )

@@ -99,6 +99,7 @@ class AgentContext:
         memory: The agent's steps for the current prompt, or for the last one where none is open.
         before_call: Awaited with the prompt and the tools before a model is asked; None where nobody limits calls.
         on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
+        on_thought: Takes what a model says that it thinks, where it does; None where nobody listens.
         language: Two letters, of whoever began the current turn; None where that is not known.
         turn_id: The turn that memory belongs to.
         task: The step of memory that says what the current prompt asks; the work on it comes after.
@@ -118,6 +119,7 @@ class AgentContext:
         self.step_view = StepView()
         self.before_call: BeforeCall | None = None
         self.on_text: TextSink | None = None
+        self.on_thought: TextSink | None = None
         self.language: str | None = None
         self.turn_id: int | None = None
         self.task: TaskStep | None = None

@@ -25,6 +25,7 @@ BotServiceError
 """
 
 from datetime import datetime
+from enum import StrEnum
 
 
 class BotServiceError(Exception):
@@ -79,25 +80,52 @@ class InboxFull(BotServiceError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class LLMFailure(StrEnum):
+    """Why a model did not answer."""
+
+    UNAVAILABLE = "unavailable"  # its server is down, overloaded, out of reach, or broke off
+    RATE_LIMITED = "rate_limited"  # too much at once; a while later it answers
+    OUT_OF_QUOTA = "out_of_quota"  # the account has no credit left
+    UNKNOWN_MODEL = "unknown_model"  # there is none of that name, or no longer
+    UNAUTHORIZED = "unauthorized"  # the key is missing or wrong, or may not do this
+    BAD_REQUEST = "bad_request"  # the request is wrong by itself, whoever is asked
+    OVERFLOW = "overflow"  # the prompt is longer than the model's context window
+
+
 class LLMError(BotServiceError):
     """The model did not answer.
 
     Attributes:
         is_transient: Whether asking again later may help.
         retry_after_seconds: How long the server asked to wait, if it did.
+        kind: Why, as far as it is known.
+        status_code: What the server answered with, where it answered.
+        code: The server's own word for it, such as "insufficient_quota", where it has one.
     """
 
-    def __init__(self, message: str, *, is_transient: bool = True, retry_after_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        is_transient: bool = True,
+        retry_after_seconds: float | None = None,
+        kind: LLMFailure = LLMFailure.UNAVAILABLE,
+        status_code: int | None = None,
+        code: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.is_transient = is_transient
         self.retry_after_seconds = retry_after_seconds
+        self.kind = kind
+        self.status_code = status_code
+        self.code = code
 
 
 class ContextOverflow(LLMError):
     """The prompt is longer than the model's context window."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, is_transient=False)
+        super().__init__(message, is_transient=False, kind=LLMFailure.OVERFLOW)
 
 
 class BudgetExceeded(BotServiceError):

@@ -127,11 +127,15 @@ class TokenUsage:
 
     Attributes:
         cached_tokens: How many of input_tokens the server had read before, where it says so.
+        reasoning_tokens: How many of output_tokens nobody sees, where it says so.
+        cache_write_tokens: How many of input_tokens it keeps for later calls, where it says so.
     """
 
     input_tokens: int
     output_tokens: int
     cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
     @property
     def total_tokens(self) -> int:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
@@ -13,6 +13,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from botservice.errors import SettingsError
 from botservice.policies import AccessMode, Limit, Prices, parse_identities, parse_limits, parse_prices
+
+T = TypeVar("T", bound=StrEnum)
 
 OPENAI_API_URL = "https://api.openai.com/v1"
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
@@ -35,7 +37,10 @@ _MUST_BE = {
     # pragma: allowlist nextline secret
     "database_url": "an address such as sqlite:///bot.db or postgresql://user:password@host/name",
     "openai_api_key": "a key as its server gave it, without blanks, in plain letters, digits and signs",
-    "openai_base_url": "the address of a chat.completions server, such as http://localhost:11434/v1",
+    "openai_api": "auto, responses or chat",
+    "openai_reasoning_effort": "none, minimal, low, medium, high, xhigh or max; unset for the model's own",
+    "openai_reasoning_summary": "off, auto, concise or detailed",
+    "openai_base_url": "the address of a server that speaks as OpenAI does, such as http://localhost:11434/v1",
     "telegram_api_url": "the address of a Bot API server, without /bot at its end",
     "telegram_bot_token": "a token from @BotFather, such as 123456:ABC-DEF",
     "telegram_webhook_secret": "1 to 256 letters, digits, _ or -",
@@ -83,6 +88,35 @@ class LogFormat(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+class ApiChoice(StrEnum):
+    """How a model's server is spoken to."""
+
+    AUTO = "auto"
+    RESPONSES = "responses"
+    CHAT = "chat"
+
+
+class ReasoningEffort(StrEnum):
+    """How hard a model thinks before it answers."""
+
+    NONE = "none"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    XHIGH = "xhigh"
+    MAX = "max"
+
+
+class ReasoningSummary(StrEnum):
+    """Whether, and how, people see what a model thinks."""
+
+    OFF = "off"
+    AUTO = "auto"
+    CONCISE = "concise"
+    DETAILED = "detailed"
 
 
 class SlackListen(StrEnum):
@@ -217,6 +251,9 @@ class ModelSettings(_Environment):
     openai_api_key: Annotated[SecretStr, _matching(_API_KEY)] | None = None
     openai_base_url: HttpUrl | None = None
     openai_model: str | None = None
+    openai_api: Annotated[ApiChoice, BeforeValidator(str.lower)] = ApiChoice.AUTO
+    openai_reasoning_effort: Annotated[ReasoningEffort, BeforeValidator(str.lower)] | None = None
+    openai_reasoning_summary: Annotated[ReasoningSummary, BeforeValidator(str.lower)] = ReasoningSummary.OFF
     openai_embedding_model: str | None = None
     openai_transcription_model: str | None = None
     local_embedding_model: str | None = None
@@ -294,6 +331,18 @@ class Settings(ModelSettings):
         found = [field.get_secret_value() for field in fields if isinstance(field, SecretStr)]
         password = _PASSWORD.match(self.database_url)
         return found if password is None else [*found, password[1], unquote(password[1])]
+
+
+def one_of(choices: type[T], name: str, value: str | None) -> T | None:
+    """Return the choice that value names; None where it is None.
+
+    Raises:
+        SettingsError: it names none.
+    """
+    try:
+        return None if value is None else choices(value)
+    except ValueError:
+        raise SettingsError(f"{name} must be one of {', '.join(choices)}") from None
 
 
 def reveal(secret: SecretStr | None) -> str | None:

@@ -200,7 +200,7 @@ async def test_it_names_the_model_and_the_bot_but_no_secret(sqlite_url: str) -> 
 
 async def test_the_model_s_connections_are_closed_with_the_service(sqlite_url: str) -> None:
     with OpenAIApi.running() as model:
-        chosen = settings(database_url=sqlite_url, openai_base_url=model.base_url)
+        chosen = settings(database_url=sqlite_url, openai_base_url=model.base_url, openai_model="gpt-5.5")
         service = build_service(chosen)
         async with running(chosen, service, []):
             await service.agent.llm.chat([{"role": "user", "content": "hi"}])  # type: ignore[attr-defined]
@@ -220,7 +220,12 @@ def bot_settings(sqlite_url: str) -> dict[str, str]:
 def test_sigterm_lets_a_running_answer_finish(tmp_path: Path, bot_settings: dict[str, str]) -> None:
     gate = Gate()
     with OpenAIApi.running(lambda _: Reply(text="finished in time", wait=gate)) as model, BotApi.running() as api:
-        wires = {"OPENAI_BASE_URL": model.base_url, "TELEGRAM_BOT_TOKEN": api.token, "TELEGRAM_API_URL": api.url}
+        wires = {
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_MODEL": "gpt-5.5",
+            "TELEGRAM_BOT_TOKEN": api.token,
+            "TELEGRAM_API_URL": api.url,
+        }
         with ServedBot(tmp_path, **bot_settings, **wires) as bot:
             bot.start()
             api.person_says("go", chat_id=1000)
@@ -241,7 +246,12 @@ def test_sigterm_ends_it_in_ten_seconds_whatever_hangs_and_the_next_start_answer
 ) -> None:
     hangs = [True]
     with OpenAIApi.running(lambda _: Reply(text="at last", hang=hangs[0])) as model, BotApi.running() as api:
-        wires = {"OPENAI_BASE_URL": model.base_url, "TELEGRAM_BOT_TOKEN": api.token, "TELEGRAM_API_URL": api.url}
+        wires = {
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_MODEL": "gpt-5.5",
+            "TELEGRAM_BOT_TOKEN": api.token,
+            "TELEGRAM_API_URL": api.url,
+        }
         with ServedBot(tmp_path, **bot_settings, **wires) as bot:
             bot.start()
             api.person_says("go", chat_id=1000)

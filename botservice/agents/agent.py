@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from botservice.contexts import AgentContext
-from botservice.llm.chat import ChatMessage
+from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage
 from botservice.messages import Attachment, Message, TokenUsage, ToolCall
 from botservice.tools import Tool
 
@@ -48,7 +48,7 @@ class Prompt(list[ChatMessage]):
         given = list(messages)
         if not given:
             return
-        self.extend(map(dict, given) if is_copied else given)
+        self.extend(map(_copied, given) if is_copied else given)
         self._built.extend(self[first:])
         self._sections.append((name, first))
         self._sources.update(enumerate(sources, first))
@@ -87,6 +87,10 @@ class Prompt(list[ChatMessage]):
         return {new: value for old, value in by_place.items() if (new := places[old]) is not None}
 
 
+def _copied(message: ChatMessage) -> ChatMessage:
+    return message.copy() if isinstance(message, SaidMessage) else dict(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """The wish to run tools.
@@ -94,12 +98,16 @@ class Action:
     Attributes:
         model_output: What the model said beside it.
         prompt: What it was said to.
+        model: The model that answered; with it why its answer ended, and the items that it wants to read again.
     """
 
     tool_calls: Sequence[ToolCall]
     model_output: str | None = None
     prompt: Sequence[ChatMessage] = ()
     token_usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    model_items: Sequence[ModelItem] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,9 @@ class FinishAction:
     attachments: Sequence[Attachment] = ()
     prompt: Sequence[ChatMessage] = ()
     token_usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    model_items: Sequence[ModelItem] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +130,9 @@ class Plan:
     text: str
     prompt: Sequence[ChatMessage] = ()
     token_usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    model_items: Sequence[ModelItem] = ()
 
 
 class Agent(ABC):

@@ -9,7 +9,7 @@ from botservice.agents.prompt import PromptBuilder, estimate_tokens
 from botservice.contexts import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
 from botservice.history import MessageSelector, TokenWindowMessageSelector
-from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, ToolSchema
+from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
 from botservice.tools import Tool
 from botservice.tools.tool import ToolFunction
 
@@ -80,7 +80,7 @@ class FunctionsBasedAgent(Agent):
         """Return the calls that the model wants, or its answer. Changes nothing."""
         prompt, response = await self._ask(context, [tool.schema for tool in self.tools.values()])
         if response.tool_calls:
-            return Action(response.tool_calls, response.text or None, prompt, response.usage)
+            return Action(response.tool_calls, response.text or None, prompt, **_facts(response))
         return _finish(prompt, response, response.text)
 
     async def finish(self, context: AgentContext) -> FinishAction:
@@ -91,7 +91,7 @@ class FunctionsBasedAgent(Agent):
     async def plan(self, context: AgentContext) -> Plan:
         """Return what the model means to do over the next steps."""
         prompt, response = await self._ask(context, [], [{"role": "user", "content": _PLAN_REQUEST}], is_streamed=False)
-        return Plan(response.text, prompt, response.usage)
+        return Plan(response.text, prompt, **_facts(response))
 
     async def _ask(
         self,
@@ -106,6 +106,8 @@ class FunctionsBasedAgent(Agent):
         options: dict[str, Any] = {}
         if is_streamed and context.on_text is not None:
             options["on_text"] = context.on_text
+        if context.on_thought is not None and getattr(self.llm, "shows_thoughts", False):
+            options["on_thought"] = context.on_thought
         size = 0
         for shrinking in (*_SHRINKING, None):
             if context.before_call is not None:
@@ -128,7 +130,8 @@ class FunctionsBasedAgent(Agent):
             raise
         except Exception as error:  # a border: a model is foreign code
             raise LLMError(f"the model failed with {type(error).__name__}") from error
-        if not response.text.strip() and not response.tool_calls:
+        is_said = response.finish_reason in (FinishReason.LENGTH, FinishReason.REFUSAL)
+        if not response.text.strip() and not response.tool_calls and not is_said:
             raise LLMError("the model gave an empty answer")
         return response
 
@@ -163,4 +166,14 @@ def _with_tail(prompt: Prompt, tail: Sequence[ChatMessage]) -> Prompt:
 
 
 def _finish(prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:
-    return FinishAction(text, prompt=prompt, token_usage=response.usage)
+    return FinishAction(text, prompt=prompt, **_facts(response))
+
+
+def _facts(response: ChatResponse) -> dict[str, Any]:
+    """Return what actions say of the answer that they come from."""
+    return {
+        "token_usage": response.usage,
+        "model": response.model,
+        "finish_reason": response.finish_reason,
+        "model_items": response.items,
+    }

@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from enum import StrEnum
+from typing import Any, Protocol, Self
 
 from botservice.messages import TokenUsage, ToolCall
 
@@ -19,17 +20,54 @@ BeforeCall = Callable[[Sequence[ChatMessage], Sequence[ToolSchema]], Awaitable[N
 """Takes what is about to be sent: the prompt and the tools. What it raises keeps that from happening."""
 
 
+ModelItem = Mapping[str, Any]
+"""A part of an answer as its server gave it: reasoning, a message, a call."""
+
+
+class FinishReason(StrEnum):
+    """Why an answer ended."""
+
+    STOP = "stop"  # it is whole
+    TOOL_CALLS = "tool_calls"  # it waits for what tools give
+    LENGTH = "length"  # it was cut: it may be no longer
+    REFUSAL = "refusal"  # the model does not want to, or may not
+
+
 @dataclass(frozen=True, slots=True)
 class ChatResponse:
     """A model's answer: text, or calls of tools, or both.
 
     Attributes:
         usage: What it took, where the server says so.
+        model: The model that answered, as the server calls it.
+        finish_reason: Why it ended, such as stop or length.
+        items: The answer as the server gave it, where the model wants to read that again with the next call.
     """
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    items: tuple[ModelItem, ...] = ()
+
+
+class SaidMessage(dict[str, Any]):
+    """An assistant's message of an earlier step: a dict like any other, that knows the items it was read from.
+
+    Attributes:
+        items_given: The items, for a server that wants to read them again in the place of the message.
+    """
+
+    __slots__ = ("items_given",)
+
+    def __init__(self, message: ChatMessage, items_given: Sequence[ModelItem] = ()) -> None:
+        super().__init__(message)
+        self.items_given = tuple(items_given)
+
+    def copy(self) -> Self:
+        """Return another one with the same content and the same items."""
+        return type(self)(self, self.items_given)
 
 
 class ChatLLM(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from botservice.errors import LLMError
-from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.chat import ChatMessage, ChatResponse, FinishReason, TextSink, ToolSchema
 from botservice.messages import TokenUsage, ToolCall
 
 Reply = str | ToolCall | Sequence["str | ToolCall"] | ChatResponse | BaseException
@@ -72,7 +72,8 @@ class ScriptedChatLLM:
             raise TypeError(f"a script says texts, ToolCalls, lists of them, errors or functions, not {reply!r}")
         text = "".join(part for part in parts if isinstance(part, str))
         calls = tuple(self._with_id(part) for part in parts if isinstance(part, ToolCall))
-        return ChatResponse(text, calls, _estimate(messages, text))
+        reason = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
+        return ChatResponse(text, calls, _estimate(messages, text), self.model, reason.value)
 
     def _with_id(self, call: ToolCall) -> ToolCall:
         if call.id:

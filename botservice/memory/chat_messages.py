@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
+from botservice.llm.chat import SaidMessage
 from botservice.memory.items import MemoryItem
 from botservice.memory.readable import error_text, image_url, images, listed, sendable, strict_json
 from botservice.memory.steps import ActionStep, FinalAnswerStep, PlanningStep, SystemPromptStep, TaskStep
@@ -32,7 +33,8 @@ def step_messages(
         summary_mode: Leave out what the model was told and what it thought: system prompts, plans and model outputs.
         memory_keys: Names of fields of the step to show as well.
     """
-    return [*_messages(step, summary_mode=summary_mode), *_notes(step, memory_keys)]
+    messages = _messages(step, summary_mode=summary_mode)
+    return [*(messages if summary_mode else _with_items(step, messages)), *_notes(step, memory_keys)]
 
 
 def _messages(step: MemoryItem, *, summary_mode: bool) -> list[dict[str, Any]]:
@@ -49,6 +51,14 @@ def _messages(step: MemoryItem, *, summary_mode: bool) -> list[dict[str, Any]]:
             return _said("assistant", step.output)
         case _:
             return []
+
+
+def _with_items(step: MemoryItem, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages, of which the first knows the items that the model said it with."""
+    items = [item for item in listed(step.get_value("model_items")) if isinstance(item, Mapping)]
+    if not items or not messages or messages[0]["role"] != "assistant":
+        return messages
+    return [SaidMessage(messages[0], items), *messages[1:]]
 
 
 def _said(role: str, content: Any) -> list[dict[str, Any]]:

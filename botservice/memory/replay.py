@@ -13,6 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from botservice.llm.chat import FinishReason
 from botservice.memory.container import Memory
 from botservice.memory.found import found_records
 from botservice.memory.items import MemoryItem, declared_fields
@@ -102,7 +103,10 @@ def _cut(text: str) -> str:
 
 
 def _title(step: MemoryItem) -> str:
-    facts = [fact for fact in (_duration(step.get_value("timing")), usage_text(step.get_value("token_usage"))) if fact]
+    given = (_duration(step.get_value("timing")), usage_text(step.get_value("token_usage")), step.get_value("model"))
+    reason = step.get_value("finish_reason")
+    is_told = reason not in (None, FinishReason.STOP, FinishReason.TOOL_CALLS)
+    facts = [str(fact) for fact in (*given, f"ended by {reason}" if is_told else None) if fact]
     match step:
         case ActionStep():
             name = f"Step {readable(step.step_number)}"

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 from botservice.memory.codec import encode
 from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.memory.items import MemoryItem
+from botservice.memory.usage_record import join_usage, part_usage
 from botservice.memory.values import StepError, Timing, ToolResult
 from botservice.messages import Attachment, TokenUsage, ToolCall
 
@@ -24,6 +25,14 @@ class MemoryStep(MemoryItem, kind="step"):
     """A step of an agent's work: its declared fields, and any free ones."""
 
     __slots__ = ()
+
+    def to_dict(self, *, full: bool = True) -> dict[str, Any]:
+        """Return the record of this step as JSON values; `from_dict` is the inverse."""
+        return part_usage(super().to_dict(full=full))
+
+    @classmethod
+    def _of_record(cls, record: Mapping[str, Any]) -> Self:
+        return super()._of_record(join_usage(record))
 
 
 class SystemPromptStep(MemoryStep, kind="system_prompt"):
@@ -53,6 +62,9 @@ class PlanningStep(MemoryStep, kind="planning"):
     prompt_sections: Mapping[str, Sequence[int]] | None = None
     timing: Timing | None = None
     token_usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    model_items: Sequence[Mapping[str, Any]] | None = None
 
 
 class ActionStep(MemoryStep, kind="action"):
@@ -67,6 +79,9 @@ class ActionStep(MemoryStep, kind="action"):
         error: What failed, a tool or the model; `StepError.of(exception)` makes one.
         observations: What the tools gave, joined by newlines in the order of the calls.
         tool_results: One for each call that ended, in the order of the calls.
+        model: The model that answered.
+        finish_reason: Why it ended: stop, tool_calls, length or refusal.
+        model_items: What it gave, word for word, where it wants to read that again, such as its sealed reasoning.
         action_output: The value behind the observation, where a tool gave one.
     """
 
@@ -84,6 +99,9 @@ class ActionStep(MemoryStep, kind="action"):
     observations_images: Sequence[Attachment] | None = None
     action_output: Any = None
     token_usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    model_items: Sequence[Mapping[str, Any]] | None = None
     is_final_answer: bool = False
     tool_results: Sequence[ToolResult] | None = None
 
@@ -98,6 +116,9 @@ class FinalAnswerStep(MemoryStep, kind="final_answer"):
     prompt_sections: Mapping[str, Sequence[int]] | None = None
     timing: Timing | None = None
     token_usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    model_items: Sequence[Mapping[str, Any]] | None = None
 
 
 class UnknownStep(MemoryStep, kind="unknown"):

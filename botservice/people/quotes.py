@@ -18,6 +18,7 @@ _GONE: Final = "[deleted]"
 # How transports repeat in a message what it replies to.
 _REPLY: Final = re.compile(r'\[in reply to [^\n]*?: "(.*)"\]', re.DOTALL)
 _TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
+_SEAL: Final = '"encrypted_content":'
 _RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deliveries.c.payload)
 
 
@@ -106,6 +107,7 @@ def erase_quotes(connection: Connection, authors: Collection[Author], text: str)
                 )
                 connection.execute(change.values({column: func.replace(kept, spelling, _GONE)}))
         _erase_long_texts(connection, context_id, text)
+        _erase_seals(connection, context_id)
 
 
 def _spellings(text: str) -> list[str]:
@@ -123,6 +125,18 @@ def _erase_long_texts(connection: Connection, context_id: int, text: str) -> Non
         found = read_blobs(connection, context_id, chunk)
         gone = [digest for digest, data in found.items() if text.encode("utf-8", "surrogatepass") in data]
         connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(gone)))
+
+
+def _erase_seals(connection: Connection, context_id: int) -> None:
+    """Take out of the steps what their model gave sealed: nobody here can tell what it repeats."""
+    kept = select(steps.c.id, steps.c.data).where(
+        steps.c.context_id == context_id, steps.c.data.contains(_SEAL, autoescape=True)
+    )
+    for row in connection.execute(kept).all():
+        record = json.loads(row.data)
+        if record.pop("model_items", None) is not None:
+            change = update(steps).where(steps.c.id == row.id)
+            connection.execute(change.values(data=json.dumps(record, separators=(",", ":"))))
 
 
 def _contexts_of(connection: Connection, authors: Collection[Author]) -> set[int]:

@@ -12,15 +12,16 @@ from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Button, Message, Role
 from botservice.storage.interleaving import interleave
+from botservice.turns.endings_texts import with_ending
 from botservice.turns.outbox import begin_deliveries, write_deliveries
 from botservice.turns.records import finish_turn
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Delivery, Outcome, Turn
 
 
-async def new_answer(turn_id: int, action: FinishAction, now: datetime) -> NewMessage:
-    """Return the assistant's message that answers a turn."""
-    text = as_text(action.output)
+async def new_answer(turn_id: int, action: FinishAction, now: datetime, language: str | None = None) -> NewMessage:
+    """Return the assistant's message that answers a turn; one that was cut off says so."""
+    text = with_ending(as_text(action.output), action.finish_reason, language)
     counter, count = await count_text(text)
     return NewMessage(
         role=Role.ASSISTANT,

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -21,7 +21,7 @@ from botservice.memory import (
     Timing,
 )
 from botservice.memory.agent_memory import start_of_work
-from botservice.messages import Message, TokenUsage
+from botservice.messages import Message
 from botservice.people.budgets import Standing
 from botservice.storage import Claim
 from botservice.tools import ToolOutcome
@@ -33,22 +33,17 @@ from botservice.turns.buttons import offered_buttons
 from botservice.turns.calls import CallRunner, close_step, final_answer, stopped_outcomes
 from botservice.turns.interruption import Interruption, WorkCut
 from botservice.turns.options import RunOptions
-from botservice.turns.prompts import record_prompt
+from botservice.turns.prompts import Said, record_answer, record_prompt
 from botservice.turns.records import note_step
 from botservice.turns.saving import Saver
+from botservice.turns.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn
 
 logger = logging.getLogger(__name__)
 
 
-class _Said(Protocol):
-    @property
-    def token_usage(self) -> TokenUsage | None:
-        """What it took."""
-
-
-T = TypeVar("T", bound=_Said)
+T = TypeVar("T", bound=Said)
 DeliveryPlan = Callable[[Message], Sequence[Payload]]
 
 
@@ -105,11 +100,12 @@ class TurnWork:
             WorkCut: somebody interrupted it.
         """
         self._agent, self._context.on_text = agent, self._hear
+        self._context.on_thought = None if self._live is None else self._show_thought
         self._bill.watch()
         try:
             return await self._step()
         finally:
-            self._agent = self._context.on_text = self._context.before_call = None
+            self._agent = self._context.on_text = self._context.on_thought = self._context.before_call = None
 
     async def stop(self, agent: object) -> None:
         """End the turn as stopped, with what was said until then."""
@@ -179,8 +175,9 @@ class TurnWork:
             return
         started_at = self._options.clock()
         plan = await self._ask(self._options.agent.plan)
-        step = PlanningStep(plan.text, timing=Timing(started_at, self._options.clock()), token_usage=plan.token_usage)
+        step = PlanningStep(plan.text, timing=Timing(started_at, self._options.clock()))
         record_prompt(step, plan.prompt, self._context.records.log)
+        record_answer(step, plan)
         self._memory.steps.append(step)
         await self._saver.save_with(
             lambda connection, _: self._bill.write(connection, self._options.clock()), self._confirm_bill
@@ -191,8 +188,9 @@ class TurnWork:
         context = self._context
         number, taken = context.last_step_number + 1, context.steps_taken + 1
         step = ActionStep(number, timing=Timing(started_at), tool_calls=tuple(action.tool_calls))
-        step.set_values_from_dict({"model_output": action.model_output, "token_usage": action.token_usage})
+        step.set_value("model_output", action.model_output)
         record_prompt(step, action.prompt, context.records.log)
+        record_answer(step, action)
 
         def write_open(connection: Connection, row_ids: Sequence[int]) -> None:
             journal.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
@@ -232,13 +230,14 @@ class TurnWork:
 
     async def _answer(self, action: FinishAction, started_at: datetime | None = None) -> FinalAnswerStep:
         now = self._options.clock()
-        step = FinalAnswerStep(action.output, token_usage=action.token_usage)
+        step = FinalAnswerStep(action.output)
         if action.prompt:
             record_prompt(step, action.prompt, self._context.records.log)
+        record_answer(step, action)
         if started_at is not None:
             step.timing = Timing(started_at, now)
         await self._end_live()
-        new = await new_answer(self._turn.id, action, now)
+        new = await new_answer(self._turn.id, action, now, self._context.language)
         buttons = offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
         payloads = self._plan_deliveries(preview(new, buttons))
         warning, warned = self._plan_warning(preview(new, buttons)) if payloads else (None, payloads)
@@ -322,6 +321,10 @@ class TurnWork:
         self._said.append(piece)
         if self._live is not None:
             self._live.on_text(piece)
+
+    def _show_thought(self, thought: str) -> None:
+        if self._live is not None and (activity := thinking_about(thought)):
+            self._live.on_activity(activity)
 
 
 def _ignore(_: object) -> None:

@@ -62,6 +62,7 @@ def city_of(
             "TELEGRAM_BOT_TOKEN": api.token,
             "TELEGRAM_API_URL": api.url,
             "OPENAI_BASE_URL": llm.base_url,
+            "OPENAI_MODEL": "gpt-5.5",
             "CRASH_TOOL_LOG": str(folder / "tools.log"),
             "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in (".", "tests/crash", "tests/chaos")),
             "HOST": "127.0.0.1",

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from crash.served import ServedBot
 from standins.bot_api import BotApi
-from standins.openai_api import OpenAIApi, Reply, ToolUse
+from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
+from standins.openai_responses import as_chat
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -68,6 +69,7 @@ def test_fifty_kills_lose_nothing_and_repeat_no_more_than_is_allowed(tmp_path: P
             "TELEGRAM_BOT_TOKEN": api.token,
             "TELEGRAM_API_URL": api.url,
             "OPENAI_BASE_URL": llm.base_url,
+            "OPENAI_API": "responses",
             "CRASH_TOOL_LOG": str(tool_log),
         }
         if way_in == "webhook":
@@ -88,13 +90,14 @@ def test_fifty_kills_lose_nothing_and_repeat_no_more_than_is_allowed(tmp_path: P
         _check_answers(api, people)
         _check_tools(tool_log, people)
         _check_model_calls(llm, people)
+        _check_reasoning(llm)
         _check_database(tmp_path / "bot.db", people)
 
 
 def _wait_for_some_traffic(llm: OpenAIApi, seed: random.Random) -> None:
     """Wait for a random number of model calls: a moment that depends on the work, not on the clock."""
     left = itertools.count(seed.randrange(1, 2 * CHATS), -1)
-    llm.wait_for_call(lambda _: next(left) == 1, since=len(llm.journal), timeout=60)
+    llm.wait_for_call(lambda _: next(left) == 1, path=RESPONSES, since=len(llm.journal), timeout=60)
 
 
 def _check_answers(api: BotApi, people: People) -> None:
@@ -127,7 +130,7 @@ def _check_tools(tool_log: Path, people: People) -> None:
 
 def _check_model_calls(llm: OpenAIApi, people: People) -> None:
     calls: Counter[str] = Counter()
-    for body in llm.bodies():
+    for body in map(as_chat, llm.bodies(RESPONSES)):
         last_user = next(message for message in reversed(body["messages"]) if message["role"] == "user")
         calls[last_user["content"].removeprefix("pay ")] += 1
     invoices = [invoice for said in people.said.values() for invoice in said]
@@ -135,6 +138,15 @@ def _check_model_calls(llm: OpenAIApi, people: People) -> None:
     # Two calls a question, and at most one more for every kill that cut the question's turn off.
     assert sum(calls.values()) <= 2 * len(invoices) + KILLS * CHATS
     assert max(calls.values()) <= 2 + KILLS
+
+
+def _check_reasoning(llm: OpenAIApi) -> None:
+    """Check that every step went back to the model as the model gave it, whichever process went on with it."""
+    assert llm.endings(Ending.REFUSED, path=RESPONSES) == []
+    for body in llm.bodies(RESPONSES):
+        kinds = [item.get("type", "message") for item in body["input"]]
+        work = kinds[next((place for place, kind in enumerate(kinds) if kind != "message"), len(kinds)) :]
+        assert work in ([], ["reasoning", *["function_call"] * 2, *["function_call_output"] * 2])
 
 
 def _check_database(path: Path, people: People) -> None:

@@ -30,6 +30,7 @@ def test_two_hundred_chats_lose_nothing_and_keep_their_order(tmp_path: Path) -> 
             "TELEGRAM_BOT_TOKEN": api.token,
             "TELEGRAM_API_URL": api.url,
             "OPENAI_BASE_URL": llm.base_url,
+            "OPENAI_MODEL": "gpt-5.5",
             "PORT": str(port),
             "PUBLIC_URL": f"http://127.0.0.1:{port}",
         }

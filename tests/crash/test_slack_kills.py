@@ -44,6 +44,7 @@ def settings_of(api: SlackApi, llm: OpenAIApi, folder: Path, way: str) -> dict[s
         "SLACK_BOT_TOKEN": api.bot_token,
         "SLACK_API_URL": api.url,
         "OPENAI_BASE_URL": llm.base_url,
+        "OPENAI_MODEL": "gpt-5.5",
         "CRASH_TOOL_LOG": str(folder / "tools.log"),
     }
     if way == "socket":

@@ -35,6 +35,7 @@ def test_a_growing_message_that_is_cut_off_by_a_kill_becomes_the_answer(tmp_path
             "TELEGRAM_BOT_TOKEN": api.token,
             "TELEGRAM_API_URL": api.url,
             "OPENAI_BASE_URL": llm.base_url,
+            "OPENAI_MODEL": "gpt-5.5",
         }
         with ServedBot(tmp_path, **settings) as bot:
             for kill in range(1, KILLS + 1):

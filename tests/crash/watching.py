@@ -17,6 +17,7 @@ def settings(llm: OpenAIApi, api: BotApi, url: str) -> dict[str, str]:
     return {
         "DATABASE_URL": url,
         "OPENAI_BASE_URL": llm.base_url,
+        "OPENAI_MODEL": "gpt-5.5",
         "TELEGRAM_BOT_TOKEN": api.token,
         "TELEGRAM_API_URL": api.url,
         "PUBLIC_URL": "https://bot.example",

@@ -67,6 +67,7 @@ async def test_the_code_of_a_document_runs_and_prints_what_it_shows(path, tmp_pa
     names = {"__name__": f"document_{path.stem}"}
     with OpenAIApi.running() as api:
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
+        monkeypatch.setenv("OPENAI_MODEL", "gpt-5.5")
         for block in blocks_of(path.read_text()):
             printed = await run(block, path, names)
             if block.output is not None:

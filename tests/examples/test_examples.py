@@ -102,6 +102,7 @@ def test_with_a_key_an_example_talks_to_that_server(monkeypatch, capfd):
     with OpenAIApi.running(reply, api_key="sk-test") as api:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
+        monkeypatch.setenv("OPENAI_MODEL", "gpt-5.5")
         run(monkeypatch, EXAMPLES / "monitoring_agent", "--mode", "inject")
         gc.collect()
     shown = capfd.readouterr().out
@@ -118,6 +119,7 @@ def test_screenshots_reach_a_strict_server(monkeypatch, capfd):
 
     with OpenAIApi.running(reply) as api:
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
+        monkeypatch.setenv("OPENAI_MODEL", "gpt-5.5")
         run(monkeypatch, EXAMPLES / "forget_images.py")
         gc.collect()
     assert EXPECTED["forget_images"] in capfd.readouterr().out

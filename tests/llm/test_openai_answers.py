@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from standins.openai_api import OpenAIApi, Reply, ToolUse
 
 from botservice import LLMError, OpenAIChatLLM, TokenUsage, ToolCall
-from botservice.llm.openai_answers import StreamedAnswer, read_completion
+from botservice.llm.chat_answers import ChatAnswer
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -111,8 +110,8 @@ async def test_a_server_that_counts_nothing_gives_no_usage(api: OpenAIApi, llm: 
 # The habits of other servers, which the stand-in is too proper for.
 
 
-def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> ChatCompletionChunk:
-    return ChatCompletionChunk.construct(choices=[{"index": 0, "delta": delta, "finish_reason": finish_reason}])
+def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
 
 
 def part(name: str | None, arguments: Any, *, call_id: str | None = None, index: int | None = 0) -> dict[str, Any]:
@@ -120,10 +119,10 @@ def part(name: str | None, arguments: Any, *, call_id: str | None = None, index:
 
 
 def read(*deltas: dict[str, Any]) -> tuple[ToolCall, ...]:
-    answer = StreamedAnswer()
+    answer = ChatAnswer()
     for delta in deltas:
-        answer.add(chunk(delta), None)
-    answer.add(chunk({}, "stop"), None)
+        answer.add(chunk(delta))
+    answer.add(chunk({}, "stop"))
     return answer.response().tool_calls
 
 
@@ -168,23 +167,25 @@ def test_arguments_that_a_server_parsed_are_taken() -> None:
     whole = {
         "choices": [{"message": {"tool_calls": [{"id": "one", "function": {"name": "add", "arguments": {"a": 1}}}]}}]
     }
-    assert read_completion(ChatCompletion.construct(**whole), None).tool_calls == (ToolCall("one", "add", {"a": 1}),)
+    answer = ChatAnswer()
+    answer.add_whole(whole)
+    assert answer.response().tool_calls == (ToolCall("one", "add", {"a": 1}),)
 
 
 def test_an_empty_finish_reason_in_every_chunk_is_no_end() -> None:
-    answer = StreamedAnswer()
-    answer.add(chunk({"content": "Hel"}, ""), None)
+    answer = ChatAnswer()
+    answer.add(chunk({"content": "Hel"}, ""))
     with pytest.raises(LLMError, match="broke off"):
         answer.response()
 
 
 def test_chunks_without_choices_or_delta_do_no_harm() -> None:
-    answer = StreamedAnswer()
-    answer.add(ChatCompletionChunk.construct(choices=None), None)
-    answer.add(ChatCompletionChunk.construct(choices=[{"index": 0, "delta": None, "finish_reason": "stop"}]), None)
+    answer = ChatAnswer()
+    answer.add({"choices": None})
+    answer.add({"choices": [{"index": 0, "delta": None, "finish_reason": "stop"}]})
     assert answer.response().text == ""
 
 
 def test_an_error_in_the_place_of_an_answer_is_one() -> None:
     with pytest.raises(LLMError, match="no choices"):
-        read_completion(ChatCompletion.construct(error={"message": "no"}), None)
+        ChatAnswer().add_whole({"error": {"message": "no"}})

@@ -42,7 +42,7 @@ def test_a_key_alone_means_openai_with_its_newest_model(monkeypatch: pytest.Monk
     monkeypatch.setenv("OPENAI_API_KEY", "sk-key-of-the-environment")
     monkeypatch.setenv("OPENAI_BASE_URL", "")
     llm = OpenAIChatLLM()
-    assert repr(llm) == "OpenAIChatLLM('gpt-5.5', base_url='https://api.openai.com/v1')"
+    assert repr(llm) == "OpenAIChatLLM('gpt-6.1-terra', base_url='https://api.openai.com/v1')"
     assert llm.timeout_seconds == 120
 
 
@@ -86,3 +86,26 @@ def test_one_model_serves_several_event_loops(api: OpenAIApi) -> None:
 
     assert len({asyncio.run(chat()) for _ in range(3)}) == 1
     assert len(api.requests()) == 3
+
+
+async def test_how_a_model_is_asked_comes_from_the_environment_unless_told(
+    api: OpenAIApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("OPENAI_API", "Responses"),
+        ("OPENAI_REASONING_EFFORT", "HIGH"),
+        ("OPENAI_REASONING_SUMMARY", "auto"),
+    ):
+        monkeypatch.setenv(name, value)
+    llm = OpenAIChatLLM(base_url=api.base_url)
+    await llm.chat(HELLO)
+    await llm.close()
+    assert api.bodies("/v1/responses")[0]["reasoning"] == {"effort": "high", "summary": "auto"}
+    told = OpenAIChatLLM(base_url=api.base_url, api="chat", reasoning_effort="low", reasoning_summary="off")
+    assert (told.api, told.reasoning_effort, told.reasoning_summary) == ("chat", "low", None)
+
+
+@pytest.mark.parametrize("wrong", [{"api": "v2"}, {"reasoning_effort": "extreme"}, {"reasoning_summary": "yes"}])
+def test_what_is_told_wrongly_names_itself(api: OpenAIApi, wrong: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match=f"^{next(iter(wrong))} must be one of"):
+        OpenAIChatLLM(base_url=api.base_url, **wrong)  # type: ignore[arg-type]  # one name, one text

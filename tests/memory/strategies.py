@@ -38,7 +38,8 @@ tool_calls = st.builds(
 tool_results = st.builds(ToolResult, texts, texts, st.booleans(), st.none() | st.floats(0, 10))
 errors = st.builds(StepError, texts, texts)
 timings = st.builds(Timing, st.datetimes(timezones=zones), st.none() | st.datetimes(timezones=zones))
-usages = st.builds(TokenUsage, st.integers(0), st.integers(0))
+counts = st.none() | st.integers(0)
+usages = st.builds(TokenUsage, st.integers(0), st.integers(0), counts, counts, counts)
 authors = st.builds(Author, texts, texts, st.none() | texts)
 small_values = attachments | tool_calls | tool_results | errors | timings | usages | authors
 values = st.recursive(
@@ -52,6 +53,14 @@ names = st.from_regex(r"[a-zA-Z][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(
     lambda name: name not in _TAKEN
 ) | st.sampled_from(["kind", "version", "class", "größe", "fields", "first"])
 free_fields = st.dictionaries(names, values, max_size=4)
+
+
+answers = {
+    "token_usage": usages,
+    "model": texts,
+    "finish_reason": texts,
+    "model_items": st.lists(st.dictionaries(texts, texts, max_size=2), max_size=2),
+}
 
 
 def _step(cls, first, **declared):
@@ -70,15 +79,15 @@ action_steps = _step(
     observations=texts,
     observations_images=st.lists(attachments, max_size=2),
     action_output=values,
-    token_usage=usages,
     is_final_answer=st.booleans(),
     tool_results=st.lists(tool_results, max_size=3),
+    **answers,
 )
 items = st.builds(lambda fields: MemoryItem(**fields), free_fields)
 steps = (
     _step(SystemPromptStep, texts)
     | _step(TaskStep, texts, task_images=st.lists(attachments, max_size=2))
-    | _step(PlanningStep, texts, timing=timings, token_usage=usages)
+    | _step(PlanningStep, texts, timing=timings, **answers)
     | action_steps
-    | _step(FinalAnswerStep, values)
+    | _step(FinalAnswerStep, values, timing=timings, **answers)
 )

@@ -14,6 +14,7 @@ from botservice import (
     Author,
     FunctionsBasedAgent,
     MessageWindowMessageSelector,
+    ScriptedChatLLM,
     StorageError,
     ToolCall,
     tool,
@@ -22,7 +23,7 @@ from botservice.llm import ChatResponse
 from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
-from botservice.people.quotes import find_quotes
+from botservice.people.quotes import erase_quotes, find_quotes
 from botservice.people.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
 from botservice.storage.access_tables import model_usage
 from botservice.storage.metadata import metadata
@@ -310,3 +311,15 @@ async def test_what_was_said_while_the_clock_was_ahead_is_forgotten_with_all_tha
     assert len(await traces(storage, context)) > 1
     await forget_messages(storage, context.id, [said.id])
     assert await traces(storage, context) == []
+
+
+async def test_what_a_model_gave_sealed_goes_with_whatever_it_may_repeat(storage):
+    seal = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
+    script = [ChatResponse("", (ToolCall("c1", "repeat", {"text": "x"}),), items=(seal,)), "done"]
+    agent = FunctionsBasedAgent(tools=[repeat], llm=ScriptedChatLLM(script), search_k=0)
+    context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
+    await AgentService(agent, storage=storage).prompt(context, MARK, author=PERSON)
+    await storage.write(lambda connection: erase_quotes(connection, [PERSON], MARK))
+    memory = await (await AgentContext.get_or_create(storage, {"chat_id": "1"})).load_memory()
+    assert [step.get_value("model_items") for step in memory.steps] == [None] * 3
+    assert [result.text for result in memory.steps[1].tool_results] == ["x x"], "the rest of the step stays"

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - it prints for whoever tries it by hand
-"""A chat.completions server on loopback, as strict as the real one: `with OpenAIApi.running(reply) as api: …`.
+"""OpenAI's API on loopback, as strict as the real one: `with OpenAIApi.running(reply) as api: …`.
 
 By hand: `python tests/standins/openai_api.py --port 8090`, then OPENAI_BASE_URL=http://127.0.0.1:8090/v1.
 """
@@ -9,15 +9,16 @@ import contextlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from standins.openai_checks import check_chat
+from standins.openai_checks import check_chat, check_known
 from standins.openai_journal import Counting, Ended, Ending, Requested, Running
+from standins.openai_models import check_retired
 from standins.openai_other import check_transcription, embeddings, read_form
 from standins.openai_refusals import RefusedError, refuse
 from standins.openai_replies import (
@@ -33,7 +34,10 @@ from standins.openai_replies import (
     rate_limited,
     server_error,
 )
+from standins.openai_responses import Response, as_chat
+from standins.openai_responses_checks import check_responses
 from standins.openai_scripts import Replying, demo, hashed_words, script
+from standins.openai_seals import Seals
 from standins.serving import DEFAULT_TIMEOUT_SECONDS, ClientGoneError, Entry, Exchange, Gate
 
 __all__ = [
@@ -55,15 +59,25 @@ __all__ = [
 ]
 
 CHAT = "/v1/chat/completions"
+RESPONSES = "/v1/responses"
 
 
 class OpenAIApi(Counting):
-    """A model server. `reply` gets each chat body, in the server's thread; it must not block, but may be async."""
+    """A model server. `reply` gets each chat body, in the server's thread; it must not block, but may be async.
+
+    By Responses it gets the body with `messages` and `tools` as chat.completions has them.
+
+    Args:
+        speaks: Which of the two paths there are.
+        refuses: Fields that an older server does not know.
+    """
 
     def __init__(
         self,
         reply: Replying = demo,
         *,
+        speaks: Collection[str] = (CHAT, RESPONSES),
+        refuses: Collection[str] = (),
         api_key: str | None = None,
         models: Sequence[str] = (),
         embed: Callable[[str], Sequence[float]] = hashed_words,
@@ -74,6 +88,9 @@ class OpenAIApi(Counting):
     ):
         super().__init__()
         self.reply = reply
+        self.speaks = speaks
+        self.refuses = refuses
+        self.seals = Seals()
         self.api_key = api_key
         self.models = tuple(models)
         self.embed = embed
@@ -172,8 +189,11 @@ class OpenAIApi(Counting):
 
     async def _route(self, exchange: Exchange, raw: bytes, running: Running) -> None:
         match exchange.method, exchange.path:
-            case "POST", "/v1/chat/completions":
-                await self._chat(exchange, _read_json(raw, running), running)
+            case "POST", path if path in (CHAT, RESPONSES) and path in self.speaks:
+                body = _read_json(raw, running)
+                check_known(body, self.refuses)
+                check_retired(str(body.get("model")))
+                await (self._chat if path == CHAT else self._responses)(exchange, body, running)
             case "POST", "/v1/embeddings":
                 await self._embeddings(exchange, _read_json(raw, running), running)
             case "POST", "/v1/audio/transcriptions":
@@ -200,6 +220,23 @@ class OpenAIApi(Counting):
 
     async def _chat(self, exchange: Exchange, body: dict[str, Any], running: Running) -> None:
         check_chat(body)
+        reply, tokens = await self._replied(exchange, body)
+        is_counted = bool((body.get("stream_options") or {}).get("include_usage")) and reply.with_usage
+        await self._answer(exchange, body, Completion(reply, body["model"], tokens, is_counted), running)
+        if running.is_streamed:
+            await exchange.write(b"data: [DONE]\n\n", more=False)
+
+    async def _responses(self, exchange: Exchange, body: dict[str, Any], running: Running) -> None:
+        check_responses(body)
+        key = exchange.headers.get("authorization", "")
+        if not isinstance(body["input"], str):
+            self.seals.check(body["input"], model=body["model"], key=key)
+        reply, tokens = await self._replied(exchange, as_chat({"tools": []} | body))
+        await self._answer(exchange, body, Response(reply, body, key, self.seals, tokens), running)
+        if running.is_streamed:
+            await exchange.write(b"", more=False)
+
+    async def _replied(self, exchange: Exchange, body: dict[str, Any]) -> tuple[Reply, int]:
         self._check_model(body["model"])
         tokens = prompt_tokens(body)
         if self.context_window is not None and tokens > self.context_window:
@@ -207,18 +244,22 @@ class OpenAIApi(Counting):
         given = self.reply(body)
         if inspect.isawaitable(given):
             given = await exchange.unless_gone(given)
-        reply = as_reply(given)
-        completion = Completion(reply, body["model"], tokens)
+        return as_reply(given), tokens
+
+    async def _answer(
+        self, exchange: Exchange, body: dict[str, Any], answer: Completion | Response, running: Running
+    ) -> None:
+        reply = answer.reply
         if not await self._first_byte(exchange, reply, running):
             return
         if reply.failure is not None:
             running.end(Ending.FAILED, reply.failure.status, reply.failure.message)
             await _fail(exchange, reply.failure)
         elif body.get("stream") and not reply.ignores_stream:
-            await self._stream(exchange, body, completion, running)
+            await self._stream(exchange, answer, running)
         else:
             running.end(Ending.ABORTED if exchange.is_gone else Ending.COMPLETED, 200)
-            await exchange.answer_json(200, completion.whole())
+            await exchange.answer_json(200, answer.whole())
 
     async def _first_byte(self, exchange: Exchange, reply: Reply, running: Running) -> bool:
         """Do what happens before the first byte, and return whether there will be one."""
@@ -235,31 +276,29 @@ class OpenAIApi(Counting):
             return False
         return True
 
-    async def _stream(self, exchange: Exchange, body: dict[str, Any], completion: Completion, running: Running) -> None:
-        reply = completion.reply
-        include_usage = bool((body.get("stream_options") or {}).get("include_usage")) and reply.with_usage
+    async def _stream(self, exchange: Exchange, answer: Completion | Response, running: Running) -> None:
+        reply = answer.reply
         await exchange.start(
             200, content_type="text/event-stream; charset=utf-8", headers={"cache-control": "no-cache"}
         )
-        for number, delta in enumerate(completion.deltas()):
+        for number, group in enumerate(answer.groups()):
             if number and reply.chunk_delay:
                 await exchange.unless_gone(asyncio.sleep(reply.chunk_delay))
             if reply.chunk_wait is not None and number == reply.wait_at:
                 await exchange.unless_gone(reply.chunk_wait.passed())
-            if not await self._goes_on(exchange, reply, running, number):
+            if not await self._goes_on(exchange, answer, running, number):
                 return
-            await _event(exchange, completion.chunk(delta, include_usage=include_usage))
+            await _events(exchange, group)
             running.chunks += 1
-        if not await self._goes_on(exchange, reply, running, running.chunks):
+        if not await self._goes_on(exchange, answer, running, running.chunks):
             return
-        await _event(exchange, completion.chunk({}, last=True, include_usage=include_usage))
-        if include_usage:
-            await _event(exchange, completion.usage_chunk())
+        await _events(exchange, answer.ending())
         running.end(Ending.ABORTED if exchange.is_gone else Ending.COMPLETED, 200)
-        await exchange.write(b"data: [DONE]\n\n", more=False)
+        running.is_streamed = True
 
-    async def _goes_on(self, exchange: Exchange, reply: Reply, running: Running, number: int) -> bool:
+    async def _goes_on(self, exchange: Exchange, answer: Completion | Response, running: Running, number: int) -> bool:
         """Do what happens before delta `number`, and return whether the stream goes on."""
+        reply = answer.reply
         if exchange.is_gone:
             raise ClientGoneError
         if number == reply.hang_after:
@@ -271,7 +310,7 @@ class OpenAIApi(Counting):
             return False
         if number == reply.fail_after:
             running.end(Ending.FAILED, 200)
-            await _event(exchange, server_error().as_wire())
+            await _events(exchange, answer.failing())
             await exchange.write(b"", more=False)
             return False
         return True
@@ -316,8 +355,10 @@ def _read_json(raw: bytes, running: Running) -> dict[str, Any]:
     return body
 
 
-async def _event(exchange: Exchange, value: dict[str, Any]) -> None:
-    await exchange.write(b"data: " + json.dumps(value).encode() + b"\n\n")
+async def _events(exchange: Exchange, values: Sequence[dict[str, Any]]) -> None:
+    for value in values:
+        named = b"event: " + value["type"].encode() + b"\n" if "type" in value else b""
+        await exchange.write(named + b"data: " + json.dumps(value).encode() + b"\n\n")
 
 
 async def _fail(exchange: Exchange, failure: Failure) -> None:
@@ -325,6 +366,10 @@ async def _fail(exchange: Exchange, failure: Failure) -> None:
         await exchange.answer(failure.status, failure.raw, content_type="text/html", headers=failure.headers)
     else:
         await exchange.answer_json(failure.status, failure.as_wire(), failure.headers)
+
+
+def _last(body: dict[str, Any]) -> Any:
+    return (body.get("messages") or body.get("input") or ["…"])[-1]
 
 
 def main() -> None:
@@ -346,7 +391,7 @@ def main() -> None:
             entry = api.journal.wait_for(Entry, since=since, timeout=3e6)
             since = entry.seq
             if isinstance(entry, Requested):
-                print(f"→ {entry.path} {json.dumps(entry.body.get('messages', ['…'])[-1], ensure_ascii=False)[:200]}")
+                print(f"→ {entry.path} {json.dumps(_last(entry.body), ensure_ascii=False)[:200]}")
             elif isinstance(entry, Ended):
                 print(f"← {entry.ending} {entry.status} {entry.detail}", flush=True)
 

@@ -3,31 +3,32 @@
 import base64
 import binascii
 import re
+from collections.abc import Collection
 from typing import Any
 
+from standins.openai_models import check_effort, check_tools_by_chat, rules_of
 from standins.openai_refusals import RefusedError, check_name, refuse, too_long, wrong_type
 from standins.openai_tool_checks import check_tools
 
 
-def _words(words: str) -> frozenset[str]:
+def words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-CHAT_FIELDS = _words(
+CHAT_FIELDS = words(
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages "
     "metadata modalities model moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key "
     "prompt_cache_options prompt_cache_retention reasoning_effort response_format safety_identifier seed "
     "service_tier stop store stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity "
     "web_search_options"
 )
-EMBEDDING_FIELDS = _words("dimensions encoding_format input model user")
-TRANSCRIPTION_FIELDS = _words(
+EMBEDDING_FIELDS = words("dimensions encoding_format input model user")
+TRANSCRIPTION_FIELDS = words(
     "chunking_strategy file include keywords known_speaker_names known_speaker_references language languages model "
     "prompt response_format stream temperature timestamp_granularities"
 )
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 PARTS = ("text", "image_url", "input_audio", "refusal", "audio", "file")
-REASONING_MODELS = re.compile(r"(o\d|gpt-5)")  # they know no temperature and no max_tokens
 
 
 def check_fields(body: dict[str, Any], known: frozenset[str]) -> None:
@@ -35,6 +36,13 @@ def check_fields(body: dict[str, Any], known: frozenset[str]) -> None:
     if unknown:
         plural = "s" if len(unknown) > 1 else ""
         raise refuse(f"Unrecognized request argument{plural} supplied: {', '.join(unknown)}")
+
+
+def check_known(body: dict[str, Any], unknown: Collection[str]) -> None:
+    """Check a body as an older server does, which does not know some fields."""
+    refused = [name for name in body if name in unknown]
+    if refused:
+        raise refuse(f"Unrecognized request argument supplied: {refused[0]}")
 
 
 def check_chat(body: dict[str, Any]) -> None:
@@ -48,6 +56,8 @@ def check_chat(body: dict[str, Any]) -> None:
         raise refuse("you must provide a model parameter")
     _check_messages(body.get("messages"))
     check_tools(body)
+    check_tools_by_chat(body)
+    check_effort(body["model"], body.get("reasoning_effort"), "reasoning_effort")
     _check_options(body)
 
 
@@ -173,10 +183,10 @@ def _check_part(at: str, message_at: str, role: str, part: Any) -> None:
     image = part.get("image_url")
     if not isinstance(image, dict) or not isinstance(image.get("url"), str):
         raise wrong_type(f"{at}.image_url", "an object", image)
-    _check_image(image["url"], f"{at}.image_url.url")
+    check_image(image["url"], f"{at}.image_url.url")
 
 
-def _check_image(url: str, param: str) -> None:
+def check_image(url: str, param: str) -> None:
     if re.match(r"https?://", url):
         return
     found = re.fullmatch(r"data:([\w/+.-]+);base64,(.*)", url, re.DOTALL)
@@ -230,22 +240,24 @@ def _check_options(body: dict[str, Any]) -> None:
         raise refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.", param="stream_options")
     if "stream" in body and not isinstance(body["stream"], bool | None):
         raise wrong_type("stream", "a boolean", body["stream"])
-    is_reasoning = REASONING_MODELS.match(body["model"])
-    if is_reasoning and body.get("max_tokens") is not None:
+    if rules_of(body["model"]).reasons and body.get("max_tokens") is not None:
         raise refuse(
             "Unsupported parameter: 'max_tokens' is not supported with this model. "
             "Use 'max_completion_tokens' instead.",
             param="max_tokens",
             code="unsupported_parameter",
         )
-    temperature = body.get("temperature")
+    check_temperature(body["model"], body.get("temperature"), body.get("reasoning_effort"))
+
+
+def check_temperature(model: str, temperature: Any, effort: Any) -> None:
     if temperature is None:
         return
     if not isinstance(temperature, int | float):
         raise wrong_type("temperature", "a decimal", temperature)
     if not 0 <= temperature <= 2:
         raise refuse(f"Invalid 'temperature': {temperature} is not between 0 and 2.", param="temperature")
-    if is_reasoning and temperature != 1:
+    if rules_of(model).reasons and temperature != 1 and effort != "none":
         raise refuse(
             f"Unsupported value: 'temperature' does not support {temperature} with this model. Only the default (1) "
             "value is supported.",

@@ -54,6 +54,7 @@ class Running:
         self._seq = 0
         self._ended = False
         self.chunks = 0
+        self.is_streamed = False
 
     def begin(self, body: dict[str, Any]) -> None:
         if self._seq:

@@ -52,7 +52,11 @@ class Reply:
         chunk_delay: Seconds before every further delta; `chunk_wait` is a gate before delta number `wait_at`.
         hang: Never a byte; `hang_after`: so many deltas, and then nothing more.
         drop_after: The connection is cut after so many deltas; 0 before the first byte.
-        fail_after: An error event in the stream after so many deltas.
+        fail_after: An error event in the stream after so many deltas; by Responses it is flat ("event") or "nested", or
+            the response has "failed", or there is no end at all ("nothing").
+        reasoning: What the model thinks before, by Responses; a model that reasons does so by itself.
+        summary: What is said of it to whoever asks for that.
+        cached: Tokens of the prompt that were read before; `cache_written`: that are kept for later.
         ignores_stream: Answer JSON although a stream was asked for.
         with_usage: False is a server that knows no usage.
     """
@@ -74,6 +78,11 @@ class Reply:
     hang_after: int | None = None
     drop_after: int | None = None
     fail_after: int | None = None
+    fails_as: str = "event"
+    reasoning: str | None = None
+    summary: str = "**Weighing the question**\n\nIt is not hard."
+    cached: int = 0
+    cache_written: int = 0
     ignores_stream: bool = False
     with_usage: bool = True
 
@@ -139,6 +148,7 @@ class Completion:
     reply: Reply
     model: str
     prompt_tokens: int
+    includes_usage: bool = False
     id: str = field(default_factory=lambda: f"chatcmpl-{next(_ids):08d}")
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -161,7 +171,11 @@ class Completion:
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
-            "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+            "prompt_tokens_details": {
+                "cached_tokens": self.reply.cached,
+                "cache_write_tokens": self.reply.cache_written,
+                "audio_tokens": 0,
+            },
             "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
         }
 
@@ -205,6 +219,20 @@ class Completion:
 
     def usage_chunk(self) -> dict[str, Any]:
         return self._envelope("chat.completion.chunk") | {"choices": [], "usage": self.usage}
+
+    def groups(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield the chunk of each delta."""
+        for delta in self.deltas():
+            yield [self.chunk(delta, include_usage=self.includes_usage)]
+
+    def ending(self) -> list[dict[str, Any]]:
+        """Return the last chunks."""
+        last = self.chunk({}, last=True, include_usage=self.includes_usage)
+        return [last, self.usage_chunk()] if self.includes_usage else [last]
+
+    def failing(self) -> list[dict[str, Any]]:
+        """Return how the reply fails in the middle."""
+        return [server_error().as_wire()]
 
     def _envelope(self, kind: str) -> dict[str, Any]:
         return {

@@ -33,11 +33,11 @@ def check_tools(body: dict[str, Any]) -> None:
             raise refuse(f"Missing required parameter: '{param}'.", param=param, code="missing_required_parameter")
         check_name(f"tools[{number}].function.name", function.get("name"))
         names.append(function["name"])
-        _check_function(number, function)
-    _check_choice(body.get("tool_choice"), names)
+        check_function(number, function)
+    check_choice(body.get("tool_choice"), names)
 
 
-def _check_choice(choice: Any, names: list[str]) -> None:
+def check_choice(choice: Any, names: list[str]) -> None:
     if choice is None or choice in ("none", "auto", "required"):
         return
     named = (choice.get("function") or {}).get("name") if isinstance(choice, dict) else None
@@ -50,7 +50,7 @@ def _check_choice(choice: Any, names: list[str]) -> None:
         raise refuse(message, param="tool_choice.function.name")
 
 
-def _check_function(number: int, function: dict[str, Any]) -> None:
+def check_function(number: int, function: dict[str, Any]) -> None:
     name, param = function["name"], f"tools[{number}].function.parameters"
     description = function.get("description")
     if description is not None and not isinstance(description, str):

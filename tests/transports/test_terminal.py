@@ -82,7 +82,7 @@ def model() -> Iterator[OpenAIApi]:
 
 @pytest.fixture
 def terminal(tmp_path: Path, model: OpenAIApi) -> Iterator[Terminal]:
-    chat = Terminal(tmp_path, OPENAI_BASE_URL=model.base_url)
+    chat = Terminal(tmp_path, OPENAI_BASE_URL=model.base_url, OPENAI_MODEL="gpt-5.5")
     yield chat
     chat.close()
 
@@ -158,3 +158,13 @@ def test_whoever_stops_reading_ends_the_chat(tmp_path: Path) -> None:
 )
 def test_nothing_that_is_printed_moves_the_cursor(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+@pytest.mark.slow
+def test_what_the_model_thinks_is_shown_where_a_setting_says_so(tmp_path: Path, model: OpenAIApi) -> None:
+    wires = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API": "responses", "OPENAI_REASONING_SUMMARY": "auto"}
+    chat = Terminal(tmp_path, **wires)
+    chat.shows("you> ")
+    chat.types("hi\n")
+    assert "(thinking about weighing the question…)\nYou said: hi\n" in chat.shows("you> ")
+    chat.close()

@@ -28,8 +28,8 @@ def counting(calls, answer="done"):
 
 
 def make_service(storage, script, *, tools=(add, fail), max_steps=10, callbacks=None, **agent_options):
-    """Return a service with a scripted model, and that model."""
-    llm = script if isinstance(script, ScriptedChatLLM) else ScriptedChatLLM(script)
+    """Return a service with a model, or one that follows a script, and that model."""
+    llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
     options = {"search_k": 0, "message_selector": NoMessages(), "prompt": "You are X", **agent_options}
     agent = FunctionsBasedAgent(tools=tools, llm=llm, **options)
     service = AgentService(

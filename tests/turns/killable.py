@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from botservice import AgentContext, ScriptedChatLLM, Storage, Tool
+from botservice import AgentContext, OpenAIChatLLM, ScriptedChatLLM, Storage, Tool
 from botservice.storage.tables import tool_calls
 from tests.turns.bots import make_service
 
@@ -74,4 +74,20 @@ async def _run(url, log, script, steps=None, dies_in=None, dies_before=None, in_
         while run.answer is None and steps != 0:
             await run.step()
             steps = None if steps is None else steps - 1
+        die()
+
+
+def answer_with_openai(url, base_url, steps):
+    """Do so many steps of a turn with a model behind OpenAI's API and kill this process; a child's target."""
+    asyncio.run(_answer_with_openai(url, base_url, steps))
+
+
+async def _answer_with_openai(url, base_url, steps):
+    async with Storage.open(url) as storage:
+        context = await AgentContext.get_or_create(storage, KEYS)
+        llm = OpenAIChatLLM(base_url=base_url, api_key="sk-test", api="responses")
+        service, _ = make_service(storage, llm)
+        run = await service.start(context, "go")
+        for _ in range(steps):
+            await run.step()
         die()

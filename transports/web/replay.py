@@ -111,6 +111,13 @@ def _facts(step: MemoryItem) -> Iterator[str]:
     if isinstance(usage, TokenUsage):
         yield f"{usage.input_tokens:,} tokens in"
         yield f"{usage.output_tokens:,} out"
+        if usage.cached_tokens:
+            yield f"{usage.cached_tokens:,} cached"
+        if usage.reasoning_tokens:
+            yield f"{usage.reasoning_tokens:,} thinking"
+    for fact in (step.get_value("model"), step.get_value("finish_reason")):
+        if isinstance(fact, str) and fact:
+            yield fact
 
 
 def _parts(step: MemoryItem) -> Iterator[Part]:

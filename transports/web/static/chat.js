@@ -19,7 +19,7 @@ function say() {
   if (!state.isConnected) text = "No connection. Trying again…";
   else if (state.trouble) text = "The service has trouble with its storage. Trying again…";
   else if (state.working && state.isStopping) text = "Stopping…";
-  else if (state.working && state.activity) text = `Using ${state.activity}…`;
+  else if (state.working && state.activity) text = state.activity.includes(" ") ? `${state.activity}…` : `Using ${state.activity}…`;
   else if (state.working) text = state.isWriting ? "Writing…" : "Thinking…";
   if (status.textContent !== text) status.textContent = text;
   status.classList.toggle("busy", isBusy);

@@ -1,0 +1,49 @@
+"""What a server is told so that it finds the beginning of a prompt again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botservice.llm.call_options import CallOptions
+from botservice.llm.chat import ChatMessage
+
+KEY: Final = "prompt_cache_key"
+BREAKPOINT: Final = "prompt_cache_breakpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMarks:
+    """What goes into one request.
+
+    Attributes:
+        key: What requests with the same beginning have in common; None for servers that know of none.
+        breakpoints: The places of the messages after which the server is to keep what it has read.
+    """
+
+    key: str | None = None
+    breakpoints: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, messages: Sequence[ChatMessage], options: CallOptions) -> "CacheMarks":
+        """Return what a prompt asks for, as far as its server and its model know of it."""
+        key: str | None = getattr(messages, "cache_key", None)
+        places: Sequence[int] = getattr(messages, "breakpoints", ())
+        return cls(
+            key if KEY not in options.refused and knows_keys(options) else None,
+            frozenset(places if BREAKPOINT not in options.refused and knows_breakpoints(options) else ()),
+        )
+
+
+def knows_keys(options: CallOptions) -> bool:  # noqa: ARG001 - no server is told yet
+    """Return whether the server takes a key with a request."""
+    return False
+
+
+def knows_breakpoints(options: CallOptions) -> bool:  # noqa: ARG001 - no model is told yet
+    """Return whether the model takes breakpoints at the parts of messages."""
+    return False
+
+
+def marked(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the parts of a message with a breakpoint at the last one."""
+    return [*parts[:-1], {**parts[-1], BREAKPOINT: {"mode": "explicit"}}]
