@@ -10,7 +10,7 @@ from typing import Final
 from botservice.errors import LLMError, LLMFailure
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.circuit import Circuit
-from botservice.llm.fallback_call import FallbackCall
+from botservice.llm.fallback_call import FallbackCall, shows_thoughts
 
 logger = logging.getLogger(__name__)
 
@@ -65,11 +65,25 @@ class FallbackLLM:
     def __repr__(self) -> str:
         return f"FallbackLLM({list(self.llms)!r})"
 
+    @property
+    def shows_thoughts(self) -> bool:
+        """Whether `chat` has something for on_thought."""
+        return any(shows_thoughts(llm) for llm in self.llms)
+
     async def chat(
-        self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = (), *, on_text: TextSink | None = None
+        self,
+        messages: Sequence[ChatMessage],
+        tools: Sequence[ToolSchema] = (),
+        *,
+        on_text: TextSink | None = None,
+        on_thought: TextSink | None = None,
     ) -> ChatResponse:
-        """Return the answer of the first model that gives one (see `ChatLLM.chat`)."""
-        call = FallbackCall(messages, tools, on_text)
+        """Return the answer of the first model that gives one (see `ChatLLM.chat`).
+
+        Args:
+            on_thought: Called with what a model thinks, where it shows that.
+        """
+        call = FallbackCall(messages, tools, on_text, on_thought)
         for member in self._in_order():
             try:
                 return await self._ask(member, call)

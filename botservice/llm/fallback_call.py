@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from botservice.errors import LLMError, LLMFailure
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
@@ -24,11 +25,18 @@ class FallbackCall:
         is_shown: Whether somebody has seen the beginning of an answer.
     """
 
-    def __init__(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], on_text: TextSink | None) -> None:
+    def __init__(
+        self,
+        messages: Sequence[ChatMessage],
+        tools: Sequence[ToolSchema],
+        on_text: TextSink | None,
+        on_thought: TextSink | None = None,
+    ) -> None:
         self.is_shown = False
         self._messages = messages
         self._tools = tools
         self._on_text = on_text
+        self._on_thought = on_thought
         self._failures: list[tuple[str, LLMError]] = []
         self._failing_since: float | None = None
 
@@ -70,11 +78,10 @@ class FallbackCall:
 
     async def _send(self, llm: ChatLLM) -> ChatResponse:
         """Return a model's answer. After a failure, a model has to begin soon, as somebody has waited before."""
-        options = {} if self._on_text is None else {"on_text": self._show}
         patience = None if self._failing_since is None else max(0.0, _PATIENCE_SECONDS - self._failing_seconds())
         try:
             async with asyncio.timeout(patience) as self._limit:
-                return await llm.chat(self._messages, self._tools, **options)
+                return await llm.chat(self._messages, self._tools, **self._sinks(llm))
         except LLMError:
             raise
         except TimeoutError as error:
@@ -83,12 +90,22 @@ class FallbackCall:
             logger.warning("model.broke", exc_info=True)
             raise LLMError(f"the model failed with {type(error).__name__}") from error
 
-    def _show(self, piece: str) -> None:
-        assert self._on_text is not None, "it is handed on only then"  # noqa: S101 - an invariant
-        if piece and not self.is_shown:
-            self.is_shown = True
-            self._limit.reschedule(None)
-        self._on_text(piece)
+    def _sinks(self, llm: ChatLLM) -> dict[str, Any]:
+        """Return who listens to a model, each only where somebody does."""
+        sinks: dict[str, Any] = {}
+        if self._on_text is not None:
+            sinks["on_text"] = partial(self._hear, self._on_text, is_answer=True)
+        if self._on_thought is not None and shows_thoughts(llm):
+            sinks["on_thought"] = partial(self._hear, self._on_thought, is_answer=False)
+        return sinks
+
+    def _hear(self, sink: TextSink, piece: str, *, is_answer: bool) -> None:
+        """Hand on a piece; whoever says something is there, and need not hurry any more."""
+        if piece:
+            self.is_shown = self.is_shown or is_answer
+            if not self._limit.expired():
+                self._limit.reschedule(None)
+        sink(piece)
 
     def _note_time(self) -> None:
         if self._failing_since is None:
@@ -96,6 +113,11 @@ class FallbackCall:
 
     def _failing_seconds(self) -> float:
         return 0.0 if self._failing_since is None else _now() - self._failing_since
+
+
+def shows_thoughts(llm: ChatLLM) -> bool:
+    """Return whether a model takes on_thought and has something for it."""
+    return bool(getattr(llm, "shows_thoughts", False))
 
 
 def _now() -> float:

@@ -5,6 +5,7 @@ from typing import Any
 
 from standins.openai_replies import Failure
 
+STANDING = ("gpt-6.1-terra", "text-embedding-3-small", "gpt-transcribe")
 CREATED = 1_750_000_000
 
 
