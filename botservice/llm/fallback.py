@@ -10,7 +10,7 @@ from typing import Final
 from botservice.errors import LLMError, LLMFailure
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.circuit import Circuit
-from botservice.llm.fallback_call import FallbackCall, shows_thoughts
+from botservice.llm.fallback_call import DEFAULT_PATIENCE_SECONDS, FallbackCall, shows_thoughts
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +45,17 @@ class FallbackLLM:
         models: The names of all; a response says by one of them who answered.
     """
 
-    def __init__(self, llms: Iterable[ChatLLM], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        llms: Iterable[ChatLLM],
+        *,
+        patience_seconds: float = DEFAULT_PATIENCE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Make one of several.
 
         Args:
+            patience_seconds: How long after a first failure the others may take until one says something.
             clock: Seconds that never go back.
 
         Raises:
@@ -58,6 +65,7 @@ class FallbackLLM:
         if not self.llms:
             raise ValueError("a FallbackLLM needs models, such as [OpenAIChatLLM(…), OpenAIChatLLM(…)]")
         self._members = [_Member(llm, _names(llm)) for llm in self.llms]
+        self._patience_seconds = patience_seconds
         self._clock = clock
         self.models = tuple(name for member in self._members for name in member.models)
         self.model = self.models[0]
@@ -83,7 +91,7 @@ class FallbackLLM:
         Args:
             on_thought: Called with what a model thinks, where it shows that.
         """
-        call = FallbackCall(messages, tools, on_text, on_thought)
+        call = FallbackCall(messages, tools, on_text, on_thought, patience_seconds=self._patience_seconds)
         for member in self._in_order():
             try:
                 return await self._ask(member, call)

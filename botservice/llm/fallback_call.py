@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 _SHORTEST_WAIT_SECONDS: Final = 0.5
 _LONGEST_WAIT_SECONDS: Final = 2.0
 # As long as the service tries again after a first failure: until then, whoever asked sees an answer or an apology.
-_PATIENCE_SECONDS: Final = 20.0
+DEFAULT_PATIENCE_SECONDS: Final = 20.0
 
 
 class FallbackCall:
@@ -31,12 +31,15 @@ class FallbackCall:
         tools: Sequence[ToolSchema],
         on_text: TextSink | None,
         on_thought: TextSink | None = None,
+        *,
+        patience_seconds: float = DEFAULT_PATIENCE_SECONDS,
     ) -> None:
         self.is_shown = False
         self._messages = messages
         self._tools = tools
         self._on_text = on_text
         self._on_thought = on_thought
+        self._patience_seconds = patience_seconds
         self._failures: list[tuple[str, LLMError]] = []
         self._failing_since: float | None = None
 
@@ -78,7 +81,7 @@ class FallbackCall:
 
     async def _send(self, llm: ChatLLM) -> ChatResponse:
         """Return a model's answer. After a failure, a model has to begin soon, as somebody has waited before."""
-        patience = None if self._failing_since is None else max(0.0, _PATIENCE_SECONDS - self._failing_seconds())
+        patience = None if self._failing_since is None else max(0.0, self._patience_seconds - self._failing_seconds())
         try:
             async with asyncio.timeout(patience) as self._limit:
                 return await llm.chat(self._messages, self._tools, **self._sinks(llm))

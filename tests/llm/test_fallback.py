@@ -9,7 +9,7 @@ import pytest
 from standins.openai_api import Failure, Gate, OpenAIApi, Reply, context_length_exceeded, quota_exceeded, rate_limited
 from standins.openai_catalogue import model_not_found, no_access, overloaded, wrong_key
 
-from botservice import ContextOverflow, FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
+from botservice import ChatResponse, ContextOverflow, FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -293,3 +293,53 @@ def test_it_needs_a_model() -> None:
 async def test_inside_of_another_it_says_who_answered() -> None:
     inner = FallbackLLM([ScriptedChatLLM([LLMError("down")], model="a"), ScriptedChatLLM(["yes"], model="b")])
     assert (await FallbackLLM([inner, ScriptedChatLLM([], model="c")]).chat(HELLO)).model == "b"
+
+
+class Dawdling:
+    """Says a word, if it does, and takes its time for the rest."""
+
+    model = "dawdling"
+
+    def __init__(self, first_word: str = "") -> None:
+        self.first_word = first_word
+
+    async def chat(self, messages: Any, tools: Any = (), *, on_text: Any = None) -> ChatResponse:
+        on_text(self.first_word)
+        await asyncio.sleep(0.5)
+        return ChatResponse(f"{self.first_word} done")
+
+
+async def test_after_a_failure_nobody_is_waited_for_who_says_nothing() -> None:
+    llm = FallbackLLM([ScriptedChatLLM([LLMError("down")]), Dawdling()], patience_seconds=0.05)
+    with pytest.raises(LLMError, match="dawdling: the model sent nothing in time") as caught:
+        await llm.chat(HELLO, on_text=lambda _: None)
+    assert caught.value.is_transient
+    assert caught.value.failed_for_seconds >= 0.05, "the service counts it among its own tries"
+
+
+async def test_after_a_failure_whoever_has_begun_may_take_its_time() -> None:
+    llm = FallbackLLM([ScriptedChatLLM([LLMError("down")]), Dawdling("well,")], patience_seconds=0.05)
+    assert (await llm.chat(HELLO, on_text=lambda _: None)).text == "well, done"
+
+
+async def test_without_a_failure_a_model_may_take_its_time() -> None:
+    llm = FallbackLLM([Dawdling(), ScriptedChatLLM([])], patience_seconds=0.05)
+    assert (await llm.chat(HELLO, on_text=lambda _: None)).text == " done"
+
+
+async def test_thoughts_are_handed_on_where_a_model_shows_them_and_are_no_answer() -> None:
+    class Thinking(ScriptedChatLLM):
+        shows_thoughts = True
+
+        async def chat(
+            self, messages: Any, tools: Any = (), *, on_text: Any = None, on_thought: Any = None
+        ) -> ChatResponse:
+            on_thought("hm")
+            return await super().chat(messages, tools, on_text=on_text)
+
+    llm = FallbackLLM([Thinking([LLMError("down")]), ScriptedChatLLM(["yes"])])
+    assert llm.shows_thoughts
+    thoughts: list[str] = []
+    assert (await llm.chat(HELLO, on_text=lambda _: None, on_thought=thoughts.append)).text == "yes"
+    assert thoughts == ["hm"]
+    assert not FallbackLLM([ScriptedChatLLM([])]).shows_thoughts
