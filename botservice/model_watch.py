@@ -65,7 +65,8 @@ def _of_client(client: Any, settings: Settings) -> Iterator[UsedModel]:
     """Yield the model behind a client, where it is one of a server."""
     clients = getattr(client, "clients", None)
     if isinstance(clients, OpenAIClients):
-        takes_tools_by_chat = getattr(client, "api", None) == "chat"
+        is_thinking = getattr(client, "reasoning_effort", None) != "none"
+        takes_tools_by_chat = getattr(client, "api", None) == "chat" and is_thinking
         yield UsedModel(client.model, _setting(client.model, settings), clients, takes_tools_by_chat)
 
 

@@ -27,7 +27,7 @@ class UsedModel:
 
     Attributes:
         setting: Where its name stands, such as OPENAI_MODEL.
-        takes_tools_by_chat: Whether it is given tools, and by chat.completions because somebody wants that.
+        takes_tools_by_chat: Whether it thinks and is given tools by chat.completions, because somebody wants that.
     """
 
     name: str

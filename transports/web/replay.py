@@ -105,7 +105,9 @@ def _title(step: MemoryItem) -> str:
 
 
 def _facts(step: MemoryItem) -> Iterator[str]:
-    timing, usage = step.get_value("timing"), step.get_value("token_usage")
+    timing, usage, model = (step.get_value(name) for name in ("timing", "token_usage", "model"))
+    if isinstance(model, str) and "model" in declared_fields(step):
+        yield show_text(model)
     if isinstance(timing, Timing) and timing.duration_seconds is not None:
         yield f"{timing.duration_seconds:.2f} s"
     if isinstance(usage, TokenUsage):

@@ -60,9 +60,9 @@ async def test_the_second_model_answers_where_the_first_cannot(
         api.person_says("hello", chat_id=42)
         await api.message(42, "I am second")
         api.person_says("/why", chat_id=42)
-        why = await api.message(42, lambda text: "the model" in text)
+        why = await api.message(42, lambda shown: "the model" in shown.text)
     assert "the model second: 1 calls" in why.text
-    assert [message.text for message in api.visible(42) if message.text.startswith("I am")] == ["I am second"]
+    assert [message.text for message in api.visible_messages(42) if message.text.startswith("I am")] == ["I am second"]
 
 
 async def test_a_model_that_hangs_is_passed_over(api: BotApi, bot_on: Any, server: OpenAIApi, minds: Minds) -> None:
@@ -83,7 +83,7 @@ async def test_an_answer_that_broke_off_is_begun_anew_and_shown_once(
         api.person_says("a story", chat_id=42)
         await api.message(42, "I am second")
     assert minds.asked == ["first", "second"], "the service tries again, and the first one is left alone meanwhile"
-    assert not [message.text for message in api.visible(42) if "Once" in message.text]
+    assert not [message.text for message in api.visible_messages(42) if "Once" in message.text]
 
 
 async def test_a_turn_goes_on_with_the_second_model_between_two_steps(
@@ -97,6 +97,6 @@ async def test_a_turn_goes_on_with_the_second_model_between_two_steps(
         api.person_says("what time is it?", chat_id=42)
         await api.message(42, "I am second")
         api.person_says("/why", chat_id=42)
-        why = await api.message(42, lambda text: "the model" in text)
+        why = await api.message(42, lambda shown: "the model" in shown.text)
     assert minds.asked == ["first", "first", "second"]
     assert "the model first, second: 2 calls" in why.text
