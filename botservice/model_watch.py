@@ -75,7 +75,13 @@ def _setting(name: str, settings: Settings) -> str:
         return "OPENAI_FALLBACK_MODELS"
     if name == settings.embedding_model:
         return "OPENAI_EMBEDDING_MODEL"
-    return "OPENAI_MODEL" if settings.openai_model in (None, name) else _IN_CODE
+    return "OPENAI_MODEL" if name == (settings.openai_model or _default_model()) else _IN_CODE
+
+
+def _default_model() -> str:
+    from botservice.llm.openai import DEFAULT_MODEL
+
+    return DEFAULT_MODEL
 
 
 def _clients(settings: Settings) -> OpenAIClients:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 from urllib.parse import quote
@@ -11,11 +12,25 @@ from botservice.llm.openai_clients import OpenAIClients
 from botservice.llm.shutdowns import read_date
 
 _LIMIT_SECONDS: Final = 10.0
+_SHUTDOWN: Final = "shutdown_date"
 _UNKNOWN_CODE: Final = "model_not_found"
 
 
-async def read_catalogue(clients: OpenAIClients) -> Mapping[str, date | None]:
-    """Return the names of a server's models, each with its last day where one is announced.
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """How long a model is there, as its server says.
+
+    Attributes:
+        ends_on: Its last day, where one is announced.
+        is_told: Whether the server says anything of that.
+    """
+
+    ends_on: date | None = None
+    is_told: bool = False
+
+
+async def read_catalogue(clients: OpenAIClients) -> Mapping[str, Lifetime]:
+    """Return the names of a server's models, each with its lifetime.
 
     Raises:
         LLMError: the server does not say.
@@ -23,11 +38,11 @@ async def read_catalogue(clients: OpenAIClients) -> Mapping[str, date | None]:
     answer = await _get(clients, "/models", "")
     listed = answer.get("data")
     models = [model for model in listed if isinstance(model, dict)] if isinstance(listed, list) else []
-    return {str(model["id"]): read_date(model.get("shutdown_date")) for model in models if "id" in model}
+    return {str(model["id"]): _lifetime(model) for model in models if "id" in model}
 
 
-async def read_model(clients: OpenAIClients, name: str) -> date | None:
-    """Return the last day of a model, where one is announced.
+async def read_model(clients: OpenAIClients, name: str) -> Lifetime:
+    """Return the lifetime of a model.
 
     Raises:
         LLMError: the server does not say; where its kind is UNKNOWN_MODEL, because it has no such model.
@@ -39,7 +54,11 @@ async def read_model(clients: OpenAIClients, name: str) -> date | None:
         if error.kind is LLMFailure.UNKNOWN_MODEL and error.code != _UNKNOWN_CODE:
             raise LLMError(str(error), is_transient=False, kind=LLMFailure.BAD_REQUEST) from error
         raise
-    return read_date(answer.get("shutdown_date"))
+    return _lifetime(answer)
+
+
+def _lifetime(model: Mapping[str, Any]) -> Lifetime:
+    return Lifetime(read_date(model.get(_SHUTDOWN)), is_told=_SHUTDOWN in model)
 
 
 async def _get(clients: OpenAIClients, path: str, name: str) -> dict[str, Any]:

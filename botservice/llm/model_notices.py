@@ -9,7 +9,7 @@ from typing import Final
 
 from botservice.errors import LLMError, LLMFailure
 from botservice.llm.call_options import is_openai
-from botservice.llm.catalogue import read_catalogue, read_model
+from botservice.llm.catalogue import Lifetime, read_catalogue, read_model
 from botservice.llm.openai_clients import OpenAIClients
 from botservice.llm.shutdowns import Shutdown, known_shutdown
 
@@ -59,7 +59,7 @@ async def examine_models(models: Iterable[UsedModel], today: date) -> list[Model
 
 async def _examine_server(models: Sequence[UsedModel], today: date) -> list[ModelNotice]:
     notices = []
-    catalogue: Mapping[str, date | None] = {}
+    catalogue: Mapping[str, Lifetime] = {}
     try:
         catalogue = await read_catalogue(models[0].clients)
     except LLMError as error:
@@ -69,18 +69,25 @@ async def _examine_server(models: Sequence[UsedModel], today: date) -> list[Mode
     return notices
 
 
-async def _examine(model: UsedModel, catalogue: Mapping[str, date | None], today: date) -> list[ModelNotice]:
-    ends_on = catalogue.get(model.name)
+async def _examine(model: UsedModel, catalogue: Mapping[str, Lifetime], today: date) -> list[ModelNotice]:
+    lifetime = catalogue.get(model.name, Lifetime())
     if catalogue and model.name not in catalogue:
         try:
-            ends_on = await read_model(model.clients, model.name)
+            lifetime = await read_model(model.clients, model.name)
         except LLMError as error:
             if error.kind is LLMFailure.UNKNOWN_MODEL:
                 return [_unknown_notice(model, catalogue)]
-    known = known_shutdown(model.name) if is_openai(model.clients.base_url) or ends_on else None
-    shutdown = Shutdown(ends_on, known.instead if known else None) if ends_on else known
+    shutdown = _shutdown(model, lifetime)
     is_near = shutdown is not None and (shutdown.on - today).days <= NOTICE_DAYS
     return [*([_end_notice(model, shutdown, today)] if shutdown and is_near else []), *_tools_notice(model)]
+
+
+def _shutdown(model: UsedModel, lifetime: Lifetime) -> Shutdown | None:
+    """Return when a model ends: by what its server says, and where OpenAI's own says nothing, by the table."""
+    known = known_shutdown(model.name)
+    if lifetime.ends_on is not None:
+        return Shutdown(lifetime.ends_on, known.instead if known else None)
+    return known if is_openai(model.clients.base_url) and not lifetime.is_told else None
 
 
 def _key_notice(error: LLMError, base_url: str) -> list[ModelNotice]:
@@ -110,7 +117,8 @@ def near_names(name: str, names: Iterable[str]) -> list[str]:
 
 def _end_notice(model: UsedModel, shutdown: Shutdown, today: date) -> ModelNotice:
     days = (shutdown.on - today).days
-    when = f"ends on {shutdown.on}, in {days} days" if days > 0 else f"has ended on {shutdown.on}"
+    left = "1 day" if days == 1 else f"{days} days"
+    when = f"ends on {shutdown.on}, in {left}" if days > 0 else f"has ended on {shutdown.on}"
     remedy = f"set {model.setting} to {shutdown.instead or 'another one'}"
     return ModelNotice(f"end {model.name}", f"the model {model.name} {when}: {remedy}")
 

@@ -7,9 +7,10 @@ import pytest
 from standins.openai_api import Failure, OpenAIApi, not_json
 from standins.openai_catalogue import may_not_list, wrong_key
 
-from botservice.llm.model_notices import NOTICE_DAYS, UsedModel, _tools_notice, examine_models
+from botservice.llm.catalogue import Lifetime
+from botservice.llm.model_notices import NOTICE_DAYS, UsedModel, _shutdown, _tools_notice, examine_models
 from botservice.llm.openai_clients import OpenAIClients
-from botservice.llm.shutdowns import TABLE_DATE, known_shutdown, read_date
+from botservice.llm.shutdowns import TABLE_DATE, Shutdown, known_shutdown, read_date
 from botservice.settings import OPENAI_API_URL, ModelSettings
 
 TODAY = date(2026, 11, 22)
@@ -32,7 +33,7 @@ async def texts(clients: OpenAIClients, *names: str) -> list[str]:
     [
         (-1, "the model m has ended on 2026-11-21: set OPENAI_MODEL to another one"),
         (0, "the model m has ended on 2026-11-22: set OPENAI_MODEL to another one"),
-        (1, "the model m ends on 2026-11-23, in 1 days: set OPENAI_MODEL to another one"),
+        (1, "the model m ends on 2026-11-23, in 1 day: set OPENAI_MODEL to another one"),
         (NOTICE_DAYS, "the model m ends on 2027-01-21, in 60 days: set OPENAI_MODEL to another one"),
         (NOTICE_DAYS + 1, None),
     ],
@@ -96,6 +97,20 @@ def test_the_table_counts_for_openai_alone_and_knows_snapshots() -> None:
     assert known_shutdown("gpt-6.1-terra") is None
     assert known_shutdown("gpt-4o-audio") is None
     assert TABLE_DATE <= TODAY
+
+
+@pytest.mark.parametrize(
+    ("url", "lifetime", "shutdown"),
+    [
+        (OPENAI_API_URL, Lifetime(), known_shutdown("gpt-4o")),
+        (OPENAI_API_URL, Lifetime(None, is_told=True), None),
+        (OPENAI_API_URL, Lifetime(date(2028, 1, 1), is_told=True), Shutdown(date(2028, 1, 1), "gpt-6-luna")),
+        ("http://127.0.0.1:1/v1", Lifetime(), None),
+    ],
+)
+def test_what_the_server_says_counts_before_the_table(url: str, lifetime: Lifetime, shutdown: Shutdown | None) -> None:
+    clients = OpenAIClients(ModelSettings.load(), base_url=url, api_key="sk-test-key")
+    assert _shutdown(UsedModel("gpt-4o", "OPENAI_MODEL", clients), lifetime) == shutdown
 
 
 @pytest.mark.parametrize("value", [None, "", "soon", 20270114, "2027-13-01", [], {}])
