@@ -29,6 +29,7 @@ from botservice.turns.billing import models_of
 from transports.registry import build_slack, build_transcriber, has_slack
 
 _LIMIT_SECONDS = 30.0
+_MODEL_SECONDS = 20.0  # so that the one of several that hangs is named
 _ANSWER_SECONDS = 10.0
 _SHORTEST_ADMIN_TOKEN = 16
 _HERTZ = 16_000
@@ -123,7 +124,10 @@ async def _check_model(settings: Settings) -> Finding:
 async def _ask(llm: Any) -> Finding:
     """Ask a model as the agent does: with a tool, and by the way of speaking that it would use."""
     try:
-        response = await llm.chat(_QUESTION, [current_time.schema])
+        async with asyncio.timeout(_MODEL_SECONDS):
+            response = await llm.chat(_QUESTION, [current_time.schema])
+    except TimeoutError:
+        return Finding("model", f"{llm.model}: no answer within {_MODEL_SECONDS:g} seconds", is_wrong=True)
     except LLMError as error:
         if error.kind is LLMFailure.BAD_REQUEST and await _answers_without_tools(llm):
             text = f"{llm.model} answers, but takes no tools, which the agent needs ({error}); or choose another model"
