@@ -71,7 +71,7 @@ def test_a_replay_shows_what_people_come_for(memory):
     for part in (
         "What is 2 + 3?",
         "Plan",
-        "Step 1 | llama | 1.25 s",
+        "Step 1 | 1.25 s | 812 tokens in, 20 out | llama",
         "812 tokens in, 20 out",
         "my dog is Rex",
         "1 found",

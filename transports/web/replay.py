@@ -105,9 +105,7 @@ def _title(step: MemoryItem) -> str:
 
 
 def _facts(step: MemoryItem) -> Iterator[str]:
-    timing, usage, model = (step.get_value(name) for name in ("timing", "token_usage", "model"))
-    if isinstance(model, str) and "model" in declared_fields(step):
-        yield show_text(model)
+    timing, usage = step.get_value("timing"), step.get_value("token_usage")
     if isinstance(timing, Timing) and timing.duration_seconds is not None:
         yield f"{timing.duration_seconds:.2f} s"
     if isinstance(usage, TokenUsage):

@@ -207,7 +207,7 @@ def test_what_was_found_is_unfolded_in_the_first_prompt():
         for number in (1, 2)
     ]
     first, second = show_steps(steps)
-    assert first.facts == ["llama", "2.00 s", "1,200 tokens in", "30 out"]
+    assert first.facts == ["2.00 s", "1,200 tokens in", "30 out", "llama"]
     assert (first.parts[0].is_open, second.parts[0].is_open) == (True, False)
     assert [(part.label, part.is_open) for part in first.parts[0].parts] == [
         ("Instructions", False),
