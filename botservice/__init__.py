@@ -38,7 +38,7 @@ from botservice.history import (
     SearchHit,
     TokenWindowMessageSelector,
 )
-from botservice.llm import ChatLLM, ChatResponse, ScriptedChatLLM
+from botservice.llm import ChatLLM, ChatResponse, FallbackLLM, ScriptedChatLLM
 from botservice.memory import (
     ActionStep,
     AgentMemory,
@@ -93,6 +93,7 @@ __all__ = [
     "DeliveryUnknown",
     "Embedder",
     "EmbeddingIndexer",
+    "FallbackLLM",
     "FinalAnswerStep",
     "FinishAction",
     "ForgetOldImages",

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from botservice.agents import FunctionsBasedAgent
 from botservice.agents.functions_based import DEFAULT_PROMPT
@@ -21,7 +22,7 @@ from botservice.history import (
     OpenAIEmbedder,
     TokenWindowMessageSelector,
 )
-from botservice.llm import ChatLLM
+from botservice.llm import ChatLLM, FallbackLLM
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.tokens import counter_for
 from botservice.people.access import Access
@@ -33,12 +34,15 @@ from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.builtin import current_time
 from botservice.tools.remembering import forget_fact, remember
 from botservice.tools.reminding import REMINDER_TOOLS
-from botservice.turns.billing import model_of
+from botservice.turns.billing import models_of
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.worker import Worker
 from botservice.upkeep import Retention, Upkeep
 from transports.served import ServedTransport
+
+if TYPE_CHECKING:
+    from botservice.llm import OpenAIChatLLM
 
 GRACE_SECONDS = 8.0  # of the ten that a PaaS gives between SIGTERM and SIGKILL
 _READY_SECONDS = 3.0
@@ -93,10 +97,17 @@ def build_service(settings: Settings) -> AgentService:
 
 
 def _build_model(settings: Settings) -> ChatLLM:
+    """Return the model, with those that are asked where it cannot answer."""
+    first = _build_openai(settings, settings.openai_model)
+    others = [_build_openai(settings, name) for name in settings.openai_fallback_models if name != first.model]
+    return FallbackLLM([first, *others]) if others else first
+
+
+def _build_openai(settings: Settings, name: str | None) -> "OpenAIChatLLM":
     from botservice.llm import OpenAIChatLLM
 
     return OpenAIChatLLM(
-        settings.openai_model,
+        name,
         base_url=settings.openai_base_url,
         api_key=reveal(settings.openai_api_key),
         api=settings.openai_api,
@@ -173,7 +184,8 @@ def govern(settings: Settings, service: AgentService) -> None:
         SettingsError: a budget is too low for any call, or limits money and nobody said what the model costs.
     """
     budgets = service.budgets or Budgets.of(settings)
-    budgets.check_model(model_of(service.agent))
+    for model in models_of(service.agent):
+        budgets.check_model(model)
     service.options = replace(service.options, budgets=budgets, access=service.access or Access.of(settings))
 
 

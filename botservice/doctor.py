@@ -6,13 +6,17 @@ import time
 import wave
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import httpx
 
 from botservice.app import build_embedder, build_service
-from botservice.errors import BotServiceError
+from botservice.errors import BotServiceError, LLMError, LLMFailure
 from botservice.history import OpenAIEmbedder
+from botservice.llm.model_notices import NOTICE_DAYS
 from botservice.messages import Attachment
+from botservice.model_watch import notices_of
 from botservice.people.budgets import Budgets
 from botservice.policies import AccessMode, Scope
 from botservice.serving import listen, throwaway_disk
@@ -20,12 +24,16 @@ from botservice.settings import Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.blobs import check_newest, count_plain
 from botservice.telemetry import redact
+from botservice.tools.builtin import current_time
+from botservice.turns.billing import models_of
 from transports.registry import build_slack, build_transcriber, has_slack
 
 _LIMIT_SECONDS = 30.0
+_MODEL_SECONDS = 20.0  # so that the one of several that hangs is named
 _ANSWER_SECONDS = 10.0
 _SHORTEST_ADMIN_TOKEN = 16
 _HERTZ = 16_000
+_QUESTION: Final = ({"role": "user", "content": "Say: ready"},)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,7 @@ async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_
     checks: dict[str, Callable[[Settings], Awaitable[Finding]]] = {
         "database": _check_database,
         "model": _check_model,
+        "models": _check_models,
         "search": _check_search,
         "speech": _check_speech,
         "telegram": _check_telegram,
@@ -104,15 +113,50 @@ async def _check_model(settings: Settings) -> Finding:
     if not settings.has_model:
         text = "off: a demo script answers; OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
         return Finding("model", text, is_off=True)
-    from botservice.llm import OpenAIChatLLM
-
-    llm = getattr(build_service(settings).agent, "llm", None)
-    assert isinstance(llm, OpenAIChatLLM)  # noqa: S101 - that is what settings with a model build
+    llm: Any = getattr(build_service(settings).agent, "llm", None)
     try:
-        response = await llm.chat([{"role": "user", "content": "Say: ready"}])
+        findings = await asyncio.gather(*(_ask(each) for each in getattr(llm, "llms", (llm,))))
     finally:
         await llm.close()
-    return Finding("model", f"{llm.model} answers: {response.text.strip()[:40]!r}")
+    return Finding("model", "; ".join(each.text for each in findings), any(each.is_wrong for each in findings))
+
+
+async def _ask(llm: Any) -> Finding:
+    """Ask a model as the agent does: with a tool, and by the way of speaking that it would use."""
+    try:
+        async with asyncio.timeout(_MODEL_SECONDS):
+            response = await llm.chat(_QUESTION, [current_time.schema])
+    except TimeoutError:
+        return Finding("model", f"{llm.model}: no answer within {_MODEL_SECONDS:g} seconds", is_wrong=True)
+    except LLMError as error:
+        if error.kind is LLMFailure.BAD_REQUEST and await _answers_without_tools(llm):
+            text = f"{llm.model} answers, but takes no tools, which the agent needs ({error}); or choose another model"
+            return Finding("model", text, is_wrong=True)
+        return Finding("model", f"{llm.model}: {error}", is_wrong=True)
+    said = response.text.strip()[:40]
+    return Finding("model", f"{llm.model} answers: {said!r}" if said else f"{llm.model} answers, and calls tools")
+
+
+async def _answers_without_tools(llm: Any) -> bool:
+    try:
+        await llm.chat(_QUESTION)
+    except LLMError:
+        return False
+    return True
+
+
+async def _check_models(settings: Settings) -> Finding:
+    if not settings.has_model:
+        return Finding("models", "off: there is no model whose end could come", is_off=True)
+    service = build_service(settings)
+    llm: Any = getattr(service.agent, "llm", None)
+    try:
+        notices = await notices_of(settings, service, datetime.now(UTC).date())
+    finally:
+        await llm.close()
+    if notices:
+        return Finding("models", "; ".join(notice.text for notice in notices), is_wrong=True)
+    return Finding("models", f"nothing is known of a model that ends within {NOTICE_DAYS} days")
 
 
 async def _check_search(settings: Settings) -> Finding:
@@ -194,8 +238,8 @@ async def _check_encryption(settings: Settings) -> Finding:
 
 async def _check_access(settings: Settings) -> Finding:
     budgets = Budgets.of(settings)
-    llm = getattr(build_service(settings).agent, "llm", None)
-    budgets.check_model(str(getattr(llm, "model", "")))
+    for model in models_of(build_service(settings).agent):
+        budgets.check_model(model)
     limited = [scope.value for scope in Scope if budgets.is_for(scope)]
     budget = f"budgets for {', '.join(limited)}" if limited else "no budget"
     if settings.access is AccessMode.OPEN:

@@ -101,6 +101,7 @@ class LLMError(BotServiceError):
         kind: Why, as far as it is known.
         status_code: What the server answered with, where it answered.
         code: The server's own word for it, such as "insufficient_quota", where it has one.
+        failed_for_seconds: How long before this error the first failure was, where several models were asked.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class LLMError(BotServiceError):
         kind: LLMFailure = LLMFailure.UNAVAILABLE,
         status_code: int | None = None,
         code: str | None = None,
+        failed_for_seconds: float = 0.0,
     ) -> None:
         super().__init__(message)
         self.is_transient = is_transient
@@ -119,6 +121,7 @@ class LLMError(BotServiceError):
         self.kind = kind
         self.status_code = status_code
         self.code = code
+        self.failed_for_seconds = failed_for_seconds
 
 
 class ContextOverflow(LLMError):

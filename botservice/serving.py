@@ -22,11 +22,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from botservice.app import GRACE_SECONDS, Application, running
 from botservice.errors import SettingsError
+from botservice.model_watch import watching_models
 from botservice.service import AgentService
 from botservice.settings import Settings
 from botservice.storage import DatabaseUrl
 from transports.registry import build_transports
 
+_OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
 MAX_BODY_BYTES = 20 * 1024 * 1024
 _LAST_REQUESTS_SECONDS = 1
 _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
@@ -50,7 +52,10 @@ async def serve(settings: Settings, service: AgentService, *, has_worker: bool =
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
         transports = build_transports(settings)
-        async with running(settings, service, transports, has_worker=has_worker) as application:
+        async with (
+            running(settings, service, transports, has_worker=has_worker) as application,
+            watching_models(settings, service),
+        ):
             for line in describe(application):
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
             gc.collect()
@@ -65,7 +70,10 @@ async def work(settings: Settings, service: AgentService) -> None:
         SettingsError: the settings do not allow for several processes.
     """
     check_split(settings, service)
-    async with running(settings, service, build_transports(settings)) as application:
+    async with (
+        running(settings, service, build_transports(settings)) as application,
+        watching_models(settings, service),
+    ):
         print("botservice works on turns, and serves no pages. Ctrl+C stops it.")  # noqa: T201 - to whoever started it
         print(f"  model      {_describe_model(application)}")  # noqa: T201
         print(f"  database   {application.storage.name}", flush=True)  # noqa: T201
@@ -273,5 +281,6 @@ def _describe_model(application: Application) -> str:
     model = getattr(llm, "model", type(application.service.agent).__name__)
     if model == "demo":
         return "a demo script: OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, turns on a real one"
+    names = ", then ".join(getattr(llm, "models", (str(model),)))
     address = application.settings.openai_base_url
-    return f"{model} at {address}" if address and type(llm).__name__ == "OpenAIChatLLM" else str(model)
+    return f"{names} at {address}" if address and type(llm).__name__ in _OF_SERVERS else names

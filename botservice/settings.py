@@ -37,6 +37,7 @@ _MUST_BE = {
     # pragma: allowlist nextline secret
     "database_url": "an address such as sqlite:///bot.db or postgresql://user:password@host/name",
     "openai_api_key": "a key as its server gave it, without blanks, in plain letters, digits and signs",
+    "openai_fallback_models": "names of models on the same server, with commas between them",
     "openai_api": "auto, responses or chat",
     "openai_reasoning_effort": "none, minimal, low, medium, high, xhigh or max; unset for the model's own",
     "openai_reasoning_summary": "off, auto, concise or detailed",
@@ -63,7 +64,7 @@ _MUST_BE = {
     "budget_person": _A_LIMIT,
     "budget_chat": _A_LIMIT,
     "budget_service": _A_LIMIT,
-    "prices": "prices per million tokens, MODEL=INPUT/OUTPUT/CACHED, such as: gpt-5.5=1.25/10/0.125",
+    "prices": "prices per million tokens, MODEL=INPUT/OUTPUT/CACHED, such as: gpt-6.1-terra=1/5/0.05",
     "max_answer_tokens": "a whole number, 1 or more",
     "max_turns": "a whole number from 1 to 4096",
     "max_waiting": "a whole number, 1 or more",
@@ -189,6 +190,11 @@ def _parsed(parse: Callable[[str], object]) -> BeforeValidator:
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
 
+def _names(value: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value.replace(",", " ").split()))
+
+
+Names = Annotated[tuple[str, ...], NoDecode, _parsed(_names)]
 Identities = Annotated[frozenset[str], NoDecode, _parsed(parse_identities)]
 Limits = Annotated[tuple[Limit, ...], NoDecode, _parsed(parse_limits)]
 
@@ -251,6 +257,7 @@ class ModelSettings(_Environment):
     openai_api_key: Annotated[SecretStr, _matching(_API_KEY)] | None = None
     openai_base_url: HttpUrl | None = None
     openai_model: str | None = None
+    openai_fallback_models: Names = ()
     openai_api: Annotated[ApiChoice, BeforeValidator(str.lower)] = ApiChoice.AUTO
     openai_reasoning_effort: Annotated[ReasoningEffort, BeforeValidator(str.lower)] | None = None
     openai_reasoning_summary: Annotated[ReasoningSummary, BeforeValidator(str.lower)] = ReasoningSummary.OFF

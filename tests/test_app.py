@@ -188,11 +188,12 @@ async def test_it_names_the_model_and_the_bot_but_no_secret(sqlite_url: str) -> 
             openai_base_url=model.base_url,
             openai_api_key="sk-hidden-key",
             openai_model="llama",
+            openai_fallback_models="tiny, smaller",
             telegram_bot_token=api.token,
             telegram_api_url=api.url,
         ) as application:
             said = "\n".join(describe(application))
-    assert f"llama at {model.base_url}" in said
+    assert f"llama, then tiny, then smaller at {model.base_url}" in said
     assert "@stand_in_bot" in said
     assert "hidden" not in said
     assert api.token not in said

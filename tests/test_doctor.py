@@ -2,13 +2,15 @@
 
 import asyncio
 import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from history.tiny_model import make_tiny_model
 from standins.bot_api import BotApi
-from standins.openai_api import Failure, OpenAIApi, Reply, rate_limited
+from standins.openai_api import Failure, OpenAIApi, Reply, ToolUse, rate_limited
+from standins.openai_catalogue import may_not_list, model_not_found, wrong_key
 
 from botservice.doctor import Finding, _check, _check_access, check_everything
 from botservice.settings import Settings
@@ -16,6 +18,7 @@ from botservice.settings import Settings
 NAMES = [
     "database",
     "model",
+    "models",
     "search",
     "speech",
     "telegram",
@@ -43,7 +46,7 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
-    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "·", "✓", "✓", "✓", "·"]
+    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "·", "·", "✓", "✓", "✓", "·"]
     assert list(tmp_path.iterdir()) == [], "looking makes nothing"
 
 
@@ -153,6 +156,78 @@ async def test_what_does_not_answer_in_time_is_wrong() -> None:
     assert finding.text == "no answer within 1 seconds"
 
 
+async def test_a_model_is_asked_with_a_tool_as_the_agent_asks_it() -> None:
+    with OpenAIApi.running(lambda _: ToolUse("current_time")) as api:
+        finding = await examine("model", openai_base_url=api.base_url, openai_model="llama")
+        assert [tool["function"]["name"] for tool in api.bodies()[0]["tools"]] == ["current_time"]
+    assert (finding.mark, finding.text) == ("✓", "llama answers, and calls tools")
+
+
+async def test_a_model_that_takes_no_tools_is_wrong_although_it_answers() -> None:
+    def reply(body: dict[str, Any]) -> Any:
+        return Failure(400, "gemma does not support tools") if body.get("tools") else "ready"
+
+    with OpenAIApi.running(reply) as api:
+        finding = await examine("model", openai_base_url=api.base_url, openai_model="gemma")
+    assert finding.is_wrong
+    assert finding.text.startswith("gemma answers, but takes no tools, which the agent needs")
+    assert "choose another model" in finding.text
+
+
+async def test_every_model_that_may_be_asked_is_tried() -> None:
+    def reply(body: dict[str, Any]) -> Any:
+        return model_not_found("b") if body["model"] == "b" else "ready"
+
+    with OpenAIApi.running(reply) as api:
+        finding = await examine(
+            "model", openai_base_url=api.base_url, openai_model="a", openai_fallback_models="b, c, a"
+        )
+        assert sorted(body["model"] for body in api.bodies()) == ["a", "b", "c"]
+    assert finding.is_wrong
+    assert "a answers: 'ready'; b: the model's server answered 404" in finding.text
+    assert finding.text.endswith("; c answers: 'ready'")
+
+
+# Names and ends of models
+
+
+async def test_models_that_are_there_and_stay_are_fine() -> None:
+    with OpenAIApi.running(shutdowns={}) as api:
+        finding = await examine("models", openai_base_url=api.base_url, openai_model="gpt-6.1-terra")
+    assert (finding.mark, finding.text) == ("✓", "nothing is known of a model that ends within 60 days")
+
+
+async def test_a_model_that_ends_soon_is_wrong_wherever_it_is_used() -> None:
+    soon = str(datetime.now(UTC).date() + timedelta(days=30))
+    names = {"openai_model": "a", "openai_fallback_models": "b", "openai_embedding_model": "c"}
+    with OpenAIApi.running(shutdowns=dict.fromkeys("abcd", soon)) as api:
+        finding = await examine("models", openai_base_url=api.base_url, openai_transcription_model="d", **names)
+    assert finding.is_wrong
+    for name, setting in zip(
+        "abcd",
+        ("OPENAI_MODEL", "OPENAI_FALLBACK_MODELS", "OPENAI_EMBEDDING_MODEL", "OPENAI_TRANSCRIPTION_MODEL"),
+        strict=True,
+    ):
+        assert f"the model {name} ends on {soon}, in 30 days: set {setting} to another one" in finding.text
+
+
+async def test_a_name_that_is_unknown_is_wrong_and_near_ones_are_named() -> None:
+    with OpenAIApi.running(models=["gpt-6.1-terra", "llama"]) as api:
+        finding = await examine("models", openai_base_url=api.base_url, openai_model="gpt-6.1-tera")
+    assert finding.is_wrong
+    assert f"there is no model 'gpt-6.1-tera' at {api.base_url}" in finding.text
+    assert finding.text.endswith("set OPENAI_MODEL to gpt-6.1-terra")
+
+
+@pytest.mark.parametrize(("failure", "says"), [(wrong_key(), "(401): set OPENAI_API_KEY"), (may_not_list(), "(403)")])
+async def test_a_key_without_rights_is_wrong(failure: Failure, says: str) -> None:
+    with OpenAIApi.running(no_list=failure) as api:
+        finding = await examine("models", openai_base_url=api.base_url, openai_api_key="sk-hidden-key")
+    assert finding.is_wrong
+    assert says in finding.text
+    assert "hidden" not in finding.text
+
+
 # Search
 
 
@@ -185,15 +260,17 @@ async def test_a_model_behind_an_api_is_tried() -> None:
 
 async def test_a_model_that_listens_is_tried_with_silence() -> None:
     with OpenAIApi.running() as api:
-        finding = await examine("speech", openai_base_url=api.base_url, openai_transcription_model="whisper-1")
-    assert (finding.mark, finding.text) == ("✓", "whisper-1 listens")
+        finding = await examine("speech", openai_base_url=api.base_url, openai_transcription_model="gpt-transcribe")
+    assert (finding.mark, finding.text) == ("✓", "gpt-transcribe listens")
 
 
 async def test_a_model_that_cannot_listen_is_wrong_and_one_without_a_server_says_what_it_needs() -> None:
     with OpenAIApi.running() as api:
-        finding = await examine("speech", openai_base_url=f"{api.base_url}/x", openai_transcription_model="whisper-1")
+        finding = await examine(
+            "speech", openai_base_url=f"{api.base_url}/x", openai_transcription_model="gpt-transcribe"
+        )
     assert finding.is_wrong
-    finding = await examine("speech", openai_transcription_model="whisper-1")
+    finding = await examine("speech", openai_transcription_model="gpt-transcribe")
     assert finding.is_wrong
     assert "OPENAI_API_KEY" in finding.text
 

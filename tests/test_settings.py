@@ -139,8 +139,8 @@ RIGHT: list[tuple[str, str, Any]] = [
     ),
     (
         "prices",
-        "a/b:free=0/0, gpt-5.5 = 1.25/10/0.125",
-        {"a/b:free": Price(0, 0, 0), "gpt-5.5": Price(1_250_000_000, 10_000_000_000, 125_000_000)},
+        "a/b:free=0/0, gpt-6.1-terra = 1/5/0.05",
+        {"a/b:free": Price(0, 0, 0), "gpt-6.1-terra": Price(1_000_000_000, 5_000_000_000, 50_000_000)},
     ),
     ("log_level", "debug", "DEBUG"),
     ("log_format", "JSON", "json"),

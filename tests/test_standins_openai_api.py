@@ -325,14 +325,16 @@ async def test_embeddings_are_the_tests_own_and_come_as_base64(api: OpenAIApi, m
 
 async def test_speech_is_transcribed(api: OpenAIApi, model: AsyncOpenAI) -> None:
     api.transcribe = lambda data, fields: f"{len(data)} {fields['language']} {fields['filename']}"
-    heard = await model.audio.transcriptions.create(model="whisper-1", file=("v.ogg", b"OggS\r\n--x"), language="de")
+    heard = await model.audio.transcriptions.create(
+        model="gpt-transcribe", file=("v.ogg", b"OggS\r\n--x"), language="de"
+    )
     assert heard.text == "9 de v.ogg"
     for name, data, problem in (("v.txt", b"x", "Unrecognized file format"), ("v.ogg", b"", "too short")):
         with pytest.raises(openai.BadRequestError, match=problem):
-            await model.audio.transcriptions.create(model="whisper-1", file=(name, data))
+            await model.audio.transcriptions.create(model="gpt-transcribe", file=(name, data))
     api.transcribe = lambda data, fields: server_error(500)
     with pytest.raises(openai.InternalServerError):
-        await model.audio.transcriptions.create(model="whisper-1", file=("v.ogg", b"x"))
+        await model.audio.transcriptions.create(model="gpt-transcribe", file=("v.ogg", b"x"))
 
 
 def test_a_fault_of_the_tests_own_reply_shows_when_its_block_ends() -> None:

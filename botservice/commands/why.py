@@ -33,14 +33,15 @@ class Sources:
         window: How many of the chat's newest messages the model was shown.
         found: What searching gave, each with its date and its author.
         tools: The name of each tool that ran, with what went wrong, if anything did.
-        usage: Tokens of all calls of the model together.
+        models: The names of those that answered, in their order.
+        usage: Tokens of all calls of models together.
     """
 
     window: int = 0
     found: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     tools: list[tuple[str, str | None]] = field(default_factory=list)
-    model: str | None = None
+    models: list[str] = field(default_factory=list)
     calls: int = 0
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
 
@@ -52,7 +53,7 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
         prompt, sections = step.get_value("model_input_messages"), step.get_value("prompt_sections") or {}
         if prompt:
             sources.calls += 1
-            sources.model = step.get_value("model") or sources.model
+            _add_model(sources, step.get_value("model"))
             _add_prompt(sources, prompt, sections)
         usage = step.get_value("token_usage")
         if isinstance(usage, TokenUsage):
@@ -63,6 +64,11 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
         if isinstance(step, ActionStep):
             sources.tools += _outcomes(step)
     return sources
+
+
+def _add_model(sources: Sources, name: Any) -> None:
+    if isinstance(name, str) and name not in sources.models:
+        sources.models.append(name)
 
 
 def _add_prompt(sources: Sources, prompt: Sequence[Mapping[str, Any]], sections: Mapping[str, Sequence[int]]) -> None:
@@ -123,7 +129,7 @@ def _lines(language: str, last: Exchange, sources: Sources, *, may_see: bool) ->
         yield "- " + in_language(texts.TOOLS, language)
         yield from (f"  - {_tool(language, *each)}" for each in sources.tools[:_MOST])
     yield "- " + in_language(texts.MODEL, language).format(
-        model=_cut(sources.model or "?", _LONGEST_QUESTION),
+        model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
         calls=sources.calls,
         given=sources.usage.input_tokens,
         said=sources.usage.output_tokens,

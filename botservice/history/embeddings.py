@@ -89,6 +89,11 @@ class OpenAIEmbedder:
         return f"OpenAIEmbedder({self.model!r}, base_url={self._clients.base_url!r})"
 
     @property
+    def clients(self) -> OpenAIClients:
+        """The clients of its server."""
+        return self._clients
+
+    @property
     def model_key(self) -> str:
         """The model's name, with the dimensions that were asked for."""
         return self.model if self._dimensions is None else f"{self.model}/{self._dimensions}"

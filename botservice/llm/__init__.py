@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.fallback import FallbackLLM
 from botservice.llm.scripted import ScriptedChatLLM
 from botservice.llm.tokens import EncodingCounter, EstimateCounter, TokenCounter, counter_for
 
@@ -15,6 +16,7 @@ __all__ = [
     "ChatResponse",
     "EncodingCounter",
     "EstimateCounter",
+    "FallbackLLM",
     "OpenAIChatLLM",
     "ScriptedChatLLM",
     "TextSink",

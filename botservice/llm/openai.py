@@ -80,6 +80,11 @@ class OpenAIChatLLM:
         return f"OpenAIChatLLM({self.model!r}, base_url={self.base_url!r})"
 
     @property
+    def clients(self) -> OpenAIClients:
+        """The clients of its server."""
+        return self._clients
+
+    @property
     def api(self) -> str:
         """How the server is spoken to at the moment: responses or chat."""
         return self._habits.wire.value

@@ -132,7 +132,18 @@ class Budgets:
         """
         is_about_money = any(limit.unit is Unit.MONEY for limits in self._limits.values() for limit in limits)
         if is_about_money and price_of(self._prices, model) is None:
-            raise SettingsError(f"PRICES must say what {model} costs, because a budget limits money: {model}=1.25/10")
+            raise SettingsError(f"PRICES must say what {model} costs, because a budget limits money: {model}=1/5")
+
+    def dearest(self, models: Sequence[str], prompt_tokens: int) -> str:
+        """Return the model, of those that may answer, whose longest answer would cost most: so much is kept for it.
+
+        Raises:
+            SettingsError: money is limited, and nobody said what one of them costs.
+        """
+        for model in models:
+            self.check_model(model)
+        usage = TokenUsage(prompt_tokens, self._answer_tokens)
+        return max(models, key=lambda model: self.price(model, usage).cost)
 
     def is_for(self, scope: Scope) -> bool:
         """Return whether anything is limited for somebody."""

@@ -34,7 +34,7 @@ async def ask_model(call: Callable[[], Coroutine[Any, Any, T]], policy: RetryPol
             raise LLMError("the model sent nothing in time") from None
         except LLMError as error:
             failed += 1
-            first_failure = first_failure or time.monotonic()
+            first_failure = first_failure or time.monotonic() - error.failed_for_seconds
             delay = model_delay(policy, error, failed, time.monotonic() - first_failure)
             logger.warning("model.failed", extra={"reason": str(error), "wait_seconds": delay})
             if delay is None:

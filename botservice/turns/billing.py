@@ -30,6 +30,11 @@ def model_of(agent: Agent) -> str:
     return str(getattr(getattr(agent, "llm", None), "model", None) or "unknown")
 
 
+def models_of(agent: Agent) -> tuple[str, ...]:
+    """Return the names of the models that may answer an agent, the first one first."""
+    return tuple(getattr(getattr(agent, "llm", None), "models", None) or (model_of(agent),))
+
+
 class Bill:
     """The calls of one turn. Without limits, nothing happens before a call, and one row grows with what it took."""
 
@@ -39,7 +44,7 @@ class Bill:
         self._agent = options.agent
         self._context = context
         self._turn = turn
-        self._model = model_of(options.agent)
+        self._models = models_of(options.agent)
         self._payer: Payer | None = None
         self._reservation: Reservation | None = None
         self._call: ModelCall | None = None
@@ -60,7 +65,7 @@ class Bill:
         Raises:
             BudgetExceeded: it would be more than is left.
         """
-        await self._reserve(await asyncio.to_thread(count_tokens, prompt, tools, self._model))
+        await self._reserve(await asyncio.to_thread(count_tokens, prompt, tools, self._models[0]))
 
     async def give_back(self) -> None:
         """Give back what was reserved for a call that failed."""
@@ -68,15 +73,16 @@ class Bill:
             self._reservation = None
             await self._budgets.release(self._context.storage, self._turn.id)
 
-    def take(self, usage: TokenUsage | None, said: str) -> None:
+    def take(self, usage: TokenUsage | None, said: str, model: str | None = None) -> None:
         """Take note of what a call took, or seems to have taken where its server does not count.
 
         Args:
             said: What the model said.
+            model: Which one answered; servers may call it by a longer name than whoever asks.
         """
         if usage is None:
             usage = self._estimate(said)
-        self._call = self._budgets.price(self._model, usage)
+        self._call = self._budgets.price(model if model in self._models else self._models[0], usage)
 
     def take_cut_off(self, said: str) -> None:
         """Take note of a call that somebody stopped: what was sent and said until then was made and is paid."""
@@ -122,8 +128,9 @@ class Bill:
         ]
 
     async def _reserve(self, prompt_tokens: int) -> None:
+        model = self._budgets.dearest(self._models, prompt_tokens)
         self._reservation = await self._budgets.reserve(
-            self._context.storage, self._turn.id, self._payer_now(), self._model, prompt_tokens, self._clock()
+            self._context.storage, self._turn.id, self._payer_now(), model, prompt_tokens, self._clock()
         )
 
     def _payer_now(self) -> Payer:
@@ -137,4 +144,4 @@ class Bill:
         """Return about what a call took; nothing where nobody limits it, because counting takes time."""
         if self._reservation is None:
             return TokenUsage(0, 0)
-        return TokenUsage(self._reservation.prompt_tokens, counter_for(self._model).count(said))
+        return TokenUsage(self._reservation.prompt_tokens, counter_for(self._models[0]).count(said))

@@ -165,7 +165,7 @@ class TurnWork:
             if not isinstance(error, WorkCut):  # what was said until then is paid when the turn is stopped
                 await self._bill.give_back()
             raise
-        self._bill.take(said.token_usage, "".join(self._said))
+        self._bill.take(said.token_usage, "".join(self._said), said.model)
         return said
 
     async def _plan(self) -> None:

@@ -49,6 +49,7 @@ def memory():
         prompt_sections=sections,
         timing=Timing(START, START + timedelta(seconds=1.25)),
         token_usage=TokenUsage(812, 20),
+        model="llama",
         model_input_messages=prompt,
         tool_calls=[ToolCall("a", "add", {"x": 2, "y": [3]}), ToolCall("b", "divide", {"by": 0})],
         tool_results=[ToolResult("a", "5", duration_seconds=0.5), ToolResult("b", "Error: no", is_error=True)],
@@ -70,8 +71,7 @@ def test_a_replay_shows_what_people_come_for(memory):
     for part in (
         "What is 2 + 3?",
         "Plan",
-        "Step 1",
-        "1.25 s",
+        "Step 1 | 1.25 s | 812 tokens in, 20 out | llama",
         "812 tokens in, 20 out",
         "my dog is Rex",
         "1 found",

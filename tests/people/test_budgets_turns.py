@@ -13,13 +13,27 @@ from sqlalchemy import func, select
 from turns.bots import add, call, make_service
 from turns.messenger import echo, office
 
-from botservice import AgentContext, Author, ChatResponse, LLMError, Storage, TokenUsage
+from botservice import (
+    AgentContext,
+    AgentService,
+    Author,
+    ChatResponse,
+    FallbackLLM,
+    FunctionsBasedAgent,
+    LLMError,
+    ScriptedChatLLM,
+    SettingsError,
+    Storage,
+    TokenUsage,
+)
+from botservice.app import govern
 from botservice.commands.standard import standard_commands
 from botservice.errors import BudgetExceeded
 from botservice.people.budgets import Budgets
 from botservice.people.budgets_texts import _NEARLY, _TOO_FAST, _USED_UP, _WHOSE, nearly_used_text, used_up_text
 from botservice.people.usage import UsageBy, UsageLine, list_usage
 from botservice.policies import Scope, parse_limits, parse_prices
+from botservice.settings import Settings
 from botservice.storage.access_tables import budget_reservations
 from botservice.storage.tables import messages
 from botservice.turns.turn import EventKind
@@ -265,3 +279,37 @@ def test_every_sentence_is_there_in_ten_languages(texts: dict[str, str]) -> None
 
     assert set(texts) == set(LANGUAGES)
     assert len(set(texts.values())) == len(LANGUAGES)
+
+
+def pair(*failures: Any) -> FallbackLLM:
+    """Return two models, of which the first fails."""
+
+    def answer(_: list[Any]) -> ChatResponse:
+        return ChatResponse("here", usage=TokenUsage(1000, 100))
+
+    return FallbackLLM([ScriptedChatLLM(failures, model="cheap"), ScriptedChatLLM(answer, model="dear")])
+
+
+async def test_a_call_costs_what_the_model_costs_that_answered(storage: Storage, context: AgentContext) -> None:
+    owner = budgets(prices="cheap=1/1, dear=10/10", service="1 money/day")
+    agent = FunctionsBasedAgent(llm=pair(LLMError("down")), search_k=0)
+    await AgentService(agent, storage, budgets=owner).prompt(context, "hello")
+    (line,) = await usage(storage, UsageBy.MODEL)
+    assert (line.subject, line.input_tokens, line.cost) == ("dear", 1000, 11_000_000)
+    assert await reserved(storage) == 0
+
+
+async def test_what_the_dearest_may_cost_has_to_fit(storage: Storage, context: AgentContext) -> None:
+    owner = budgets(prices="cheap=1/1, dear=100000/100000", service="1 money/day")
+    agent = FunctionsBasedAgent(llm=pair("never"), search_k=0)
+    with pytest.raises(BudgetExceeded):
+        await AgentService(agent, storage, budgets=owner).prompt(context, "hello")
+
+
+async def test_money_is_limited_only_where_every_model_has_a_price(storage: Storage, context: AgentContext) -> None:
+    owner = budgets(prices="cheap=1/1", service="1 money/day")
+    agent = FunctionsBasedAgent(llm=pair("never"), search_k=0)
+    with pytest.raises(SettingsError, match="PRICES must say what dear costs"):
+        await AgentService(agent, storage, budgets=owner).prompt(context, "hello")
+    with pytest.raises(SettingsError, match="PRICES must say what dear costs"):
+        govern(Settings(_env_file=None), AgentService(agent, storage, budgets=owner))

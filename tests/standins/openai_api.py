@@ -9,13 +9,14 @@ import contextlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from standins.openai_catalogue import STANDING, describe, model_not_found
 from standins.openai_checks import check_chat, check_known
 from standins.openai_journal import Counting, Ended, Ending, Requested, Running
 from standins.openai_models import check_retired
@@ -80,6 +81,8 @@ class OpenAIApi(Counting):
         refuses: Collection[str] = (),
         api_key: str | None = None,
         models: Sequence[str] = (),
+        shutdowns: Mapping[str, str] | None = None,
+        no_list: Failure | None = None,
         embed: Callable[[str], Sequence[float]] = hashed_words,
         transcribe: Callable[[bytes, dict[str, Any]], str | Failure] = lambda data, fields: (
             f"{len(data)} bytes of speech"
@@ -93,6 +96,8 @@ class OpenAIApi(Counting):
         self.seals = Seals()
         self.api_key = api_key
         self.models = tuple(models)
+        self.shutdowns = shutdowns
+        self.no_list = no_list
         self.embed = embed
         self.transcribe = transcribe
         self.context_window = context_window
@@ -205,8 +210,9 @@ class OpenAIApi(Counting):
 
     async def _models(self, exchange: Exchange, name: str, running: Running) -> None:
         running.begin({})
-        known = self.models or ("gpt-5.5", "text-embedding-3-small", "whisper-1")
-        listed = [{"id": model, "object": "model", "created": 1_750_000_000, "owned_by": "standin"} for model in known]
+        if self.no_list is not None:
+            raise RefusedError(self.no_list)
+        listed = describe(self.models or (*STANDING, *(self.shutdowns or ())), self.shutdowns)
         if name:
             self._check_model(name)
             listed = [model for model in listed if model["id"] == name] or listed[:1]
@@ -215,8 +221,7 @@ class OpenAIApi(Counting):
 
     def _check_model(self, model: str) -> None:
         if self.models and model not in self.models:
-            message = f"The model `{model}` does not exist or you do not have access to it."
-            raise refuse(message, code="model_not_found", status=404)
+            raise RefusedError(model_not_found(model))
 
     async def _chat(self, exchange: Exchange, body: dict[str, Any], running: Running) -> None:
         check_chat(body)

@@ -50,6 +50,13 @@ async def test_what_is_not_transient_is_not_tried_again(context, storage):
     assert len(llm.prompts) == 1
 
 
+async def test_the_time_that_other_models_took_counts_among_the_tries(context, storage):
+    service, llm = make_service(storage, [LLMError("down", failed_for_seconds=60.0), "never"])
+    with pytest.raises(LLMError, match="down"):
+        await service.prompt(context, "go")
+    assert len(llm.prompts) == 1
+
+
 async def test_an_error_of_foreign_code_is_an_error_of_the_model(context, storage):
     service, _ = make_service(storage, [ZeroDivisionError("x")] * 3)
     with pytest.raises(LLMError, match="ZeroDivisionError"):

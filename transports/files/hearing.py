@@ -6,6 +6,9 @@ from botservice.errors import LLMError
 from botservice.messages import Attachment
 
 _ANSWER_SECONDS = 60.0
+_NO_RIGHT = ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"
+_NO_MODEL = ": is OPENAI_TRANSCRIPTION_MODEL a model that is there, and that listens?"
+_REMEDIES = {400: _NO_MODEL, 401: _NO_RIGHT, 403: _NO_RIGHT, 404: _NO_MODEL}
 
 
 class OpenAITranscriber:
@@ -16,7 +19,7 @@ class OpenAITranscriber:
 
         Args:
             base_url: Such as https://api.openai.com/v1.
-            model: Such as gpt-4o-mini-transcribe, or whisper-1 for most other servers.
+            model: Such as gpt-transcribe at OpenAI; other servers have names of their own.
         """
         self._url = f"{base_url.rstrip('/')}/audio/transcriptions"
         self._model = model
@@ -37,6 +40,10 @@ class OpenAITranscriber:
                 )
                 answer.raise_for_status()
                 return str(answer.json()["text"])
+        except httpx.HTTPStatusError as error:
+            status = error.response.status_code
+            text = f"speech was not transcribed: the server answered {status}{_REMEDIES.get(status, '')}"
+            raise LLMError(text, status_code=status) from error
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise LLMError(f"speech was not transcribed: {type(error).__name__}") from error
 

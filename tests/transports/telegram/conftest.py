@@ -59,7 +59,7 @@ async def running_bot(
     access: Access | None = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
-    llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
+    llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
     if access is not None:
         service.options = replace(service.options, access=access)

@@ -105,11 +105,11 @@ def ears() -> Iterator[Ears]:
 
 
 async def test_a_voice_message_is_transcribed(ears: Ears) -> None:
-    transcriber = OpenAITranscriber(f"{ears.url}/v1/", model="whisper-1", api_key="key")
+    transcriber = OpenAITranscriber(f"{ears.url}/v1/", model="gpt-transcribe", api_key="key")
     said = await read(b"OggS", "audio/ogg", "voice message", Reading(transcriber))
     assert said == "[file, voice message, transcribed]\nHello world"
     assert ears.keys == ["Bearer key"]
-    assert b"whisper-1" in ears.bodies[0]
+    assert b"gpt-transcribe" in ears.bodies[0]
     assert b"OggS" in ears.bodies[0]
     ears.answer = {"text": " "}
     assert await read(b"OggS", "audio/ogg", "v", Reading(transcriber)) == "[file, v: nothing is said in it]"
@@ -118,7 +118,7 @@ async def test_a_voice_message_is_transcribed(ears: Ears) -> None:
 @pytest.mark.parametrize(("status", "answer"), [(500, {}), (401, {}), (200, {}), (200, []), (200, None)])
 async def test_speech_that_cannot_be_understood_is_said_so(ears: Ears, status: int, answer: object) -> None:
     ears.status, ears.answer = status, answer
-    transcriber = OpenAITranscriber(f"{ears.url}/v1", model="whisper-1")
+    transcriber = OpenAITranscriber(f"{ears.url}/v1", model="gpt-transcribe")
     with pytest.raises(LLMError):
         await transcriber.transcribe(Attachment("audio/ogg", None, b"x"))
     assert await read(b"x", "audio/ogg", "v", Reading(transcriber)) == "[file, v: it could not be understood]"

@@ -201,12 +201,13 @@ def test_what_was_found_is_unfolded_in_the_first_prompt():
             tool_results=[ToolResult("1", "y" * 30_000, is_error=True, duration_seconds=1.5)],
             error=StepError("ValueError", "no"),
             token_usage=TokenUsage(1200, 30),
+            model="llama",
             prompt_sections=sections,
         )
         for number in (1, 2)
     ]
     first, second = show_steps(steps)
-    assert first.facts == ["2.00 s", "1,200 tokens in", "30 out"]
+    assert first.facts == ["2.00 s", "1,200 tokens in", "30 out", "llama"]
     assert (first.parts[0].is_open, second.parts[0].is_open) == (True, False)
     assert [(part.label, part.is_open) for part in first.parts[0].parts] == [
         ("Instructions", False),
