@@ -41,6 +41,7 @@ from botservice.llm import ChatLLM, ChatResponse, ScriptedChatLLM
 from botservice.memory import (
     ActionStep,
     AgentMemory,
+    FailedStep,
     FinalAnswerStep,
     ForgetOldImages,
     Memory,
@@ -92,6 +93,7 @@ __all__ = [
     "DeliveryUnknown",
     "Embedder",
     "EmbeddingIndexer",
+    "FailedStep",
     "FinalAnswerStep",
     "FinishAction",
     "ForgetOldImages",

@@ -15,8 +15,9 @@ from botservice.errors import InvalidContextKeys, StorageError
 from botservice.history import ChatHistory
 from botservice.history.chat_history import find_last_user_message
 from botservice.llm.chat import BeforeCall, TextSink
-from botservice.memory import ActionStep, AgentMemory, TaskStep
+from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, TaskStep
 from botservice.memory.agent_memory import completed_steps
+from botservice.memory.container import checked_item
 from botservice.memory.prompt_log import PromptLog
 from botservice.memory.step_records import LAST_POSITION, StepRecords, StoredStep, find_last_position, read_steps
 from botservice.memory.step_view import StepView
@@ -96,7 +97,8 @@ class AgentContext:
         context_keys: What it was asked for by; read-only.
         metadata: JSON values that stay with the context; `save_metadata` or the end of a turn stores them.
         chat_history: What people and the assistant said.
-        memory: The agent's steps for the current prompt, or for the last one where none is open.
+        memory: The agent's steps for the current prompt, or for the last one where none is open. What is put in here
+            before a prompt comes before its question.
         before_call: Awaited with the prompt and the tools before a model is asked; None where nobody limits calls.
         on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
         language: Two letters, of whoever began the current turn; None where that is not known.
@@ -177,6 +179,10 @@ class AgentContext:
         """The finished action steps of the current prompt; changing this list changes nothing."""
         return completed_steps(self.memory, self.task)
 
+    def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
+        """Return memory as chat-completions messages; see `AgentMemory.write_memory_to_messages`."""
+        return self.memory.write_memory_to_messages(summary_mode)
+
     async def load_memory(self) -> AgentMemory:
         """Return the steps of all prompts of this context, oldest first."""
 
@@ -206,13 +212,23 @@ class AgentContext:
             )
         )
 
+    def unsaved_steps(self) -> list[MemoryItem]:
+        """Return the steps that somebody put into memory and that no run has stored yet; the next one does.
+
+        Raises:
+            InvalidField: something that is no item was put in.
+        """
+        items = [checked_item(item) for item in self.memory.steps if item is not None]
+        return [item for item in items if self._is_put_in(item)]
+
     def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
         """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
+        kept = self.memory.steps if keeps_steps else self.unsaved_steps()
         if keeps_steps:
             self.records.assign_turn(0)
         else:
             self.records = StepRecords(self.id, 0, self.records.last_position)
-        self.memory = AgentMemory(system_prompt, self.memory.steps if keeps_steps else [])
+        self.memory = AgentMemory(system_prompt, kept)
         if task is not None:
             self.memory.steps.append(task)
         self.task = task
@@ -242,16 +258,21 @@ class AgentContext:
         self.chat_history.remember_last(snapshot.last_user_message)
         self._load_steps(snapshot)
 
+    def _is_put_in(self, item: MemoryItem) -> bool:
+        """Whether an item is neither stored nor what a run left behind that could not store it."""
+        is_left = item is self.task or isinstance(item, FailedStep) or self.records.is_own(item)
+        return not is_left and self.records.row_id(item) is None
+
     def _load_steps(self, snapshot: Snapshot) -> None:
+        put_in = self.unsaved_steps()
         self.turn_id = snapshot.turn_id
         self.records = StepRecords(self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs)
         for stored in snapshot.steps:
             self.records.note(stored)
         self.task = _find_task(snapshot.steps, snapshot.turn_id)
         self.open_step = next((stored for stored in snapshot.steps if stored.is_open), None)
-        self.memory = AgentMemory(
-            snapshot.system_prompt, [stored.item for stored in snapshot.steps if not stored.is_open]
-        )
+        closed = [stored.item for stored in snapshot.steps if not stored.is_open]
+        self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
         self.step_view = StepView()
 
 

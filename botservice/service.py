@@ -199,14 +199,19 @@ class AgentService:
             raise
 
     async def _finish_cut_off(self, context: AgentContext, claim: Claim) -> None:
-        turn = await self._load(context, with_steps=False)
-        if turn is None:
-            return
-        await self._load(context)
-        await self._begin_again(context, turn, claim)
-        # It is set aside then, and what comes next has its turn.
-        with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted):
-            await self._finish(context, turn, claim)
+        put_in = context.unsaved_steps()
+        context.memory.clear()
+        try:
+            turn = await self._load(context, with_steps=False)
+            if turn is None:
+                return
+            await self._load(context)
+            await self._begin_again(context, turn, claim)
+            # It is set aside then, and what comes next has its turn.
+            with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted):
+                await self._finish(context, turn, claim)
+        finally:
+            context.memory.steps.extend(put_in)  # they are for what comes next
 
     async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:
         """Bring context up to date and return its turn that has begun and not ended."""

@@ -5,7 +5,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from botservice.contexts import AgentContext
 from botservice.llm.chat import ChatMessage
@@ -104,9 +104,9 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class FinishAction:
-    """The wish to answer with output."""
+    """The wish to answer with output: a text, or a JSON value, whose text is what people read."""
 
-    output: str
+    output: Any
     attachments: Sequence[Attachment] = ()
     prompt: Sequence[ChatMessage] = ()
     token_usage: TokenUsage | None = None

@@ -25,6 +25,7 @@ _PLAN_REQUEST = (
     "Before you go on: write down in a few lines what is known, what is still missing, and the steps that you will "
     "take. Do not take them yet."
 )
+_RESULTS_READ = "I have read the results."
 _NO_ANSWER = "I have used up the steps that I may take and have no answer yet. Ask me again to go on from here."
 
 
@@ -158,6 +159,8 @@ def _with_tail(prompt: Prompt, tail: Sequence[ChatMessage]) -> Prompt:
     if not tail:
         return prompt
     longer = copy(prompt)
+    if prompt and prompt[-1].get("role") == "tool":  # some servers refuse a user's message right after a tool's
+        longer.append({"role": "assistant", "content": _RESULTS_READ})
     longer.extend(tail)
     return longer
 

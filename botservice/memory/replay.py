@@ -19,6 +19,7 @@ from botservice.memory.items import MemoryItem, declared_fields
 from botservice.memory.readable import describe, error_text, listed, readable
 from botservice.memory.steps import (
     ActionStep,
+    FailedStep,
     FinalAnswerStep,
     PlanningStep,
     SystemPromptStep,
@@ -105,7 +106,7 @@ def _title(step: MemoryItem) -> str:
     facts = [fact for fact in (_duration(step.get_value("timing")), usage_text(step.get_value("token_usage"))) if fact]
     match step:
         case ActionStep():
-            name = f"Step {readable(step.step_number)}"
+            name = f"Step {readable(step.step_number)}" + (", failed" if isinstance(step, FailedStep) else "")
         case TaskStep():
             name = "Task"
         case PlanningStep():

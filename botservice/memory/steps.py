@@ -6,6 +6,7 @@ MemoryItem
     ├── TaskStep            what a person asked
     ├── PlanningStep        what the model means to do
     ├── ActionStep          one model call, its tool calls and what they gave
+    │   └── FailedStep      what kept the agent from a step
     ├── FinalAnswerStep     the answer
     └── UnknownStep         a record of a newer version, or of a class that is not imported
 """
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 from botservice.memory.codec import encode
 from botservice.memory.frozen import FrozenDict, FrozenList, freeze
+from botservice.memory.images import as_images
 from botservice.memory.items import MemoryItem
 from botservice.memory.values import StepError, Timing, ToolResult
 from botservice.messages import Attachment, TokenUsage, ToolCall
@@ -24,6 +26,10 @@ class MemoryStep(MemoryItem, kind="step"):
     """A step of an agent's work: its declared fields, and any free ones."""
 
     __slots__ = ()
+    _images: ClassVar[str | None] = None
+
+    def _take(self, name: str, value: Any) -> Any:
+        return as_images(value, name) if name == self._images and value is not None else value
 
 
 class SystemPromptStep(MemoryStep, kind="system_prompt"):
@@ -38,6 +44,7 @@ class TaskStep(MemoryStep, kind="task"):
     """What a person asked; the steps after it are work on it."""
 
     __slots__ = ()
+    _images: ClassVar[str | None] = "task_images"
 
     task: str
     task_images: Sequence[Attachment] | None = None
@@ -72,6 +79,7 @@ class ActionStep(MemoryStep, kind="action"):
 
     __slots__ = ()
     _aliases: ClassVar[dict[str, str]] = {"step": "step_number"}
+    _images: ClassVar[str | None] = "observations_images"
 
     step_number: int
     timing: Timing | None = None
@@ -88,8 +96,14 @@ class ActionStep(MemoryStep, kind="action"):
     tool_results: Sequence[ToolResult] | None = None
 
 
+class FailedStep(ActionStep, kind="failed"):
+    """What kept the agent from a step: its model did not answer, or its steps are used up. No model sees it."""
+
+    __slots__ = ()
+
+
 class FinalAnswerStep(MemoryStep, kind="final_answer"):
-    """The answer, as text or as whatever the last tool gave; with the model call that gave it, where there was one."""
+    """The answer, as text or as the value that a final tool gave, and the model call that gave it, if one did."""
 
     __slots__ = ()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from botservice.contexts import AgentContext
+from botservice.memory import StepError
 from botservice.messages import Attachment, Button, ToolCall, storable
 from botservice.telemetry import redact
 from botservice.tools.outputs import OutputError, cut, read_output
@@ -91,5 +92,4 @@ def _refused(reason: str) -> ToolOutcome:
 
 def _failed(tool: Tool, error: BaseException) -> ToolOutcome:
     logger.warning("tool.failed", exc_info=error, extra={"tool": tool.name})
-    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ToolOutcome(cut(redact(storable(f"Error: {reason}"))), error_type=type(error).__name__)
+    return ToolOutcome(cut(redact(storable(f"Error: {StepError.of(error)}"))), error_type=type(error).__name__)

@@ -132,7 +132,7 @@ def final_answer(step: ActionStep, tools: Mapping[str, Tool]) -> FinishAction:
     """Return what a final tool gave, word for word, with its files."""
     results = step.tool_results or ()
     text = next((results[index].text for index in _final_calls(step, tools)), step.observations or "")
-    output = step.action_output if isinstance(step.action_output, str) else text
+    output = text if step.action_output is None else step.action_output
     own = step.get_value(_ANSWER_FILES)
     files = own if own is not None else [*(step.observations_images or ()), *(step.get_value(_FILES) or ())]
     return FinishAction(output, tuple(files))

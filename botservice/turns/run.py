@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from botservice.contexts import AgentContext
 from botservice.errors import RunFinished, RunInterrupted, TurnInProgress
-from botservice.memory import AgentMemory, MemoryStep, step_messages
+from botservice.memory import AgentMemory, MemoryStep
 from botservice.messages import Message
 from botservice.storage import Claim
 from botservice.telemetry import turn_logging
@@ -126,8 +126,7 @@ class AgentRun:
         Args:
             summary_mode: Leave out the system prompt, plans and what the model said beside its calls.
         """
-        steps = [self.memory.system_prompt, *self.memory.steps]
-        return [message for step in steps for message in step_messages(step, summary_mode=summary_mode)]
+        return self.memory.write_memory_to_messages(summary_mode)
 
     async def close(self) -> None:
         """Let go of the context. An unfinished turn stays as it is: `resume` goes on with it."""

@@ -10,14 +10,16 @@ from sqlalchemy import Connection
 
 from botservice.agents import Action, FinishAction
 from botservice.contexts import AgentContext
-from botservice.errors import InvalidField
+from botservice.errors import InvalidField, LLMError
 from botservice.memory import (
     ActionStep,
     CallbackFailure,
+    FailedStep,
     FinalAnswerStep,
     MemoryItem,
     MemoryStep,
     PlanningStep,
+    StepError,
     Timing,
 )
 from botservice.memory.agent_memory import start_of_work
@@ -31,10 +33,11 @@ from botservice.turns.asking import ask_model
 from botservice.turns.billing import Bill
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.calls import CallRunner, close_step, final_answer, stopped_outcomes
+from botservice.turns.failures import is_used_up, model_failure, used_up
 from botservice.turns.interruption import Interruption, WorkCut
 from botservice.turns.options import RunOptions
 from botservice.turns.prompts import record_prompt
-from botservice.turns.records import note_step
+from botservice.turns.records import note_failure, note_step
 from botservice.turns.saving import Saver
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn
@@ -138,10 +141,10 @@ class TurnWork:
         if self._final is not None and self._final.is_final_answer:
             return await self._answer(final_answer(self._final, self._options.agent.tools))
         if self._context.steps_taken >= self._options.max_steps:
-            return await self._answer(await self._ask(self._options.agent.finish))
+            return await self._finish()
         await self._plan()
         started_at = self._options.clock()
-        action = await self._ask(self._options.agent.next_action)
+        action = await self._ask(self._options.agent.next_action, started_at)
         if isinstance(action, FinishAction):
             return await self._answer(action, started_at)
         return await self._act(action, started_at)
@@ -153,7 +156,28 @@ class TurnWork:
         if is_new and task is not None and self._context.records.row_id(task) is not None:
             await self._call_back(task)
 
-    async def _ask(self, call: Callable[[AgentContext], Coroutine[Any, Any, T]]) -> T:
+    async def _finish(self) -> FinalAnswerStep:
+        """Answer without any more tools, because the steps are used up."""
+        started_at = self._options.clock()
+        if not is_used_up(self._memory, self._context.task):
+            await self._fail(used_up(self._options.max_steps), started_at)
+        return await self._answer(await self._ask(self._options.agent.finish, started_at), started_at)
+
+    async def _fail(self, error: StepError, started_at: datetime) -> None:
+        """Store what kept the agent from going on."""
+        number = self._context.last_step_number + 1
+        step = FailedStep(number, timing=Timing(started_at, self._options.clock()), error=error)
+        self._memory.steps.append(step)
+
+        def take_note(_: None) -> None:
+            self._context.last_step_number = number
+
+        await self._saver.save_with(
+            lambda connection, _: note_failure(connection, self._turn.id, last_step_number=number), take_note
+        )
+        await self._call_back(step)
+
+    async def _ask(self, call: Callable[[AgentContext], Coroutine[Any, Any, T]], started_at: datetime) -> T:
         """Return what the agent says, with the retries that the model's failures deserve."""
 
         async def ask() -> T:
@@ -168,6 +192,8 @@ class TurnWork:
         except Exception as error:
             if not isinstance(error, WorkCut):  # what was said until then is paid when the turn is stopped
                 await self._bill.give_back()
+            if isinstance(error, LLMError):
+                await self._fail(model_failure(error), started_at)
             raise
         self._bill.take(said.token_usage, "".join(self._said))
         return said
@@ -178,7 +204,7 @@ class TurnWork:
         if interval is None or taken % interval or self._count_plans() > taken // interval:
             return
         started_at = self._options.clock()
-        plan = await self._ask(self._options.agent.plan)
+        plan = await self._ask(self._options.agent.plan, started_at)
         step = PlanningStep(plan.text, timing=Timing(started_at, self._options.clock()), token_usage=plan.token_usage)
         record_prompt(step, plan.prompt, self._context.records.log)
         self._memory.steps.append(step)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from botservice.memory import (
     ActionStep,
+    FailedStep,
     FinalAnswerStep,
     MemoryItem,
     PlanningStep,
@@ -91,7 +92,7 @@ def show_text(value: Any) -> str:
 def _title(step: MemoryItem) -> str:
     match step:
         case ActionStep():
-            return f"Step {readable(step.step_number)}"
+            return f"Step {readable(step.step_number)}" + (", failed" if isinstance(step, FailedStep) else "")
         case TaskStep():
             return "Question"
         case PlanningStep():
