@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -101,6 +101,7 @@ class AgentContext:
             before a prompt comes before its question.
         before_call: Awaited with the prompt and the tools before a model is asked; None where nobody limits calls.
         on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
+        delegate: Has another agent work on a task, while a turn runs; None elsewhere.
         language: Two letters, of whoever began the current turn; None where that is not known.
         turn_id: The turn that memory belongs to.
         task: The step of memory that says what the current prompt asks; the work on it comes after.
@@ -120,6 +121,7 @@ class AgentContext:
         self.step_view = StepView()
         self.before_call: BeforeCall | None = None
         self.on_text: TextSink | None = None
+        self.delegate: Callable[..., Any] | None = None
         self.language: str | None = None
         self.turn_id: int | None = None
         self.task: TaskStep | None = None
@@ -178,6 +180,10 @@ class AgentContext:
     def completed_steps(self) -> list[ActionStep]:
         """The finished action steps of the current prompt; changing this list changes nothing."""
         return completed_steps(self.memory, self.task)
+
+    def system_prompt_for(self, prompt: str) -> str:
+        """Return what stands at the top of prompts here, for an agent whose own prompt is this."""
+        return prompt
 
     def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
         """Return memory as chat-completions messages; see `AgentMemory.write_memory_to_messages`."""

@@ -12,6 +12,7 @@ from botservice.commands.command import Command, in_language
 from botservice.memory import ActionStep, MemoryItem
 from botservice.memory.found import found_records
 from botservice.memory.step_records import read_steps
+from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, TokenUsage
 from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.exchanges import Exchange, find_last_exchange
@@ -54,14 +55,11 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
             sources.calls += 1
             sources.model = step.get_value("model") or sources.model
             _add_prompt(sources, prompt, sections)
-        usage = step.get_value("token_usage")
-        if isinstance(usage, TokenUsage):
-            before = sources.usage
-            sources.usage = TokenUsage(
-                before.input_tokens + usage.input_tokens, before.output_tokens + usage.output_tokens
-            )
         if isinstance(step, ActionStep):
             sources.tools += _outcomes(step)
+            below = [each for run in sub_runs(step) for each in run.memory.steps]
+            sources.calls += sum(1 for each in below if each.get_value("token_usage"))
+    sources.usage = usage_of(steps) or sources.usage
     return sources
 
 

@@ -75,6 +75,7 @@ class ActionStep(MemoryStep, kind="action"):
         observations: What the tools gave, joined by newlines in the order of the calls.
         tool_results: One for each call that ended, in the order of the calls.
         action_output: The value behind the observation, where a tool gave one.
+        sub_runs: What agents did that were called as tools; `sub_runs(step)` reads it.
     """
 
     __slots__ = ()
@@ -94,6 +95,7 @@ class ActionStep(MemoryStep, kind="action"):
     token_usage: TokenUsage | None = None
     is_final_answer: bool = False
     tool_results: Sequence[ToolResult] | None = None
+    sub_runs: Sequence[Mapping[str, Any]] | None = None
 
 
 class FailedStep(ActionStep, kind="failed"):

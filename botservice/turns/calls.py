@@ -12,6 +12,7 @@ from botservice.memory import INTERRUPTED, ActionStep, StepError, Timing, ToolRe
 from botservice.messages import Attachment, ToolCall
 from botservice.storage import Claim
 from botservice.tools import Tool, ToolOutcome, execute
+from botservice.tools.limits import find_too_many
 from botservice.turns import journal
 from botservice.turns.buttons import offer_buttons
 from botservice.turns.transport import Live
@@ -50,8 +51,10 @@ class CallRunner:
         Raises:
             ClaimLost: somebody else works on the context.
         """
-        self.outcomes = dict(ended)
-        waiting = [index for index in range(len(calls)) if index not in ended]
+        records = self._context.records
+        done = [step for step in self._context.completed_steps if records.is_own(step)]
+        self.outcomes = {**find_too_many(self._tools, calls, done), **ended}
+        waiting = [index for index in range(len(calls)) if index not in self.outcomes]
         if is_resumed:
             for index in waiting:
                 tool = self._tools.get(calls[index].name)
@@ -114,6 +117,12 @@ def close_step(step: ActionStep, outcomes: Sequence[ToolOutcome], tools: Mapping
     attachments = [each for outcome in outcomes for each in outcome.attachments]
     _set_some(step, "observations_images", [each for each in attachments if _is_image(each)])
     _set_some(step, _FILES, [each for each in attachments if not _is_image(each)])
+    runs = [
+        {"call_id": call.id, **outcome.sub_run}
+        for call, outcome in zip(calls, outcomes, strict=True)
+        if outcome.sub_run is not None
+    ]
+    step.sub_runs = runs or None
     offer_buttons(step, [each for outcome in outcomes for each in outcome.buttons])
     failed = next((outcome for outcome in outcomes if outcome.is_error), None)
     if failed is not None:

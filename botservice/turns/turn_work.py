@@ -9,17 +9,16 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection
 
 from botservice.agents import Action, FinishAction
+from botservice.agents.checks import find_refusal
 from botservice.contexts import AgentContext
 from botservice.errors import InvalidField, LLMError
 from botservice.memory import (
     ActionStep,
     CallbackFailure,
-    FailedStep,
     FinalAnswerStep,
     MemoryItem,
     MemoryStep,
     PlanningStep,
-    StepError,
     Timing,
 )
 from botservice.memory.agent_memory import start_of_work
@@ -28,17 +27,19 @@ from botservice.people.budgets import Standing
 from botservice.storage import Claim
 from botservice.tools import ToolOutcome
 from botservice.turns import answer, journal
-from botservice.turns.answer import new_answer, preview
+from botservice.turns.answer import as_text, new_answer, preview
 from botservice.turns.asking import ask_model
 from botservice.turns.billing import Bill
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.calls import CallRunner, close_step, final_answer, stopped_outcomes
-from botservice.turns.failures import is_used_up, model_failure, used_up
+from botservice.turns.failures import NO_CHECKED_ANSWER, is_used_up, model_failure, unchecked, used_up
 from botservice.turns.interruption import Interruption, WorkCut
+from botservice.turns.mishaps import Mishaps
 from botservice.turns.options import RunOptions
 from botservice.turns.prompts import record_prompt
-from botservice.turns.records import note_failure, note_step
+from botservice.turns.records import note_step
 from botservice.turns.saving import Saver
+from botservice.turns.sub_agents import SubAgents
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn
 
@@ -90,6 +91,9 @@ class TurnWork:
         self._interruption = interruption
         self._saver = Saver(context, claim)
         self._bill = Bill(options, context, turn)
+        self._mishaps = Mishaps(options, context, self._saver, self._bill, self._call_back)
+        self._sub_agents = SubAgents(options, context, turn, claim)
+        self._checks = options.agent.final_answer_checks
         self._agent: object = None
         self._said: list[str] = []
         self._open: ActionStep | None = None
@@ -109,10 +113,16 @@ class TurnWork:
         """
         self._agent, self._context.on_text = agent, self._hear
         self._bill.watch()
+        self._sub_agents.open()
         try:
             return await self._step()
         finally:
+            self._sub_agents.close()
             self._agent = self._context.on_text = self._context.before_call = None
+
+    def listen(self, live: Live | None) -> None:
+        """Show what the bot does to somebody from now on."""
+        self._live = live
 
     async def stop(self, agent: object) -> None:
         """End the turn as stopped, with what was said until then."""
@@ -122,10 +132,11 @@ class TurnWork:
         self._agent = None
         now = self._options.clock()
         await self._end_live()
-        said = "".join(self._said).strip()
+        heard = "".join(self._said).strip()
+        said = "" if self._checks else heard  # nobody has seen it
         new = await new_answer(self._turn.id, FinishAction(said), now) if said else None
         payloads = self._plan_deliveries(preview(new)) if new else []
-        self._bill.take_cut_off(said)
+        self._bill.take_cut_off(heard)
 
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
             self._bill.write(connection, now)
@@ -139,15 +150,23 @@ class TurnWork:
         if self._open is not None:
             return await self._run_calls(self._open, is_resumed=True)
         if self._final is not None and self._final.is_final_answer:
-            return await self._answer(final_answer(self._final, self._options.agent.tools))
+            given = final_answer(self._final, self._options.agent.tools)
+            refusal = await self._find_refusal(given)
+            if refusal is None:
+                return await self._answer(given)
+            await self._mishaps.take_back(self._final, refusal)
+            self._final = None
         if self._context.steps_taken >= self._options.max_steps:
             return await self._finish()
         await self._plan()
         started_at = self._options.clock()
         action = await self._ask(self._options.agent.next_action, started_at)
-        if isinstance(action, FinishAction):
+        if not isinstance(action, FinishAction):
+            return await self._act(action, started_at)
+        refusal = await self._find_refusal(action)
+        if refusal is None:
             return await self._answer(action, started_at)
-        return await self._act(action, started_at)
+        return await self._mishaps.refuse(action, refusal, started_at)
 
     async def _announce_task(self) -> None:
         """Show the task to the callbacks, as the first step that is stored."""
@@ -160,28 +179,25 @@ class TurnWork:
         """Answer without any more tools, because the steps are used up."""
         started_at = self._options.clock()
         if not is_used_up(self._memory, self._context.task):
-            await self._fail(used_up(self._options.max_steps), started_at)
-        return await self._answer(await self._ask(self._options.agent.finish, started_at), started_at)
+            await self._mishaps.fail(used_up(self._options.max_steps), started_at)
+        action = await self._ask(self._options.agent.finish, started_at)
+        refusal = await self._find_refusal(action)
+        if refusal is not None:
+            await self._mishaps.fail(unchecked(refusal), started_at, model_output=as_text(action.output))
+            action = replace(action, output=NO_CHECKED_ANSWER, attachments=())
+        return await self._answer(action, started_at)
 
-    async def _fail(self, error: StepError, started_at: datetime) -> None:
-        """Store what kept the agent from going on."""
-        number = self._context.last_step_number + 1
-        step = FailedStep(number, timing=Timing(started_at, self._options.clock()), error=error)
-        self._memory.steps.append(step)
-
-        def take_note(_: None) -> None:
-            self._context.last_step_number = number
-
-        await self._saver.save_with(
-            lambda connection, _: note_failure(connection, self._turn.id, last_step_number=number), take_note
-        )
-        await self._call_back(step)
+    async def _find_refusal(self, action: FinishAction) -> str | None:
+        """Return what is said against an answer that does not pass the agent's checks."""
+        if not self._checks:
+            return None
+        return await self._interruption.guard(find_refusal(self._checks, action.output, self._memory, self._agent))
 
     async def _ask(self, call: Callable[[AgentContext], Coroutine[Any, Any, T]], started_at: datetime) -> T:
         """Return what the agent says, with the retries that the model's failures deserve."""
 
         async def ask() -> T:
-            if self._said and self._live is not None:
+            if self._said and self._live is not None and not self._checks:
                 self._live.on_restart()
             self._said.clear()
             return await call(self._context)
@@ -193,7 +209,7 @@ class TurnWork:
             if not isinstance(error, WorkCut):  # what was said until then is paid when the turn is stopped
                 await self._bill.give_back()
             if isinstance(error, LLMError):
-                await self._fail(model_failure(error), started_at)
+                await self._mishaps.fail(model_failure(error), started_at)
             raise
         self._bill.take(said.token_usage, "".join(self._said))
         return said
@@ -346,7 +362,7 @@ class TurnWork:
 
     def _hear(self, piece: str) -> None:
         self._said.append(piece)
-        if self._live is not None:
+        if self._live is not None and not self._checks:
             self._live.on_text(piece)
 
 
