@@ -14,6 +14,7 @@ from botservice.memory.found import found_records
 from botservice.memory.step_records import read_steps
 from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, TokenUsage
+from botservice.personas import persona_in
 from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.exchanges import Exchange, find_last_exchange
 
@@ -32,12 +33,14 @@ class Sources:
 
     Attributes:
         window: How many of the chat's newest messages the model was shown.
+        persona: How the people of the chat wanted it to be.
         found: What searching gave, each with its date and its author.
         tools: The name of each tool that ran, with what went wrong, if anything did.
         usage: Tokens of all calls of the model together.
     """
 
     window: int = 0
+    persona: str | None = None
     found: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     tools: list[tuple[str, str | None]] = field(default_factory=list)
@@ -66,6 +69,8 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
 def _add_prompt(sources: Sources, prompt: Sequence[Mapping[str, Any]], sections: Mapping[str, Sequence[int]]) -> None:
     first, end = sections.get("window", (0, 0))
     sources.window = max(sources.window, end - first)
+    for text in _contents(prompt, sections, "system"):
+        sources.persona = persona_in(text) or sources.persona
     found = [each for text in _contents(prompt, sections, "found") for each in _RECORD.split(found_records(text))]
     facts = [
         f"{each[2]} ({each[1]})" for text in _contents(prompt, sections, "person") for each in _FACT.finditer(text)
@@ -108,6 +113,8 @@ def _lines(language: str, last: Exchange, sources: Sources, *, may_see: bool) ->
     yield in_language(texts.ABOUT, language).format(question=question)
     yield ""
     yield "- " + in_language(texts.WINDOW, language).format(count=sources.window)
+    if sources.persona:
+        yield "- " + in_language(texts.PERSONA, language) + f" {_cut(sources.persona, _LONGEST)}"
     if sources.found:
         yield "- " + in_language(texts.FOUND, language)
         yield from (f"  - {_cut(each, _LONGEST)}" for each in sources.found[:_MOST])

@@ -121,6 +121,7 @@ async def _open(
         new.extend([await _new_message(earlier, None, now) for earlier in message.before])
         said.append(await _new_message(message, event, now))
         new.append(said[-1])
+    prompt = context.system_prompt_for(prompt)
     context.begin_turn(prompt, _task(said) if is_addressed else None, keeps_steps=keeps_steps)
     put_in = {id(step) for step in context.unsaved_steps()}
     changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
