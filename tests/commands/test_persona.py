@@ -9,6 +9,7 @@ from turns.bots import add, call, make_service
 from botservice import AgentContext, Author, MemoryStep
 from botservice.commands import persona_texts
 from botservice.commands.command import LANGUAGES
+from botservice.people.archive import as_values, read_person
 from botservice.people.forgetting import forget_person
 from botservice.personas import persona_in, system_prompt
 
@@ -69,6 +70,8 @@ async def test_what_a_person_wanted_is_forgotten_with_them(storage):
         await context.save_metadata()
         await context.chat_history.append_user_message("hi", author=Author("messenger", "9", "Ann"))
         await context.chat_history.append_user_message("ho", author=Author("messenger", "11", "Bob"))
+    kept = as_values(await read_person(storage, Author("messenger", "9")))
+    assert kept["personas"] == [{"text": PIRATE}]
     await forget_person(storage, Author("messenger", "9"))
     left = [(await AgentContext.get_or_create(storage, {"chat_id": number})).metadata for number in ("1", "2")]
     assert left == [{"other": 1}, {"persona": {"text": PIRATE, "by": "messenger:10"}, "other": 1}]
