@@ -14,6 +14,7 @@ from botservice.contexts import AgentContext
 from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
+from botservice.memory.images import as_attachment
 from botservice.messages import Attachment, Author, InboundMessage, Message
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
@@ -112,7 +113,7 @@ class AgentService:
             BudgetExceeded: a budget of the service does not reach; the message is kept, and `resume` tries it again.
             RunInterrupted: a callback stopped the run.
         """
-        message = InboundMessage(text, Author.of(author), tuple(attachments))
+        message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, attachments)))
         async with self._in_order(context.id), self._claimed(context, waits=True) as claim:
             await self._finish_cut_off(context, claim)
             turn = await open_api_turn(context, claim, message, self._options_of(context), keeps_steps=False)
@@ -135,7 +136,7 @@ class AgentService:
         Raises:
             TurnInProgress: a turn is open in this context; `resume` goes on with it.
         """
-        message = InboundMessage(task, Author.of(author), tuple(attachments))
+        message = InboundMessage(task, Author.of(author), tuple(map(as_attachment, attachments)))
         claim = await self._claim(context, waits=False)
         try:
             cut_off = await self._load(context, with_steps=not reset)

@@ -30,6 +30,18 @@ def as_images(value: Any, field: str) -> list[Attachment]:
     return [_as_image(each, field) for each in every]
 
 
+def as_attachment(value: Any) -> Attachment:
+    """Return what somebody attached, as a file: of any type, where it says which.
+
+    Raises:
+        InvalidField: it does not say of what type it is.
+    """
+    file = _as_file(value)
+    if isinstance(file, Attachment):
+        return file
+    raise InvalidField(f"a {type(value).__name__} cannot be attached; {_HOW}")
+
+
 def as_file(value: Any) -> Any:
     """Return a picture of PIL as a file, anything else as it is."""
     return _drawn(value) if _is_picture(value) else value

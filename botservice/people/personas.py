@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Row, Text, cast, select, update
+from sqlalchemy import Connection, Text, cast, select, update
 
 from botservice.personas import PERSONA, Persona
 from botservice.storage.tables import contexts
@@ -22,7 +22,7 @@ def forget_personas(connection: Connection, name: str) -> None:
         connection.execute(update(contexts).where(contexts.c.id == row.id).values(metadata=left))
 
 
-def _given(connection: Connection, name: str) -> Iterator[Row[Any]]:
+def _given(connection: Connection, name: str) -> Iterator[Any]:
     if not name:
         return
     kept = cast(contexts.c.metadata, Text)

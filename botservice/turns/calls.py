@@ -51,9 +51,7 @@ class CallRunner:
         Raises:
             ClaimLost: somebody else works on the context.
         """
-        records = self._context.records
-        done = [step for step in self._context.completed_steps if records.is_own(step)]
-        self.outcomes = {**find_too_many(self._tools, calls, done), **ended}
+        self.outcomes = {**find_too_many(self._tools, calls, self._done()), **ended}
         waiting = [index for index in range(len(calls)) if index not in self.outcomes]
         if is_resumed:
             for index in waiting:
@@ -66,6 +64,13 @@ class CallRunner:
         else:
             await self._run_together(waiting, calls)
         return [self.outcomes[index] for index in range(len(calls))]
+
+    def _done(self) -> Iterator[ActionStep]:
+        """Yield the earlier steps of this prompt, without those that somebody put in."""
+        records = self._context.records
+        for step in self._context.completed_steps:
+            if records.is_own(step):
+                yield step
 
     async def _run_together(self, indices: Sequence[int], calls: Sequence[ToolCall]) -> None:
         try:

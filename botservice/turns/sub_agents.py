@@ -80,8 +80,8 @@ class SubAgents:
             await bill.open()
             try:
                 said = await ask_model(lambda: call(asking), self._options.model_retries, Interruption())
-            except Exception:
-                await bill.give_back()
+            except BaseException:  # also where somebody stops the turn: what was reserved is not kept from others
+                await asyncio.shield(bill.give_back())
                 raise
             bill.take(said.token_usage, "")
             await self._pay(bill)

@@ -16,6 +16,7 @@ from botservice.memory.sub_runs import write_sub_run
 from botservice.messages import TokenUsage
 from botservice.tools import ToolOutcome, execute
 from botservice.tools.limits import find_too_many
+from botservice.turns.answer import as_text
 from botservice.turns.calls import close_step, final_answer
 from botservice.turns.failures import NO_CHECKED_ANSWER, model_failure, unchecked, used_up
 
@@ -80,7 +81,8 @@ class SubWork:
         action = await self._ask(self._agent.finish, started_at)
         refusal = await self._find_refusal(action)
         if refusal is not None:
-            failed = FailedStep(self._next_number(), error=unchecked(refusal), model_output=action.output)
+            said = as_text(action.output)
+            failed = FailedStep(self._next_number(), error=unchecked(refusal), model_output=said)
             self._keep(failed, started_at, action)
             action = FinishAction(NO_CHECKED_ANSWER)
         return self._answer(action, started_at)
@@ -119,8 +121,10 @@ class SubWork:
         refusal = await self._find_refusal(action)
         if refusal is None:
             return True
+        for given in self.context.completed_steps:
+            given.is_final_answer = False
         self.context.steps_taken += 1
-        step = ActionStep(self._next_number(), model_output=action.output, observations=refusal)
+        step = ActionStep(self._next_number(), model_output=as_text(action.output), observations=refusal)
         step.error = unchecked(refusal)
         self._keep(step, started_at, action)
         return False
@@ -143,10 +147,13 @@ class SubWork:
     def _keep(self, step: MemoryStep, started_at: datetime, said: Said | None = None) -> None:
         """Put a step into the memory; only the last one has its prompt, because that repeats the earlier ones."""
         step.set_value("timing", Timing(started_at, self._clock()))
+        if said is not None:
+            step.set_value("token_usage", said.token_usage)
         if said is not None and said.prompt:
             for earlier in self.memory.steps:
-                earlier.set_value("model_input_messages", None)
-            step.set_values_from_dict({"model_input_messages": list(said.prompt), "token_usage": said.token_usage})
+                if earlier.get_value("model_input_messages") is not None:
+                    earlier.set_value("model_input_messages", None)
+            step.set_value("model_input_messages", list(said.prompt))
         self.memory.steps.append(step)
 
     def _next_number(self) -> int:

@@ -3,6 +3,7 @@
 import pytest
 
 from botservice import ActionStep, Attachment, InvalidField, MemoryItem, TaskStep
+from botservice.memory.images import as_attachment
 from botservice.tools.outputs import read_output
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
@@ -90,6 +91,17 @@ def test_anything_else_is_refused_with_what_to_do(given):
     with pytest.raises(InvalidField, match=r"is no image.*give an Attachment\(\"image/png\""):
         step.observations_images = given
     assert step.observations_images == [FILE]
+
+
+@pytest.mark.parametrize("given", [FILE, Image(), PNG, ("image/png", PNG)], ids=lambda given: type(given).__name__)
+def test_an_attachment_may_be_given_in_the_same_ways(given):
+    assert as_attachment(given) == FILE
+
+
+def test_an_attachment_of_any_type_says_which_and_anything_else_is_refused():
+    assert as_attachment(("text/plain", b"x")) == Attachment("text/plain", data=b"x")
+    with pytest.raises(InvalidField, match="cannot be attached; give an Attachment"):
+        as_attachment("report.txt")
 
 
 def test_a_field_of_images_may_be_empty():
