@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
+from sqlalchemy import select
 from turns.bots import NO_WAITING, add, call, make_service
 
 from botservice import (
@@ -21,6 +22,7 @@ from botservice import (
     MemoryItem,
     NoMessages,
     PlanningStep,
+    RunInterrupted,
     ScriptedChatLLM,
     TaskStep,
     sub_runs,
@@ -30,6 +32,7 @@ from botservice.errors import BudgetExceeded
 from botservice.people.budgets import Budgets
 from botservice.people.usage import UsageBy, list_usage
 from botservice.policies import Scope, parse_limits
+from botservice.storage.access_tables import budget_reservations
 
 LEAST = {"search_k": 3, "prompt": "You research"}
 
@@ -277,3 +280,24 @@ async def test_a_turn_without_other_agents_has_nothing_of_them(context, storage)
     await service.prompt(context, "go")
     assert "sub_runs" not in context.completed_steps[0].attributes
     assert sub_runs(context.memory.steps[0]) == []
+
+
+async def test_a_stop_reaches_an_agent_below_and_gives_back_what_was_reserved(context, storage):
+    is_asked = asyncio.Event()
+
+    async def hang(_):
+        is_asked.set()
+        await asyncio.Event().wait()
+
+    budgets = Budgets({Scope.SERVICE: parse_limits("100000 tokens/day")}, answer_tokens=300)
+    service, *_ = make_pair(storage, [ask("x")], [call("add", a=1, b=2), hang], budgets=budgets)
+    run = await service.start(context, "go")
+    work = asyncio.create_task(run.step())
+    async with asyncio.timeout(30):
+        await is_asked.wait()
+    run.interrupt()
+    with pytest.raises(RunInterrupted):
+        await work
+    open_ones = await storage.read(lambda connection: connection.execute(select(budget_reservations)).all())
+    assert open_ones == []
+    assert run.result.state == "interrupted"
