@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from botservice.agents import Action, Agent, FinishAction, FunctionsBasedAgent, Plan, Prompt
+from botservice.agents.checks import FinalAnswerCheck
 from botservice.contexts import AgentContext
 from botservice.errors import (
     BotServiceError,
@@ -42,6 +43,7 @@ from botservice.llm import ChatLLM, ChatResponse, FallbackLLM, ScriptedChatLLM
 from botservice.memory import (
     ActionStep,
     AgentMemory,
+    FailedStep,
     FinalAnswerStep,
     ForgetOldImages,
     Memory,
@@ -57,12 +59,14 @@ from botservice.memory import (
     UnknownStep,
     forget_old_images,
 )
+from botservice.memory.sub_runs import SubRun, sub_runs
 from botservice.messages import Attachment, Author, Button, CommandCall, InboundMessage, Message, Role, ToolCall
 from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.tools import Tool, tool
 from botservice.tools.remembering import forget_fact, remember
 from botservice.turns import AgentRun, RetryPolicy
+from botservice.turns.results import RunResult, RunState
 
 if TYPE_CHECKING:
     from botservice.llm import OpenAIChatLLM
@@ -93,7 +97,9 @@ __all__ = [
     "DeliveryUnknown",
     "Embedder",
     "EmbeddingIndexer",
+    "FailedStep",
     "FallbackLLM",
+    "FinalAnswerCheck",
     "FinalAnswerStep",
     "FinishAction",
     "ForgetOldImages",
@@ -122,6 +128,8 @@ __all__ = [
     "Role",
     "RunFinished",
     "RunInterrupted",
+    "RunResult",
+    "RunState",
     "SchemaMismatch",
     "ScriptedChatLLM",
     "SearchHit",
@@ -130,6 +138,7 @@ __all__ = [
     "Storage",
     "StorageError",
     "StorageUnavailable",
+    "SubRun",
     "SystemPromptStep",
     "TaskStep",
     "Timing",
@@ -143,6 +152,7 @@ __all__ = [
     "forget_fact",
     "forget_old_images",
     "remember",
+    "sub_runs",
     "tool",
 ]
 

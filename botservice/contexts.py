@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -11,38 +11,24 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from botservice.context_snapshots import Snapshot, find_task, read_snapshot, read_system_prompt
 from botservice.errors import InvalidContextKeys, StorageError
 from botservice.history import ChatHistory
-from botservice.history.chat_history import find_last_user_message
 from botservice.llm.chat import BeforeCall, TextSink
-from botservice.memory import ActionStep, AgentMemory, TaskStep
+from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, TaskStep
 from botservice.memory.agent_memory import completed_steps
-from botservice.memory.prompt_log import PromptLog
-from botservice.memory.step_records import LAST_POSITION, StepRecords, StoredStep, find_last_position, read_steps
+from botservice.memory.container import checked_item
+from botservice.memory.step_records import StepRecords, StoredStep, read_steps
 from botservice.memory.step_view import StepView
-from botservice.messages import Message, storable
+from botservice.messages import storable
+from botservice.personas import PROMPT, prompt_of, system_prompt
 from botservice.storage import Storage
-from botservice.storage.blobs import read_blobs
-from botservice.storage.interleaving import interleave
 from botservice.storage.statements import execute
-from botservice.storage.tables import contexts, turns
+from botservice.storage.tables import contexts
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
-_STEPS_TAKEN = select(turns.c.steps_taken).where(turns.c.id == bindparam("turn"))
-_LAST_STEP_NUMBER = (
-    select(turns.c.last_step_number)
-    .where(turns.c.context_id == bindparam("context"), turns.c.last_step_number.is_not(None))
-    .order_by(turns.c.id.desc())
-    .limit(1)
-)
-_STATE = select(
-    contexts.c.context_keys,
-    contexts.c.metadata,
-    _LAST_STEP_NUMBER.scalar_subquery().label("last_step_number"),
-    LAST_POSITION.scalar_subquery().label("last_position"),
-).where(contexts.c.id == bindparam("context"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +58,6 @@ class ContextKeys:
         return cls(MappingProxyType(values), hashlib.sha256(text.encode()).hexdigest())
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What a context holds at one moment."""
-
-    context_keys: Mapping[str, str]
-    metadata: dict[str, Any]
-    last_user_message: Message | None
-    turn_id: int | None
-    system_prompt: str
-    steps: list[StoredStep]
-    logs: dict[int, PromptLog]
-    floor: float
-    steps_taken: int
-    last_step_number: int
-
-
 class AgentContext:
     """A conversation: its history, the agent's memory of the current prompt, and its metadata.
 
@@ -96,10 +66,12 @@ class AgentContext:
         context_keys: What it was asked for by; read-only.
         metadata: JSON values that stay with the context; `save_metadata` or the end of a turn stores them.
         chat_history: What people and the assistant said.
-        memory: The agent's steps for the current prompt, or for the last one where none is open.
+        memory: The agent's steps for the current prompt, or for the last one where none is open. What is put in here
+            before a prompt comes before its question.
         before_call: Awaited with the prompt and the tools before a model is asked; None where nobody limits calls.
         on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
         on_thought: Takes what a model says that it thinks, where it does; None where nobody listens.
+        delegate: Has another agent work on a task, while a turn runs; None elsewhere.
         language: Two letters, of whoever began the current turn; None where that is not known.
         turn_id: The turn that memory belongs to.
         task: The step of memory that says what the current prompt asks; the work on it comes after.
@@ -120,6 +92,7 @@ class AgentContext:
         self.before_call: BeforeCall | None = None
         self.on_text: TextSink | None = None
         self.on_thought: TextSink | None = None
+        self.delegate: Callable[..., Any] | None = None
         self.language: str | None = None
         self.turn_id: int | None = None
         self.task: TaskStep | None = None
@@ -179,14 +152,40 @@ class AgentContext:
         """The finished action steps of the current prompt; changing this list changes nothing."""
         return completed_steps(self.memory, self.task)
 
+    def system_prompt_for(self, prompt: str) -> str:
+        """Return what stands at the top of prompts here, for an agent whose own prompt is this."""
+        return system_prompt(prompt, self.metadata)
+
+    def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
+        """Return memory as chat-completions messages; see `AgentMemory.write_memory_to_messages`."""
+        return self.memory.write_memory_to_messages(summary_mode)
+
     async def load_memory(self) -> AgentMemory:
         """Return the steps of all prompts of this context, oldest first."""
 
         def query(connection: Connection) -> AgentMemory:
             stored = read_steps(connection, self.id)
-            return AgentMemory(_read_system_prompt(connection, self.id), [each.item for each in stored])
+            return AgentMemory(read_system_prompt(connection, self.id), [each.item for each in stored])
 
         return await self.storage.read(query)
+
+    @property
+    def prompt(self) -> str | None:
+        """What stands in place of the agent's prompt in this conversation; see `set_prompt`."""
+        return prompt_of(self.metadata)
+
+    async def set_prompt(self, text: str | None) -> None:
+        """Give this conversation a system prompt of its own, in place of the agent's; None takes it back.
+
+        It is stored at once, as `metadata["prompt"]`, and counts from the next prompt of a model. A persona that people
+        gave with /persona comes behind it.
+        """
+        value = None if text is None or not text.strip() else storable(text)
+        kept = await self.storage.write(
+            lambda connection: set_metadata(connection, context_id=self.id, key=PROMPT, value=value)
+        )
+        self.metadata = with_key(self.metadata, PROMPT, value)
+        self._saved_metadata = json.dumps(kept, sort_keys=True)
 
     async def save_metadata(self) -> None:
         """Store metadata now."""
@@ -208,13 +207,23 @@ class AgentContext:
             )
         )
 
+    def unsaved_steps(self) -> list[MemoryItem]:
+        """Return the steps that somebody put into memory and that no run has stored yet; the next one does.
+
+        Raises:
+            InvalidField: something that is no item was put in.
+        """
+        items = [checked_item(item) for item in self.memory.steps if item is not None]
+        return [item for item in items if self._is_put_in(item)]
+
     def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
         """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
+        kept = self.memory.steps if keeps_steps else self.unsaved_steps()
         if keeps_steps:
             self.records.assign_turn(0)
         else:
             self.records = StepRecords(self.id, 0, self.records.last_position)
-        self.memory = AgentMemory(system_prompt, self.memory.steps if keeps_steps else [])
+        self.memory = AgentMemory(system_prompt, kept)
         if task is not None:
             self.memory.steps.append(task)
         self.task = task
@@ -244,16 +253,21 @@ class AgentContext:
         self.chat_history.remember_last(snapshot.last_user_message)
         self._load_steps(snapshot)
 
+    def _is_put_in(self, item: MemoryItem) -> bool:
+        """Whether an item is neither stored nor what a run left behind that could not store it."""
+        is_left = item is self.task or isinstance(item, FailedStep) or self.records.is_own(item)
+        return not is_left and self.records.row_id(item) is None
+
     def _load_steps(self, snapshot: Snapshot) -> None:
+        put_in = self.unsaved_steps()
         self.turn_id = snapshot.turn_id
         self.records = StepRecords(self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs)
         for stored in snapshot.steps:
             self.records.note(stored)
-        self.task = _find_task(snapshot.steps, snapshot.turn_id)
+        self.task = find_task(snapshot.steps, snapshot.turn_id)
         self.open_step = next((stored for stored in snapshot.steps if stored.is_open), None)
-        self.memory = AgentMemory(
-            snapshot.system_prompt, [stored.item for stored in snapshot.steps if not stored.is_open]
-        )
+        closed = [stored.item for stored in snapshot.steps if not stored.is_open]
+        self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
         self.step_view = StepView()
 
 
@@ -298,84 +312,21 @@ def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, s
     return keys
 
 
+def set_metadata(connection: Connection, *, context_id: int, key: str, value: Any) -> dict[str, Any]:
+    """Store one key of a context's metadata, None to take it away, and return what is stored then."""
+    this = contexts.c.id == context_id
+    stored = connection.execute(select(contexts.c.metadata).where(this).with_for_update()).scalar_one()
+    changed = with_key(stored, key, value)
+    connection.execute(update(contexts).where(this).values(metadata=changed))
+    return changed
+
+
+def with_key(metadata: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return metadata with a key, or without it where value is None."""
+    others = {name: each for name, each in metadata.items() if name != key}
+    return others if value is None else {**others, key: value}
+
+
 def write_metadata(connection: Connection, context_id: int, text: str) -> None:
     """Store a context's metadata, given as JSON."""
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(metadata=json.loads(text)))
-
-
-def read_snapshot(
-    connection: Connection, context_id: int, turn_id: int | None = None, *, with_steps: bool = True
-) -> Snapshot:
-    """Return what a context holds, with the steps in view of a turn, of the newest by default."""
-    state, last_user_message = interleave(
-        lambda: execute(connection, _STATE, {"context": context_id}).one_or_none(),
-        lambda: find_last_user_message(connection, context_id),
-    )
-    if state is None:
-        known = f"there is no context {context_id}"
-        raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
-    in_view = _turns_in_view(connection, context_id, turn_id) if with_steps else []
-    logs: dict[int, PromptLog] = {}
-    stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
-    current = in_view[0] if in_view else None
-    if current is not None and current not in logs:
-        logs[current] = PromptLog.load(connection, context_id, current)
-    floor = state.last_position or 0.0
-    if in_view:
-        floor = find_last_position(connection, context_id, without_turns=in_view)
-    return Snapshot(
-        state.context_keys,
-        state.metadata,
-        last_user_message,
-        current,
-        _read_system_prompt(connection, context_id, current) if in_view else "",
-        stored,
-        logs,
-        floor,
-        _read_steps_taken(connection, current) if current is not None else 0,
-        state.last_step_number or 0,
-    )
-
-
-def _find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:
-    """Return the task that a turn began with: the first that was stored; others were put in later."""
-    own = [each for each in stored if each.turn_id == turn_id and isinstance(each.item, TaskStep)]
-    first = min(own, key=lambda each: each.row_id, default=None)
-    return first.item if first is not None and isinstance(first.item, TaskStep) else None
-
-
-def _read_steps_taken(connection: Connection, turn_id: int) -> int:
-    return execute(connection, _STEPS_TAKEN, {"turn": turn_id}).scalar_one_or_none() or 0
-
-
-def _turns_in_view(connection: Connection, context_id: int, turn_id: int | None) -> list[int]:
-    """Return the turns whose steps are in view, the newest first: back to the last one that began anew."""
-    query = (
-        select(turns.c.id, turns.c.keeps_steps)
-        .where(turns.c.context_id == context_id, turns.c.started_at.is_not(None))
-        .order_by(turns.c.id.desc())
-    )
-    if turn_id is not None:
-        query = query.where(turns.c.id <= turn_id)
-    in_view = []
-    with connection.execute(query) as rows:
-        for row in rows:
-            in_view.append(row.id)
-            if not row.keeps_steps:
-                break
-    return in_view
-
-
-def _read_system_prompt(connection: Connection, context_id: int, turn_id: int | None = None) -> str:
-    query = (
-        select(turns.c.system_prompt)
-        .where(turns.c.context_id == context_id, turns.c.system_prompt.is_not(None))
-        .order_by(turns.c.id.desc())
-        .limit(1)
-    )
-    if turn_id is not None:
-        query = query.where(turns.c.id == turn_id)
-    digest = connection.execute(query).scalar_one_or_none()
-    if digest is None:
-        return ""
-    return read_blobs(connection, context_id, [digest]).get(digest, b"").decode()

@@ -14,6 +14,7 @@ from botservice.contexts import AgentContext
 from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
+from botservice.memory.images import as_attachment
 from botservice.messages import Attachment, Author, InboundMessage, Message
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
@@ -112,7 +113,7 @@ class AgentService:
             BudgetExceeded: a budget of the service does not reach; the message is kept, and `resume` tries it again.
             RunInterrupted: a callback stopped the run.
         """
-        message = InboundMessage(text, Author.of(author), tuple(attachments))
+        message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, attachments)))
         async with self._in_order(context.id), self._claimed(context, waits=True) as claim:
             await self._finish_cut_off(context, claim)
             turn = await open_api_turn(context, claim, message, self._options_of(context), keeps_steps=False)
@@ -135,7 +136,7 @@ class AgentService:
         Raises:
             TurnInProgress: a turn is open in this context; `resume` goes on with it.
         """
-        message = InboundMessage(task, Author.of(author), tuple(attachments))
+        message = InboundMessage(task, Author.of(author), tuple(map(as_attachment, attachments)))
         claim = await self._claim(context, waits=False)
         try:
             cut_off = await self._load(context, with_steps=not reset)
@@ -199,14 +200,19 @@ class AgentService:
             raise
 
     async def _finish_cut_off(self, context: AgentContext, claim: Claim) -> None:
-        turn = await self._load(context, with_steps=False)
-        if turn is None:
-            return
-        await self._load(context)
-        await self._begin_again(context, turn, claim)
-        # It is set aside then, and what comes next has its turn.
-        with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted):
-            await self._finish(context, turn, claim)
+        put_in = context.unsaved_steps()
+        context.memory.clear()
+        try:
+            turn = await self._load(context, with_steps=False)
+            if turn is None:
+                return
+            await self._load(context)
+            await self._begin_again(context, turn, claim)
+            # It is set aside then, and what comes next has its turn.
+            with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted):
+                await self._finish(context, turn, claim)
+        finally:
+            context.memory.steps.extend(put_in)  # they are for what comes next
 
     async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:
         """Bring context up to date and return its turn that has begun and not ended."""

@@ -5,14 +5,16 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from botservice.agents.checks import FinalAnswerCheck
 from botservice.contexts import AgentContext
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage
 from botservice.messages import Attachment, Message, TokenUsage, ToolCall
 from botservice.tools import Tool
 
 T = TypeVar("T")
+SUB_AGENT_TIMEOUT_SECONDS = 600.0
 
 
 class Prompt(list[ChatMessage]):
@@ -112,9 +114,9 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class FinishAction:
-    """The wish to answer with output."""
+    """The wish to answer with output: a text, or a JSON value, whose text is what people read."""
 
-    output: str
+    output: Any
     attachments: Sequence[Attachment] = ()
     prompt: Sequence[ChatMessage] = ()
     token_usage: TokenUsage | None = None
@@ -144,6 +146,7 @@ class Agent(ABC):
         tools: What it may run, by name.
         prompt: What stands at the top of its prompts.
         planning_interval: A plan comes before the first step and after every so many; None for no plans.
+        final_answer_checks: What an answer has to pass before anybody sees it; see `FinalAnswerCheck`.
         announces_calls: Whether it awaits `context.before_call` before each call of a model; otherwise a budget has to
             guess how long its prompts are.
     """
@@ -151,7 +154,43 @@ class Agent(ABC):
     tools: Mapping[str, Tool] = {}
     prompt: str = ""
     planning_interval: int | None = None
+    final_answer_checks: Sequence[FinalAnswerCheck] = ()
     announces_calls: bool = False
+
+    def as_tool(
+        self,
+        name: str,
+        description: str,
+        *,
+        max_steps: int = 10,
+        is_final: bool = False,
+        idempotent: bool = False,
+        timeout_seconds: float = SUB_AGENT_TIMEOUT_SECONDS,
+        max_calls: int | None = None,
+    ) -> Tool:
+        """Return a tool by which another agent has this one work on a task, which is all that this one is told.
+
+        Args:
+            description: What the other model is told of it.
+            max_steps: How many steps of a task may run tools.
+            idempotent: Whether a task that a kill cut off is worked on anew, from its beginning. Otherwise the other
+                agent is told that the outcome is unknown.
+
+        Raises:
+            InvalidTool: the name cannot be sent to a model, or a number is out of range.
+        """
+        from botservice.agents.agent_tool import AgentTool
+
+        return AgentTool(
+            self,
+            name=name,
+            description=description,
+            max_steps=max_steps,
+            is_final=is_final,
+            idempotent=idempotent,
+            timeout_seconds=timeout_seconds,
+            max_calls=max_calls,
+        )
 
     @abstractmethod
     async def next_action(self, context: AgentContext) -> Action | FinishAction:

@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any
 
 from botservice.agents.agent import Action, Agent, FinishAction, Plan, Prompt
+from botservice.agents.checks import FinalAnswerCheck, checked_checks
 from botservice.agents.prompt import PromptBuilder, estimate_tokens
 from botservice.contexts import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
@@ -25,6 +26,7 @@ _PLAN_REQUEST = (
     "Before you go on: write down in a few lines what is known, what is still missing, and the steps that you will "
     "take. Do not take them yet."
 )
+_RESULTS_READ = "I have read the results."
 _NO_ANSWER = "I have used up the steps that I may take and have no answer yet. Ask me again to go on from here."
 
 
@@ -33,7 +35,7 @@ class FunctionsBasedAgent(Agent):
 
     announces_calls = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a choice of the user's
         self,
         tools: Iterable[Tool | ToolFunction] = (),
         llm: ChatLLM | None = None,
@@ -44,6 +46,7 @@ class FunctionsBasedAgent(Agent):
         planning_interval: int | None = None,
         memory_keys: Iterable[str] = (),
         max_prompt_tokens: int = DEFAULT_MAX_PROMPT_TOKENS,
+        final_answer_checks: Iterable[FinalAnswerCheck] = (),
     ) -> None:
         """Make an agent; it holds no state and may serve any number of contexts at once.
 
@@ -52,8 +55,11 @@ class FunctionsBasedAgent(Agent):
             search_k: How many messages to look for in all that was said before; 0 for none.
             memory_keys: Flexible fields of the steps in view that the model sees.
             max_prompt_tokens: Older steps, then older messages, are left out of a prompt that would be longer.
+            final_answer_checks: What an answer has to pass before anybody sees it. One that fails goes back to the
+                model; answers are not shown while they are written.
 
         Raises:
+            InvalidField: a check cannot be called with an answer.
             InvalidTool: two tools have one name.
             ValueError: a number is out of range, or there is no model.
         """
@@ -70,6 +76,7 @@ class FunctionsBasedAgent(Agent):
         self.planning_interval = planning_interval
         self.memory_keys = tuple(memory_keys)
         self.max_prompt_tokens = max_prompt_tokens
+        self.final_answer_checks = checked_checks(final_answer_checks)
         self.tools = _by_name(tools)
 
     async def build_prompt(self, context: AgentContext) -> Prompt:
@@ -161,6 +168,8 @@ def _with_tail(prompt: Prompt, tail: Sequence[ChatMessage]) -> Prompt:
     if not tail:
         return prompt
     longer = copy(prompt)
+    if prompt and prompt[-1].get("role") == "tool":  # some servers refuse a user's message right after a tool's
+        longer.append({"role": "assistant", "content": _RESULTS_READ})
     longer.extend(tail)
     return longer
 

@@ -53,7 +53,7 @@ class PromptBuilder:
         start = start_of_work(context.memory, context.task)
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
         pieces = Pieces(
-            system=self.system_prompt,
+            system=context.system_prompt_for(self.system_prompt),
             person=await self._describe_asker(context),
             found=recall.found,
             window=recall.window,

@@ -11,6 +11,7 @@ from botservice.commands.fresh import NEW
 from botservice.commands.greeting import START, STOP, help_command
 from botservice.commands.link import LINK, UNLINK
 from botservice.commands.memory import MEMORY
+from botservice.commands.persona import PERSONA_COMMAND
 from botservice.commands.reminders import REMINDERS
 from botservice.commands.retry import RETRY
 from botservice.commands.usage import USAGE
@@ -24,7 +25,7 @@ def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
         return catalogue.menu(language)
 
     # Whoever adds a capability adds its command here, or hands it in where it needs something to work with.
-    of_chat = [NEW, RETRY, WHY, REMINDERS]
+    of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
     for_owners = [APPROVE, REVOKE, ACCESS]
     catalogue = Catalogue([START, help_command(menu), *of_chat, *about_people, USAGE, STOP, *for_owners, *more])

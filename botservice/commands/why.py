@@ -12,7 +12,9 @@ from botservice.commands.command import Command, in_language
 from botservice.memory import ActionStep, MemoryItem
 from botservice.memory.found import found_records
 from botservice.memory.step_records import read_steps
+from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, TokenUsage
+from botservice.personas import persona_in
 from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.exchanges import Exchange, find_last_exchange
 
@@ -31,6 +33,7 @@ class Sources:
 
     Attributes:
         window: How many of the chat's newest messages the model was shown.
+        persona: How the people of the chat wanted it to be.
         found: What searching gave, each with its date and its author.
         tools: The name of each tool that ran, with what went wrong, if anything did.
         models: The names of those that answered, in their order.
@@ -38,6 +41,7 @@ class Sources:
     """
 
     window: int = 0
+    persona: str | None = None
     found: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     tools: list[tuple[str, str | None]] = field(default_factory=list)
@@ -55,14 +59,11 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
             sources.calls += 1
             _add_model(sources, step.get_value("model"))
             _add_prompt(sources, prompt, sections)
-        usage = step.get_value("token_usage")
-        if isinstance(usage, TokenUsage):
-            before = sources.usage
-            sources.usage = TokenUsage(
-                before.input_tokens + usage.input_tokens, before.output_tokens + usage.output_tokens
-            )
         if isinstance(step, ActionStep):
             sources.tools += _outcomes(step)
+            below = [each for run in sub_runs(step) for each in run.memory.steps]
+            sources.calls += sum(1 for each in below if each.get_value("token_usage"))
+    sources.usage = usage_of(steps) or sources.usage
     return sources
 
 
@@ -74,6 +75,8 @@ def _add_model(sources: Sources, name: Any) -> None:
 def _add_prompt(sources: Sources, prompt: Sequence[Mapping[str, Any]], sections: Mapping[str, Sequence[int]]) -> None:
     first, end = sections.get("window", (0, 0))
     sources.window = max(sources.window, end - first)
+    for text in _contents(prompt, sections, "system"):
+        sources.persona = persona_in(text) or sources.persona
     found = [each for text in _contents(prompt, sections, "found") for each in _RECORD.split(found_records(text))]
     facts = [
         f"{each[2]} ({each[1]})" for text in _contents(prompt, sections, "person") for each in _FACT.finditer(text)
@@ -116,6 +119,8 @@ def _lines(language: str, last: Exchange, sources: Sources, *, may_see: bool) ->
     yield in_language(texts.ABOUT, language).format(question=question)
     yield ""
     yield "- " + in_language(texts.WINDOW, language).format(count=sources.window)
+    if sources.persona:
+        yield "- " + in_language(texts.PERSONA, language) + f" {_cut(sources.persona, _LONGEST)}"
     if sources.found:
         yield "- " + in_language(texts.FOUND, language)
         yield from (f"  - {_cut(each, _LONGEST)}" for each in sources.found[:_MOST])

@@ -53,6 +53,18 @@ WINDOW: Final[Texts] = {
     "ja": "このチャットの最新メッセージ：{count}",
     "zh": "本聊天的最新消息：{count}",
 }
+PERSONA: Final[Texts] = {
+    "en": "how I am to be in this chat (/persona):",
+    "de": "wie ich in diesem Chat sein soll (/persona):",
+    "es": "cómo debo ser en este chat (/persona):",
+    "fr": "comment je dois être dans cette discussion (/persona) :",
+    "it": "come devo essere in questa chat (/persona):",
+    "pt": "como devo ser nesta conversa (/persona):",
+    "ru": "каким мне быть в этом чате (/persona):",
+    "ko": "이 대화에서의 제 성격 (/persona):",
+    "ja": "このチャットでの私の人柄（/persona）：",
+    "zh": "我在本聊天中的角色（/persona）：",
+}
 FOUND: Final[Texts] = {
     "en": "remembered from earlier:",
     "de": "woran ich mich von früher erinnerte:",

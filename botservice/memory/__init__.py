@@ -13,6 +13,7 @@ from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.memory.items import MemoryItem
 from botservice.memory.steps import (
     ActionStep,
+    FailedStep,
     FinalAnswerStep,
     MemoryStep,
     PlanningStep,
@@ -29,6 +30,7 @@ __all__ = [
     "AgentMemory",
     "Callback",
     "CallbackFailure",
+    "FailedStep",
     "FinalAnswerStep",
     "ForgetOldImages",
     "FrozenDict",

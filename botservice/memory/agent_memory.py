@@ -4,15 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from botservice.errors import InvalidField
-from botservice.memory.codec import dumps, encode, loads
+from botservice.memory.chat_messages import step_messages
+from botservice.memory.codec import dumps, encode, encode_in_full, loads
 from botservice.memory.container import Memory
 from botservice.memory.items import MemoryItem, declared_fields
-from botservice.memory.steps import ActionStep, FinalAnswerStep, SystemPromptStep, TaskStep
+from botservice.memory.steps import ActionStep, FailedStep, FinalAnswerStep, SystemPromptStep, TaskStep
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _VERSION = 1
+_COUNTED = ("timing", "token_usage")
 
 
 class AgentMemory(Memory):
@@ -50,13 +52,25 @@ class AgentMemory(Memory):
         self.clear()
 
     def get_full_steps(self) -> list[dict[str, Any]]:
-        """Return the records of the steps; declared fields that are unset are there as None."""
-        return [{**item.to_dict(), **_unset(item)} for item in self._items()]
+        """Return the records of the steps; declared fields that are unset are there as None.
+
+        A timing has its `duration_seconds`, and a token usage its `total_tokens`.
+        """
+        return [_in_full(item) for item in self._items()]
 
     def get_succinct_steps(self) -> list[dict[str, Any]]:
         """Return what `get_full_steps` does, without the model's input."""
         full = self.get_full_steps()
         return [{key: value for key, value in step.items() if key != "model_input_messages"} for step in full]
+
+    def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
+        """Return the memory as chat-completions messages, the system prompt first.
+
+        Args:
+            summary_mode: Leave out the system prompt, plans and what the model said beside its calls.
+        """
+        steps = [self.system_prompt, *self._items()]
+        return [message for step in steps for message in step_messages(step, summary_mode=summary_mode)]
 
     def replay(self, detailed: bool = False, *, console: "Console | None" = None) -> None:  # noqa: FBT001, FBT002 - contract
         """Print the steps for a person.
@@ -98,7 +112,11 @@ class AgentMemory(Memory):
 
 def completed_steps(memory: Memory, task: TaskStep | None = None) -> list[ActionStep]:
     """Return the action steps of the work on the current prompt, oldest first; see `start_of_work`."""
-    return [item for item in memory.content[start_of_work(memory, task) :] if isinstance(item, ActionStep)]
+    return [
+        item
+        for item in memory.content[start_of_work(memory, task) :]
+        if isinstance(item, ActionStep) and not isinstance(item, FailedStep)
+    ]
 
 
 def start_of_work(memory: Memory, task: TaskStep | None = None) -> int:
@@ -115,6 +133,11 @@ def start_of_work(memory: Memory, task: TaskStep | None = None) -> int:
             return place
     answers = (place for place in range(len(content), 0, -1) if isinstance(content[place - 1], FinalAnswerStep))
     return next(answers, 0) if task is not None else 0
+
+
+def _in_full(item: MemoryItem) -> dict[str, Any]:
+    told = {key: encode_in_full(value) for key in _COUNTED if (value := item.get_value(key)) is not None}
+    return {**item.to_dict(), **_unset(item), **told}
 
 
 def _unset(item: MemoryItem) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from typing import Any, Final
 from botservice.llm.chat import SaidMessage
 from botservice.memory.items import MemoryItem
 from botservice.memory.readable import error_text, image_url, images, listed, sendable, strict_json
-from botservice.memory.steps import ActionStep, FinalAnswerStep, PlanningStep, SystemPromptStep, TaskStep
+from botservice.memory.steps import ActionStep, FailedStep, FinalAnswerStep, PlanningStep, SystemPromptStep, TaskStep
 from botservice.memory.values import ToolResult
 from botservice.messages import ToolCall
 
 INTERRUPTED: Final = "Interrupted: the outcome of this call is unknown. It may have taken effect, or not."
 """What stands for the result of a call that started and has none."""
+_CARRY_OUT: Final = "Now go on, and carry out this plan."  # some servers refuse an assistant's message as the last one
 _RESULT_OF_LAST: Final = "The result stands together with the one of the last call."
 # Source: OpenAI API reference, chat completions, the name of a function. A model may invent a name that its own
 # server refuses to read again.
@@ -39,12 +40,12 @@ def step_messages(
 
 def _messages(step: MemoryItem, *, summary_mode: bool) -> list[dict[str, Any]]:
     match step:
-        case ActionStep():
+        case ActionStep() if not isinstance(step, FailedStep):
             return _action_messages(step, summary_mode=summary_mode)
         case TaskStep():
             return [{"role": "user", "content": _task_content(step)}]
         case PlanningStep() if not summary_mode:
-            return _said("assistant", step.plan)
+            return [*_said("assistant", step.plan), *_said("user", step.plan and _CARRY_OUT)]
         case SystemPromptStep() if not summary_mode:
             return _said("system", step.system_prompt)
         case FinalAnswerStep():

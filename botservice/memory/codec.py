@@ -15,13 +15,17 @@ from typing import Any, Final
 
 from botservice.errors import InvalidField
 from botservice.memory.frozen import FIELD_NAMES, VALUE_CLASSES, FrozenDict, FrozenList, freeze
+from botservice.memory.values import Timing
+from botservice.messages import TokenUsage
 
 # A high and a low surrogate, as two characters, would come back from JSON as one character.
-_SPLIT_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+SPLIT_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 # Python reads and writes ints in decimal up to a limit of digits, which can be set as low as 640.
 _DECIMAL_BITS: Final = 2_000
 _TAGS: Final = {cls: "$" + re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower() for cls in VALUE_CLASSES}
 _CLASSES: Final = {tag: cls for cls, tag in _TAGS.items()}
+_DERIVED: Final[Mapping[type, str]] = {Timing: "duration_seconds", TokenUsage: "total_tokens"}
+"""What is said of a value in a record for reading, and read over by `decode`."""
 
 
 class UnknownValue(InvalidField):
@@ -69,12 +73,20 @@ def decode(data: Any) -> Any:
     return freeze(data)
 
 
+def encode_in_full(value: Any) -> Any:
+    """Return what `encode` does, with what follows from a value: how long something took, how many tokens in all."""
+    encoded, derived = encode(value), _DERIVED.get(type(value))
+    if derived is not None:
+        encoded[_TAGS[type(value)]][derived] = getattr(value, derived)
+    return encoded
+
+
 def _same(value: Any) -> Any:
     return value
 
 
 def _encode_str(value: str) -> Any:
-    if value.isascii() or not _SPLIT_PAIR.search(value):
+    if value.isascii() or not SPLIT_PAIR.search(value):
         return value
     return {"$text": _base64(value.encode("utf-8", "surrogatepass"))}
 
@@ -99,7 +111,7 @@ def _encode_list(value: list[Any] | tuple[Any, ...]) -> Any:
 def _encode_dict(value: dict[str, Any]) -> Any:
     encoded = {}
     for key, element in value.items():
-        if key[:1] == "$" or not (key.isascii() or not _SPLIT_PAIR.search(key)):
+        if key[:1] == "$" or not (key.isascii() or not SPLIT_PAIR.search(key)):
             return {"$dict": [[_encode_str(key), encode(element)] for key, element in value.items()]}
         encoded[key] = encode(element)
     return encoded
@@ -161,10 +173,10 @@ def _decode_pairs(data: Mapping[str, Any]) -> FrozenDict:
 def _decode_dataclass(data: Mapping[str, Any]) -> Any:
     [(tag, content)] = data.items()
     cls = _CLASSES[tag]
-    newer = set(content) - set(FIELD_NAMES[cls])
+    newer = set(content) - {*FIELD_NAMES[cls], _DERIVED.get(cls)}
     if newer:
         raise UnknownValue(f"a {cls.__name__} with {sorted(newer)} is of a newer version of botservice")
-    return cls(**{name: decode(element) for name, element in content.items()})
+    return cls(**{name: decode(element) for name, element in content.items() if name != _DERIVED.get(cls)})
 
 
 _DECODERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {

@@ -39,6 +39,7 @@ _REMEDIES: Final[tuple[tuple[str, str], ...]] = (
     ("BaseException", "use StepError.of(error)"),
     ("complex", "use a list of two numbers"),
     ("ndarray", "use value.tolist()"),
+    ("Image", "assign it to a field of images, or use an Attachment"),
 )
 
 

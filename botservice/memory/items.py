@@ -1,22 +1,24 @@
 """Flexible records: an item has whatever fields it is given."""
 
-import unicodedata
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Self
 
 from botservice.errors import InvalidField
 from botservice.memory import kinds
-from botservice.memory.codec import UnknownValue, decode, dumps, encode, loads
+from botservice.memory.codec import SPLIT_PAIR, UnknownValue, decode, dumps, encode, loads
 from botservice.memory.declared import NO_DEFAULT, take_declared
 from botservice.memory.frozen import freeze
 
 _MARKS: Final = ("kind", "version")
+_NOT_FIRST: Final = ("_", "$")
 _MODEL_INPUT: Final = "model_input_messages"
 
 
 class MemoryItem:
     """A record with flexible fields: `item.x = 1` sets one, `del item.x` removes it.
+
+    A field's name is any text that does not begin with "_" or "$"; one that Python cannot spell goes by `set_value`.
 
     Fields belong to the instance. A value is frozen when it is assigned (see `freeze`), so that every change is an
     assignment. Two items are equal when class and fields are; as items change, they are not hashable.
@@ -75,12 +77,12 @@ class MemoryItem:
         key = self._aliases.get(key, key)
         return self._fields[key] if key in self._fields else self._declared.get(key)
 
-    def get_values(self, keys: Iterable[str]) -> list[Any]:
-        """Return the fields' values in the order of keys; None where there is no such field."""
-        return [self.get_value(key) for key in _names(keys)]
+    def get_values(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return the fields' values by their keys; None where there is no such field."""
+        return {key: self.get_value(key) for key in _names(keys)}
 
-    def filter(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return those of the keys that are set, with their values as they read."""
+    def filter(self, keys: Iterable[str] = ()) -> dict[str, Any]:
+        """Return those of the keys that are set, with their values as they read; nothing without keys."""
         return {key: self.get_value(key) for key in _names(keys) if self._aliases.get(key, key) in self._fields}
 
     def set_value(self, key: str, value: Any) -> None:
@@ -93,7 +95,7 @@ class MemoryItem:
         for key, value in values.items():
             name = self._aliases.get(key, key)
             self._check_name(name)
-            frozen[name] = freeze(value, name)
+            frozen[name] = freeze(self._take(name, value), name)
         self._keep(frozen)
         object.__setattr__(self, "_revision", self._revision + len(frozen))
 
@@ -156,6 +158,10 @@ class MemoryItem:
     def _unpickle(cls, fields: Mapping[str, Any]) -> Self:
         return cls._restore({name: freeze(value, name) for name, value in fields.items()})
 
+    def _take(self, name: str, value: Any) -> Any:  # noqa: ARG002 - classes with fields of a kind of their own look at it
+        """Return what a field is to hold of what it was given."""
+        return value
+
     def _keep(self, frozen: Mapping[str, Any]) -> None:
         for name, value in frozen.items():
             default = self._declared.get(name, NO_DEFAULT)
@@ -169,10 +175,10 @@ class MemoryItem:
             raise InvalidField(f"{type(self).__name__} needs its field {self._required!r}")
 
     def _check_name(self, name: str) -> None:
-        if not isinstance(name, str) or not name.isidentifier() or name[0] == "_":
-            raise InvalidField(f"{name!r} cannot be a field: use letters, digits and _, and begin with a letter")
-        if not name.isascii() and unicodedata.normalize("NFKC", name) != name:
-            raise InvalidField(f"{name!r} cannot be a field: Python reads it as another name; normalise it to NFKC")
+        if not isinstance(name, str) or name[:1] in _NOT_FIRST:
+            raise InvalidField(f"{name!r} cannot be a field: a name is a text that does not begin with _ or $")
+        if not name.isascii() and SPLIT_PAIR.search(name):
+            raise InvalidField(f"{name!r} cannot be a field: it holds the halves of a character, which storage joins")
         if name in self._reserved:
             raise InvalidField(f"{name!r} cannot be a field of {type(self).__name__}, which has a member of that name")
 

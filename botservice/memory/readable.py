@@ -42,7 +42,7 @@ def sendable(value: Any) -> str:
 def error_text(error: Any) -> str:
     """Return an error as one line, whatever somebody assigned to the field."""
     if isinstance(error, StepError):
-        return f"{error.type}: {error.message}"
+        return str(error)
     if isinstance(error, Mapping) and {"type", "message"} <= error.keys():
         return f"{readable(error['type'])}: {readable(error['message'])}"
     return readable(error)

@@ -5,6 +5,7 @@ Everything is plain text: no markup is interpreted, and control characters are s
 
 import io
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -20,12 +21,14 @@ from botservice.memory.items import MemoryItem, declared_fields
 from botservice.memory.readable import describe, error_text, listed, readable
 from botservice.memory.steps import (
     ActionStep,
+    FailedStep,
     FinalAnswerStep,
     PlanningStep,
     SystemPromptStep,
     TaskStep,
     UnknownStep,
 )
+from botservice.memory.sub_runs import SubRun, sub_runs
 from botservice.memory.values import StepError, Timing, ToolResult
 from botservice.messages import Attachment, TokenUsage, ToolCall
 
@@ -109,7 +112,7 @@ def _title(step: MemoryItem) -> str:
     facts = [str(fact) for fact in (*given, f"ended by {reason}" if is_told else None) if fact]
     match step:
         case ActionStep():
-            name = f"Step {readable(step.step_number)}"
+            name = f"Step {readable(step.step_number)}" + (", failed" if isinstance(step, FailedStep) else "")
         case TaskStep():
             name = "Task"
         case PlanningStep():
@@ -168,6 +171,8 @@ def _action(step: ActionStep, *, detailed: bool) -> Iterator[_Part]:
         yield from _call(call, results)
     for result in results:
         yield from _result(result)
+    for run in sub_runs(step):
+        yield f"Agent {run.name}", sub_run_text(run, detailed=detailed), "magenta"
     if step.observations is not None and (not told or step.observations != told):
         yield "Observation", readable(step.observations), "green"
     yield from _files(step.observations_images)
@@ -175,6 +180,17 @@ def _action(step: ActionStep, *, detailed: bool) -> Iterator[_Part]:
         yield "Error", error_text(step.error), "red"
     if step.action_output is not None and (detailed or step.is_final_answer):
         yield "Final answer" if step.is_final_answer else "Output", readable(step.action_output), "green"
+
+
+def sub_run_text(run: SubRun, *, detailed: bool = False) -> str:
+    """Return the work of an agent for another one, in lines."""
+    lines = []
+    for step in run.memory.steps:
+        lines.append(f"-- {_title(step)} --")
+        for label, text, _ in _parts(step, set(), detailed=detailed):
+            lines += [label] if label else []
+            lines.append(textwrap.indent(text, "  ") if label else text)
+    return "\n".join(lines)
 
 
 def _is_told(error: Any, told: str) -> bool:

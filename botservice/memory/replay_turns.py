@@ -9,7 +9,7 @@ from rich.text import Text
 
 from botservice.memory.items import MemoryItem
 from botservice.memory.replay import render_steps, usage_text, visible
-from botservice.messages import TokenUsage
+from botservice.memory.sub_runs import usage_of
 
 
 class RecordedTurn(Protocol):
@@ -69,12 +69,10 @@ def _compacted(at: datetime) -> str:
 
 
 def _title(turn: RecordedTurn) -> str:
-    usages = [step.get_value("token_usage") for step in turn.steps]
-    counted = [usage for usage in usages if isinstance(usage, TokenUsage)]
+    usage = usage_of(turn.steps)
     facts = [f"Turn {turn.id}", f"{turn.created_at:%Y-%m-%d %H:%M:%S} UTC", turn.outcome or turn.status]
     if turn.finished_at is not None:
         facts.append(f"{(turn.finished_at - turn.created_at).total_seconds():.2f} s")
-    if counted:
-        given, said = sum(each.input_tokens for each in counted), sum(each.output_tokens for each in counted)
-        facts.append(usage_text(TokenUsage(given, said)))
+    if usage is not None:
+        facts.append(usage_text(usage))
     return " | ".join(facts)

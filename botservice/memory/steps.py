@@ -6,6 +6,7 @@ MemoryItem
     ├── TaskStep            what a person asked
     ├── PlanningStep        what the model means to do
     ├── ActionStep          one model call, its tool calls and what they gave
+    │   └── FailedStep      what kept the agent from a step
     ├── FinalAnswerStep     the answer
     └── UnknownStep         a record of a newer version, or of a class that is not imported
 """
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 from botservice.memory.codec import encode
 from botservice.memory.frozen import FrozenDict, FrozenList, freeze
+from botservice.memory.images import as_images
 from botservice.memory.items import MemoryItem
 from botservice.memory.usage_record import join_usage, part_usage
 from botservice.memory.values import StepError, Timing, ToolResult
@@ -25,6 +27,10 @@ class MemoryStep(MemoryItem, kind="step"):
     """A step of an agent's work: its declared fields, and any free ones."""
 
     __slots__ = ()
+    _images: ClassVar[str | None] = None
+
+    def _take(self, name: str, value: Any) -> Any:
+        return as_images(value, name) if name == self._images and value is not None else value
 
     def to_dict(self, *, full: bool = True) -> dict[str, Any]:
         """Return the record of this step as JSON values; `from_dict` is the inverse."""
@@ -47,6 +53,7 @@ class TaskStep(MemoryStep, kind="task"):
     """What a person asked; the steps after it are work on it."""
 
     __slots__ = ()
+    _images: ClassVar[str | None] = "task_images"
 
     task: str
     task_images: Sequence[Attachment] | None = None
@@ -83,10 +90,12 @@ class ActionStep(MemoryStep, kind="action"):
         finish_reason: Why it ended: stop, tool_calls, length or refusal.
         model_items: What it gave, word for word, where it wants to read that again, such as its sealed reasoning.
         action_output: The value behind the observation, where a tool gave one.
+        sub_runs: What agents did that were called as tools; `sub_runs(step)` reads it.
     """
 
     __slots__ = ()
     _aliases: ClassVar[dict[str, str]] = {"step": "step_number"}
+    _images: ClassVar[str | None] = "observations_images"
 
     step_number: int
     timing: Timing | None = None
@@ -104,10 +113,17 @@ class ActionStep(MemoryStep, kind="action"):
     model_items: Sequence[Mapping[str, Any]] | None = None
     is_final_answer: bool = False
     tool_results: Sequence[ToolResult] | None = None
+    sub_runs: Sequence[Mapping[str, Any]] | None = None
+
+
+class FailedStep(ActionStep, kind="failed"):
+    """What kept the agent from a step: its model did not answer, or its steps are used up. No model sees it."""
+
+    __slots__ = ()
 
 
 class FinalAnswerStep(MemoryStep, kind="final_answer"):
-    """The answer, as text or as whatever the last tool gave; with the model call that gave it, where there was one."""
+    """The answer, as text or as the value that a final tool gave, and the model call that gave it, if one did."""
 
     __slots__ = ()
 

@@ -40,6 +40,9 @@ class StepError:
     type: str
     message: str
 
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
+
     @classmethod
     def of(cls, error: BaseException) -> Self:
         """Return what can be kept of an exception, also of one whose own `__str__` fails."""

@@ -21,6 +21,7 @@ from botservice.messages import Attachment, Author, Message, Role
 from botservice.people.facts import Fact, facts_of
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
+from botservice.people.personas import personas_of
 from botservice.storage import Storage
 from botservice.storage.access_tables import model_usage
 from botservice.storage.chunks import chunks
@@ -152,6 +153,9 @@ def _read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str
     used = select(model_usage.c.day, model_usage.c.model, model_usage.c.calls, model_usage.c.input_tokens)
     used = used.add_columns(model_usage.c.output_tokens)
     names = [person_name(each) for each in accounts]
+    personas = [{"text": text} for name in names for text in personas_of(connection, name)]
+    if personas:
+        found["personas"] = personas
     used = used.where(model_usage.c.person.in_(names)).order_by(model_usage.c.day)
     usage = [_json_values(row) for row in connection.execute(used).mappings()]
     return {**found, "usage": usage} if usage else found

@@ -13,6 +13,7 @@ from botservice.people.erasing import Erasure, delete_unused_blobs, erase_chat, 
 from botservice.people.facts import facts_from
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
+from botservice.people.personas import forget_personas
 from botservice.people.quotes import Quotes, erase_quotes, find_quotes
 from botservice.people.usage import forget_usage
 from botservice.storage import Storage
@@ -194,6 +195,7 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
         connection.execute(delete(access_refusals).where(access_refusals.c.subject == name))
         connection.execute(delete(budget_rates).where(budget_rates.c.subject == name))
+        forget_personas(connection, name)
         is_own = (feedback.c.platform == account.platform) & (feedback.c.person_id == account.id)
         connection.execute(delete(feedback).where(is_own))
         for table in metadata.sorted_tables:

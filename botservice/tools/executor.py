@@ -6,9 +6,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from botservice.contexts import AgentContext
+from botservice.memory import StepError
 from botservice.messages import Attachment, Button, ToolCall, storable
 from botservice.telemetry import redact
 from botservice.tools.outputs import OutputError, cut, read_output
@@ -17,6 +18,14 @@ from botservice.tools.threads import run_in_thread
 from botservice.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Recorded(Protocol):
+    """A call that can say what was done in it, however it ended."""
+
+    def record(self) -> Mapping[str, Any]:
+        """Return it as values that a field of a step keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,7 @@ class ToolOutcome:
         output: What the tool returned, as JSON values; None where it failed.
         error_type: The kind of failure, where it failed.
         buttons: What the person may press under the answer.
+        sub_run: What an agent did that was called as a tool.
     """
 
     text: str
@@ -36,6 +46,7 @@ class ToolOutcome:
     error_type: str | None = None
     duration_seconds: float | None = None
     buttons: tuple[Button, ...] = ()
+    sub_run: Mapping[str, Any] | None = None
 
     @property
     def is_error(self) -> bool:
@@ -49,24 +60,34 @@ async def execute(tools: Mapping[str, Tool], call: ToolCall, context: AgentConte
     tool = tools.get(call.name)
     if tool is None:
         known = ", ".join(sorted(tools)) or "none"
-        outcome = _refused(f"there is no tool {call.name!r}; there are: {known}")
+        outcome = refused(f"there is no tool {call.name!r}; there are: {known}")
     elif call.malformed_arguments is not None:
-        outcome = _refused(f"the arguments of {call.name} are not a JSON object")
+        outcome = refused(f"the arguments of {call.name} are not a JSON object")
     else:
         outcome = await _call(tool, call, context)
     return replace(outcome, duration_seconds=time.monotonic() - started)
 
 
 async def _call(tool: Tool, call: ToolCall, context: AgentContext) -> ToolOutcome:
-    limit = asyncio.timeout(tool.timeout_seconds)
     try:
         run = tool.bind(call.arguments, context)
+    except ArgumentsError as error:
+        return refused(str(error))
+    except Exception as error:  # noqa: BLE001 - types of tools are foreign code
+        return _failed(tool, error)
+    outcome = await _outcome(tool, run)
+    return replace(outcome, sub_run=run.record()) if isinstance(run, Recorded) else outcome
+
+
+async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolOutcome:
+    limit = asyncio.timeout(tool.timeout_seconds)
+    try:
         async with limit:
             returned = await _run(tool, run)
         output = read_output(returned)
         return ToolOutcome(output.text, output.files, output.value, buttons=output.buttons)
-    except (ArgumentsError, OutputError) as error:
-        return _refused(str(error))
+    except OutputError as error:
+        return refused(str(error))
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -84,12 +105,11 @@ async def _run(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> Any:
     return await returned if inspect.isawaitable(returned) else returned
 
 
-def _refused(reason: str) -> ToolOutcome:
+def refused(reason: str) -> ToolOutcome:
     """Return the outcome of a call that cannot be made as the model wants it."""
     return ToolOutcome(cut(storable(f"Error: {reason}")), error_type="ToolError")
 
 
 def _failed(tool: Tool, error: BaseException) -> ToolOutcome:
     logger.warning("tool.failed", exc_info=error, extra={"tool": tool.name})
-    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ToolOutcome(cut(redact(storable(f"Error: {reason}"))), error_type=type(error).__name__)
+    return ToolOutcome(cut(redact(storable(f"Error: {StepError.of(error)}"))), error_type=type(error).__name__)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from botservice.memory.images import as_file
 from botservice.messages import Attachment, Button, storable
 from botservice.telemetry import redact
 
@@ -39,7 +40,7 @@ def read_output(returned: Any) -> Output:
     Raises:
         OutputError: there is no JSON for it.
     """
-    parts = returned if isinstance(returned, list | tuple) else [returned]
+    parts = [as_file(part) for part in (returned if isinstance(returned, list | tuple) else [returned])]
     files = tuple(part for part in parts if isinstance(part, Attachment))
     buttons = tuple(_read_button(part) for part in parts if isinstance(part, Button))
     if files or buttons:

@@ -31,6 +31,7 @@ class Tool:
         is_final: Whether its output is the answer, word for word.
         idempotent: Whether a call that was cut off may be run again.
         timeout_seconds: How long a call may take.
+        max_calls: How often it may be called for one prompt; None for as often as the model wants.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class Tool:
         is_final: bool = False,
         idempotent: bool = False,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        max_calls: int | None = None,
     ) -> None:
         """Wrap function.
 
         Raises:
-            InvalidTool: the name cannot be sent to a model, or the signature has no schema.
+            InvalidTool: the name cannot be sent to a model, the signature has no schema, or a number is out of range.
         """
         self._function = function
         self.name = str(name or getattr(function, "__name__", ""))
@@ -54,11 +56,14 @@ class Tool:
             raise InvalidTool(f"a tool's name is 1 to 64 letters, digits, _ or -, not {self.name!r}: pass name=")
         if not 0 < timeout_seconds < math.inf:
             raise InvalidTool(f"timeout_seconds of {self.name} must be a number above 0, not {timeout_seconds}")
+        if max_calls is not None and max_calls < 1:
+            raise InvalidTool(f"max_calls of {self.name} must be 1 or more, or None, not {max_calls}")
         documented, parameters = _read_docstring(inspect.getdoc(function) or "")
         self.description = description or documented
         self.is_final = is_final
         self.idempotent = idempotent
         self.timeout_seconds = timeout_seconds
+        self.max_calls = max_calls
         self._signature = Signature(function, self.name, parameters)
         self.schema: Mapping[str, Any] = {
             "type": "function",
@@ -97,6 +102,7 @@ def tool(
     is_final: bool = False,
     idempotent: bool = False,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    max_calls: int | None = None,
 ) -> Callable[[ToolFunction], Tool]: ...
 def tool(function: ToolFunction | None = None, /, **options: Any) -> Tool | Callable[[ToolFunction], Tool]:
     """Make a tool of the function below: `@tool`, or `@tool(name=…, is_final=…)` with the options of `Tool`."""

@@ -1,6 +1,5 @@
 """The end of a turn: one transaction with the answer in the history, the turn done, and what has to be delivered."""
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -10,6 +9,7 @@ from sqlalchemy import Connection
 from botservice.agents import FinishAction
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
+from botservice.memory.readable import readable
 from botservice.messages import Button, Message, Role
 from botservice.storage.interleaving import interleave
 from botservice.turns.endings_texts import with_ending
@@ -63,4 +63,4 @@ def write_stopped(
 
 def as_text(output: object) -> str:
     """Return what an agent or a final tool gave as text, word for word where it is one."""
-    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    return "" if output is None else readable(output)

@@ -38,13 +38,28 @@ def models_of(agent: Agent) -> tuple[str, ...]:
 class Bill:
     """The calls of one turn. Without limits, nothing happens before a call, and one row grows with what it took."""
 
-    def __init__(self, options: RunOptions, context: AgentContext, turn: Turn) -> None:
+    def __init__(
+        self,
+        options: RunOptions,
+        context: AgentContext,
+        turn: Turn,
+        *,
+        agent: Agent | None = None,
+        asking: AgentContext | None = None,
+    ) -> None:
+        """Make a bill.
+
+        Args:
+            agent: Whose model is asked; by default the turn's own.
+            asking: The context that it is asked in; by default the turn's own.
+        """
         self._budgets = options.budgets
         self._clock = options.clock
-        self._agent = options.agent
+        self._agent = agent or options.agent
         self._context = context
+        self._asking = asking or context
         self._turn = turn
-        self._models = models_of(options.agent)
+        self._models = models_of(self._agent)
         self._payer: Payer | None = None
         self._reservation: Reservation | None = None
         self._call: ModelCall | None = None
@@ -52,7 +67,7 @@ class Bill:
     def watch(self) -> None:
         """Have the agent say what it is about to send."""
         if self._budgets.has_limits:
-            self._context.before_call = self.reserve
+            self._asking.before_call = self.reserve
 
     async def open(self) -> None:
         """Reserve for an agent that does not say what it sends."""

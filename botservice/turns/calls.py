@@ -12,6 +12,7 @@ from botservice.memory import INTERRUPTED, ActionStep, StepError, Timing, ToolRe
 from botservice.messages import Attachment, ToolCall
 from botservice.storage import Claim
 from botservice.tools import Tool, ToolOutcome, execute
+from botservice.tools.limits import find_too_many
 from botservice.turns import journal
 from botservice.turns.buttons import offer_buttons
 from botservice.turns.transport import Live
@@ -50,8 +51,8 @@ class CallRunner:
         Raises:
             ClaimLost: somebody else works on the context.
         """
-        self.outcomes = dict(ended)
-        waiting = [index for index in range(len(calls)) if index not in ended]
+        self.outcomes = {**find_too_many(self._tools, calls, self._done()), **ended}
+        waiting = [index for index in range(len(calls)) if index not in self.outcomes]
         if is_resumed:
             for index in waiting:
                 tool = self._tools.get(calls[index].name)
@@ -63,6 +64,13 @@ class CallRunner:
         else:
             await self._run_together(waiting, calls)
         return [self.outcomes[index] for index in range(len(calls))]
+
+    def _done(self) -> Iterator[ActionStep]:
+        """Yield the earlier steps of this prompt, without those that somebody put in."""
+        records = self._context.records
+        for step in self._context.completed_steps:
+            if records.is_own(step):
+                yield step
 
     async def _run_together(self, indices: Sequence[int], calls: Sequence[ToolCall]) -> None:
         try:
@@ -114,6 +122,12 @@ def close_step(step: ActionStep, outcomes: Sequence[ToolOutcome], tools: Mapping
     attachments = [each for outcome in outcomes for each in outcome.attachments]
     _set_some(step, "observations_images", [each for each in attachments if _is_image(each)])
     _set_some(step, _FILES, [each for each in attachments if not _is_image(each)])
+    runs = [
+        {"call_id": call.id, **outcome.sub_run}
+        for call, outcome in zip(calls, outcomes, strict=True)
+        if outcome.sub_run is not None
+    ]
+    step.sub_runs = runs or None
     offer_buttons(step, [each for outcome in outcomes for each in outcome.buttons])
     failed = next((outcome for outcome in outcomes if outcome.is_error), None)
     if failed is not None:
@@ -132,7 +146,7 @@ def final_answer(step: ActionStep, tools: Mapping[str, Tool]) -> FinishAction:
     """Return what a final tool gave, word for word, with its files."""
     results = step.tool_results or ()
     text = next((results[index].text for index in _final_calls(step, tools)), step.observations or "")
-    output = step.action_output if isinstance(step.action_output, str) else text
+    output = text if step.action_output is None else step.action_output
     own = step.get_value(_ANSWER_FILES)
     files = own if own is not None else [*(step.observations_images or ()), *(step.get_value(_FILES) or ())]
     return FinishAction(output, tuple(files))

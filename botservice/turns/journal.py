@@ -55,6 +55,8 @@ def _write(outcome: ToolOutcome) -> str:
         "error_type": outcome.error_type,
         "duration_seconds": outcome.duration_seconds,
     }
+    if outcome.sub_run is not None:
+        fields["sub_run"] = outcome.sub_run
     if outcome.buttons:
         fields["buttons"] = write_buttons(outcome.buttons)
     return dumps(encode(fields))
@@ -69,4 +71,5 @@ def _read(text: str) -> ToolOutcome:
         fields["error_type"],
         fields["duration_seconds"],
         read_buttons(fields.get("buttons")),
+        fields.get("sub_run"),
     )

@@ -16,6 +16,7 @@ from botservice.storage.blobs import store_blob
 from botservice.storage.interleaving import interleave
 from botservice.turns.records import begin_turn, finish_turn, insert_turn
 from botservice.turns.run import RunOptions
+from botservice.turns.saving import Saver
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus
 
 Inbound = tuple[StoredEvent | None, InboundMessage]
@@ -120,8 +121,10 @@ async def _open(
         new.extend([await _new_message(earlier, None, now) for earlier in message.before])
         said.append(await _new_message(message, event, now))
         new.append(said[-1])
+    prompt = context.system_prompt_for(prompt)
     context.begin_turn(prompt, _task(said) if is_addressed else None, keeps_steps=keeps_steps)
-    changes = context.records.changes(context.memory.steps)
+    put_in = {id(step) for step in context.unsaved_steps()}
+    changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
 
     is_private = all(message.is_private for _, message in inbound)
 
@@ -147,6 +150,8 @@ async def _open(
     context.records.confirm(changes, row_ids)
     if stored:
         context.chat_history.remember_last(stored[-1])
+    if put_in:  # after the turn's own task, which is known by coming first
+        await Saver(context, claim).save()
     return turn_id
 
 

@@ -277,6 +277,11 @@ def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_st
     execute(connection, _UPDATE_TURN, values)
 
 
+def note_failure(connection: Connection, turn_id: int, *, last_step_number: int) -> None:
+    """Take note of the number of a step that failed; it does not count as one that was taken."""
+    execute(connection, _UPDATE_TURN, {"turn": turn_id, "last_step_number": last_step_number})
+
+
 def finish_turn(
     connection: Connection,
     turn_id: int,

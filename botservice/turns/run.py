@@ -1,17 +1,20 @@
 """A claimed turn, one step at a time. Whatever a step did is stored when the step returns."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
 from botservice.contexts import AgentContext
 from botservice.errors import RunFinished, RunInterrupted, TurnInProgress
-from botservice.memory import AgentMemory, MemoryStep, step_messages
+from botservice.memory import AgentMemory, MemoryStep
 from botservice.messages import Message
 from botservice.storage import Claim
 from botservice.telemetry import turn_logging
 from botservice.turns.interruption import Interruption, WorkCut
 from botservice.turns.options import Clock, RunOptions, utc_now
+from botservice.turns.pieces import Pieces
+from botservice.turns.results import RunResult, read_result
 from botservice.turns.transport import Live
 from botservice.turns.turn import Delivery, Turn
 from botservice.turns.turn_work import DeliveryPlan, TurnWork, no_deliveries
@@ -44,6 +47,7 @@ class AgentRun:
         self.context = context
         self.memory: AgentMemory = context.memory
         self.turn_id = turn.id
+        self._began_at = turn.due_at
         self._claim = claim
         self._on_end = on_end
         self._interruption = Interruption()
@@ -63,6 +67,11 @@ class AgentRun:
     def answer(self) -> Message | None:
         """The answer, once there is one."""
         return self._work.answer
+
+    @property
+    def result(self) -> RunResult | None:
+        """What came of it, with state, tokens, timing and steps; None while it goes on."""
+        return read_result(self.context, began_at=self._began_at, answer=self.answer, is_stopped=self._is_stopped)
 
     @property
     def begun(self) -> Delivery | None:
@@ -110,6 +119,27 @@ class AgentRun:
             await self.step()
         return self.answer
 
+    async def stream(self) -> AsyncIterator[str]:
+        """Do step after step until there is an answer, and yield what the model says as it comes.
+
+        Texts of different calls of the model stand in paragraphs of their own; the answer is the last one, also where
+        it came all at once, from a final tool or past checks. Whoever stops listening leaves the turn open: `resume`
+        goes on with it. Raises what `step` does.
+        """
+        pieces = Pieces()
+        self._work.listen(pieces)
+        work = asyncio.create_task(pieces.feed(self.finish()))
+        try:
+            async for piece in pieces:
+                yield piece
+            rest = pieces.rest_of((await work).text)
+            if rest:
+                yield rest
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            self._work.listen(None)
+
     def interrupt(self) -> None:
         """Stop the run: a model call or tools that are under way are cancelled; `step` raises RunInterrupted.
 
@@ -126,8 +156,7 @@ class AgentRun:
         Args:
             summary_mode: Leave out the system prompt, plans and what the model said beside its calls.
         """
-        steps = [self.memory.system_prompt, *self.memory.steps]
-        return [message for step in steps for message in step_messages(step, summary_mode=summary_mode)]
+        return self.memory.write_memory_to_messages(summary_mode)
 
     async def close(self) -> None:
         """Let go of the context. An unfinished turn stays as it is: `resume` goes on with it."""

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from botservice.agents import Action, FinishAction
+from botservice.agents.checks import find_refusal
 from botservice.contexts import AgentContext
-from botservice.errors import InvalidField
+from botservice.errors import InvalidField, LLMError
 from botservice.memory import (
     ActionStep,
     CallbackFailure,
@@ -26,16 +27,19 @@ from botservice.people.budgets import Standing
 from botservice.storage import Claim
 from botservice.tools import ToolOutcome
 from botservice.turns import answer, journal
-from botservice.turns.answer import new_answer, preview
+from botservice.turns.answer import as_text, new_answer, preview
 from botservice.turns.asking import ask_model
 from botservice.turns.billing import Bill
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.calls import CallRunner, close_step, final_answer, stopped_outcomes
+from botservice.turns.failures import NO_CHECKED_ANSWER, is_used_up, model_failure, unchecked, used_up
 from botservice.turns.interruption import Interruption, WorkCut
+from botservice.turns.mishaps import Mishaps
 from botservice.turns.options import RunOptions
 from botservice.turns.prompts import Said, record_answer, record_prompt
 from botservice.turns.records import note_step
 from botservice.turns.saving import Saver
+from botservice.turns.sub_agents import SubAgents
 from botservice.turns.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn
@@ -82,6 +86,9 @@ class TurnWork:
         self._interruption = interruption
         self._saver = Saver(context, claim)
         self._bill = Bill(options, context, turn)
+        self._mishaps = Mishaps(options, context, self._saver, self._bill, self._call_back)
+        self._sub_agents = SubAgents(options, context, turn, claim)
+        self._checks = options.agent.final_answer_checks
         self._agent: object = None
         self._said: list[str] = []
         self._open: ActionStep | None = None
@@ -102,10 +109,16 @@ class TurnWork:
         self._agent, self._context.on_text = agent, self._hear
         self._context.on_thought = None if self._live is None else self._show_thought
         self._bill.watch()
+        self._sub_agents.open()
         try:
             return await self._step()
         finally:
+            self._sub_agents.close()
             self._agent = self._context.on_text = self._context.on_thought = self._context.before_call = None
+
+    def listen(self, live: Live | None) -> None:
+        """Show what the bot does to somebody from now on."""
+        self._live = live
 
     async def stop(self, agent: object) -> None:
         """End the turn as stopped, with what was said until then."""
@@ -115,10 +128,11 @@ class TurnWork:
         self._agent = None
         now = self._options.clock()
         await self._end_live()
-        said = "".join(self._said).strip()
+        heard = "".join(self._said).strip()
+        said = "" if self._checks else heard  # nobody has seen it
         new = await new_answer(self._turn.id, FinishAction(said), now) if said else None
         payloads = self._plan_deliveries(preview(new)) if new else []
-        self._bill.take_cut_off(said)
+        self._bill.take_cut_off(heard)
 
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
             self._bill.write(connection, now)
@@ -132,15 +146,23 @@ class TurnWork:
         if self._open is not None:
             return await self._run_calls(self._open, is_resumed=True)
         if self._final is not None and self._final.is_final_answer:
-            return await self._answer(final_answer(self._final, self._options.agent.tools))
+            given = final_answer(self._final, self._options.agent.tools)
+            refusal = await self._find_refusal(given)
+            if refusal is None:
+                return await self._answer(given)
+            await self._mishaps.take_back(self._final, refusal)
+            self._final = None
         if self._context.steps_taken >= self._options.max_steps:
-            return await self._answer(await self._ask(self._options.agent.finish))
+            return await self._finish()
         await self._plan()
         started_at = self._options.clock()
-        action = await self._ask(self._options.agent.next_action)
-        if isinstance(action, FinishAction):
+        action = await self._ask(self._options.agent.next_action, started_at)
+        if not isinstance(action, FinishAction):
+            return await self._act(action, started_at)
+        refusal = await self._find_refusal(action)
+        if refusal is None:
             return await self._answer(action, started_at)
-        return await self._act(action, started_at)
+        return await self._mishaps.refuse(action, refusal, started_at)
 
     async def _announce_task(self) -> None:
         """Show the task to the callbacks, as the first step that is stored."""
@@ -149,11 +171,29 @@ class TurnWork:
         if is_new and task is not None and self._context.records.row_id(task) is not None:
             await self._call_back(task)
 
-    async def _ask(self, call: Callable[[AgentContext], Coroutine[Any, Any, T]]) -> T:
+    async def _finish(self) -> FinalAnswerStep:
+        """Answer without any more tools, because the steps are used up."""
+        started_at = self._options.clock()
+        if not is_used_up(self._memory, self._context.task):
+            await self._mishaps.fail(used_up(self._options.max_steps), started_at)
+        action = await self._ask(self._options.agent.finish, started_at)
+        refusal = await self._find_refusal(action)
+        if refusal is not None:
+            await self._mishaps.fail(unchecked(refusal), started_at, model_output=as_text(action.output))
+            action = replace(action, output=NO_CHECKED_ANSWER, attachments=(), finish_reason=None)
+        return await self._answer(action, started_at)
+
+    async def _find_refusal(self, action: FinishAction) -> str | None:
+        """Return what is said against an answer that does not pass the agent's checks."""
+        if not self._checks:
+            return None
+        return await self._interruption.guard(find_refusal(self._checks, action.output, self._memory, self._agent))
+
+    async def _ask(self, call: Callable[[AgentContext], Coroutine[Any, Any, T]], started_at: datetime) -> T:
         """Return what the agent says, with the retries that the model's failures deserve."""
 
         async def ask() -> T:
-            if self._said and self._live is not None:
+            if self._said and self._live is not None and not self._checks:
                 self._live.on_restart()
             self._said.clear()
             return await call(self._context)
@@ -164,6 +204,8 @@ class TurnWork:
         except Exception as error:
             if not isinstance(error, WorkCut):  # what was said until then is paid when the turn is stopped
                 await self._bill.give_back()
+            if isinstance(error, LLMError):
+                await self._mishaps.fail(model_failure(error), started_at)
             raise
         self._bill.take(said.token_usage, "".join(self._said), said.model)
         return said
@@ -174,7 +216,7 @@ class TurnWork:
         if interval is None or taken % interval or self._count_plans() > taken // interval:
             return
         started_at = self._options.clock()
-        plan = await self._ask(self._options.agent.plan)
+        plan = await self._ask(self._options.agent.plan, started_at)
         step = PlanningStep(plan.text, timing=Timing(started_at, self._options.clock()))
         record_prompt(step, plan.prompt, self._context.records.log)
         record_answer(step, plan)
@@ -319,7 +361,7 @@ class TurnWork:
 
     def _hear(self, piece: str) -> None:
         self._said.append(piece)
-        if self._live is not None:
+        if self._live is not None and not self._checks:
             self._live.on_text(piece)
 
     def _show_thought(self, thought: str) -> None:

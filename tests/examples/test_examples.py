@@ -16,6 +16,7 @@ FILES = sorted(
 EXPECTED = {
     "buttons": "Here you are: A large tea, please",
     "edit_memory": "1 page 1: blah blah bl… (read)",
+    "final_answer_checks": "Paris.\nrefused: The capital of France",
     "final_tool": "Here is your report: All is well ['report.txt']",
     "first_agent": "agent: Your dog is called Rex.",
     "flexible_items": "True HealthCheck",
@@ -28,6 +29,7 @@ EXPECTED = {
     "replay": "An exact copy: True",
     "resume_after_crash": "finished already: ['flight is booked', 'hotel is booked']",
     "slow_tool": "on Thursday: The accountant says: request 17 is approved",
+    "sub_agents": "research: ['TaskStep', 'ActionStep', 'FinalAnswerStep']\n190 tonnes at most. | state: success",
     "step_by_step": "The answer is: The 20th Fibonacci number is 6765.",
 }
 

@@ -51,7 +51,7 @@ values = st.recursive(
 _TAKEN = {name for cls in (MemoryItem, ActionStep) for name in dir(cls)} | {"self", "step"}
 names = st.from_regex(r"[a-zA-Z][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(
     lambda name: name not in _TAKEN
-) | st.sampled_from(["kind", "version", "class", "größe", "fields", "first"])
+) | st.sampled_from(["kind", "version", "class", "größe", "fields", "first", "a b", "ﬁ", "", "1", "\0"])
 free_fields = st.dictionaries(names, values, max_size=4)
 
 

@@ -83,10 +83,7 @@ def test_an_error_without_observation_is_shown_as_result():
 
 def test_images_follow_the_results_as_one_user_message():
     linked = Attachment("image/jpeg", url="https://example.org/a.jpg")
-    other = Attachment("text/plain", data=b"no image")
-    step = ActionStep(
-        1, tool_calls=[ADD], tool_results=[FIVE], observations="5", observations_images=[IMAGE, linked, other]
-    )
+    step = ActionStep(1, tool_calls=[ADD], tool_results=[FIVE], observations="5", observations_images=[IMAGE, linked])
     content = [IMAGE_PART, {"type": "image_url", "image_url": {"url": "https://example.org/a.jpg"}}]
     assert step_messages(step)[-1] == {"role": "user", "content": content}
     assert len(step_messages(step)) == 3
@@ -104,7 +101,8 @@ def test_a_step_without_calls_is_said_and_observed():
 
 def test_the_other_steps_are_messages_of_their_role():
     assert step_messages(TaskStep("add")) == [{"role": "user", "content": "New task: add"}]
-    assert step_messages(PlanningStep("first")) == [{"role": "assistant", "content": "first"}]
+    carry_out = {"role": "user", "content": "Now go on, and carry out this plan."}
+    assert step_messages(PlanningStep("first")) == [{"role": "assistant", "content": "first"}, carry_out]
     assert step_messages(SystemPromptStep("You are")) == [{"role": "system", "content": "You are"}]
     assert step_messages(FinalAnswerStep("5")) == [{"role": "assistant", "content": "5"}]
     assert step_messages(FinalAnswerStep({"sum": 5})) == [{"role": "assistant", "content": '{"sum": 5}'}]
@@ -191,7 +189,6 @@ def test_every_step_gives_messages_that_can_be_sent(step, summary_mode, keys):
                 "error",
                 "model_output",
                 "observations",
-                "observations_images",
                 "token_usage",
                 "tool_results",
                 "is_final_answer",

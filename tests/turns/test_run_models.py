@@ -22,7 +22,8 @@ async def test_a_model_that_stays_away_raises_and_the_message_is_kept_once(conte
     run = await service.resume(context)
     assert (await run.finish()).text == "ok"
     assert [message.text for message in await context.chat_history.messages()] == ["go", "ok"]
-    assert [type(step).__name__ for step in (await context.load_memory()).steps] == ["TaskStep", "FinalAnswerStep"]
+    steps = (await context.load_memory()).steps
+    assert [type(step).__name__ for step in steps] == ["TaskStep", "FailedStep", "FinalAnswerStep"]
 
 
 async def test_the_next_prompt_after_a_failure_is_a_turn_of_its_own(context, storage):

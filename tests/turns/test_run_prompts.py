@@ -69,6 +69,7 @@ async def test_steps_before_the_task_come_before_the_question_and_later_ones_aft
         ("user", "Observation: It is up"),
         ("user", "New task: be quick"),
         ("assistant", "1. look"),
+        ("user", "Now go on, and carry out this plan."),
     ]
     assert [step.step_number for step in context.completed_steps] == [71, 1]
     again = await AgentContext.get_or_create(storage, context.context_keys)

@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import itertools
 
 import pytest
 
@@ -118,6 +119,13 @@ async def test_many_steps_put_into_one_place_keep_their_order(context, storage):
     assert [step.step for step in (await context.load_memory()).steps[1:]] == [*range(69, -1, -1), 1, 2]
 
 
+CARRY_OUT = "Now go on, and carry out this plan."
+
+
+def _neighbours(prompt):
+    return itertools.pairwise(message["role"] for message in prompt)
+
+
 @pytest.mark.parametrize(("interval", "expected"), [(1, "PAPAPAPF"), (2, "PAAPAF"), (5, "PAAAF"), (None, "AAAF")])
 async def test_a_plan_is_made_before_the_first_step_and_after_every_so_many(context, storage, interval, expected):
     steps = iter(counting(3))
@@ -139,7 +147,8 @@ async def test_a_plan_is_made_before_the_first_step_and_after_every_so_many(cont
     if plans:
         assert plans[0].model_input_messages == llm.prompts[0]
         assert llm.tools[0] == []
-        assert without_ids(llm.prompts[1])[-1] == ("assistant", "a plan")
+        assert without_ids(llm.prompts[1])[-2:] == [("assistant", "a plan"), ("user", CARRY_OUT)]
+        assert not any(pair == ("tool", "user") for prompt in llm.prompts for pair in _neighbours(prompt))
 
 
 async def test_a_resumed_turn_does_not_plan_twice(context, storage):

@@ -29,7 +29,7 @@ _PLATFORM = "slack"
 _MAX_ASKED = 200  # of a thread, in one call; apps outside the marketplace are given 15
 _MAX_EARLIER = 50
 # Commands behind which more is said. What begins with the name of another one may as well be a question.
-_WITH_ARGUMENTS = frozenset({"approve", "forget", "link", "memory", "reminders", "revoke", "unlink"})
+_WITH_ARGUMENTS = frozenset({"approve", "forget", "link", "memory", "persona", "reminders", "revoke", "unlink"})
 _CLOCKS_SECONDS = 2.0
 _LATE_SECONDS = 20.0
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from botservice.errors import StorageError, StorageUnavailable
-from botservice.memory import MemoryItem, TaskStep
+from botservice.memory import FailedStep, MemoryItem, TaskStep
 from botservice.memory.replay import visible
 from botservice.overview import TurnRecord, list_contexts, read_turns
 from botservice.storage import Storage
@@ -182,7 +182,7 @@ def _read_questions(connection: Connection, turn_ids: list[int]) -> dict[int, st
 def _count_steps(connection: Connection, turn_ids: list[int]) -> dict[int, int]:
     query = (
         select(steps.c.turn_id, func.count().label("step_count"))
-        .where(steps.c.turn_id.in_(turn_ids), steps.c.step_number.is_not(None))
+        .where(steps.c.turn_id.in_(turn_ids), steps.c.step_number.is_not(None), steps.c.kind != FailedStep.__name__)
         .group_by(steps.c.turn_id)
     )
     return {row.turn_id: row.step_count for row in connection.execute(query)}

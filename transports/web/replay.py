@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from botservice.memory import (
     ActionStep,
+    FailedStep,
     FinalAnswerStep,
     MemoryItem,
     PlanningStep,
@@ -18,7 +19,8 @@ from botservice.memory import (
 )
 from botservice.memory.items import declared_fields
 from botservice.memory.readable import describe, error_text, listed, readable
-from botservice.memory.replay import visible
+from botservice.memory.replay import sub_run_text, visible
+from botservice.memory.sub_runs import sub_runs
 from botservice.messages import Attachment, ToolCall
 
 _LONGEST: Final = 20_000  # characters of one text
@@ -91,7 +93,7 @@ def show_text(value: Any) -> str:
 def _title(step: MemoryItem) -> str:
     match step:
         case ActionStep():
-            return f"Step {readable(step.step_number)}"
+            return f"Step {readable(step.step_number)}" + (", failed" if isinstance(step, FailedStep) else "")
         case TaskStep():
             return "Question"
         case PlanningStep():
@@ -150,6 +152,8 @@ def _action(step: ActionStep) -> Iterator[Part]:
     told = "\n".join(each.text for each in listed(step.tool_results) if isinstance(each, ToolResult))
     if step.observations is not None and step.observations != told:
         yield Part("Observation", show_text(step.observations), Kind.GOOD)
+    for run in sub_runs(step):
+        yield Part(f"Agent {run.name}", visible(sub_run_text(run)), Kind.CODE)
     yield from _files(step.observations_images)
     if step.error is not None:
         yield Part("Error", show_text(error_text(step.error)), Kind.BAD)

@@ -1,0 +1,51 @@
+"""An agent as a tool of another one."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from botservice.agents.agent import Agent
+from botservice.contexts import AgentContext
+from botservice.errors import BotServiceError, InvalidTool
+from botservice.tools import Tool
+
+
+async def _work_on(task: str, context: AgentContext) -> None:
+    """Take a task.
+
+    Args:
+        task: What to do, with everything that has to be known for it: nothing else of this conversation is seen.
+    """
+
+
+class AgentTool(Tool):
+    """A tool whose calls are worked on by an agent with steps and a memory of its own.
+
+    Attributes:
+        agent: Works on the tasks.
+        max_steps: How many steps of a task may run tools.
+    """
+
+    def __init__(self, agent: Agent, *, max_steps: int = 10, **options: Any) -> None:
+        """Wrap agent; the options are those of `Tool`.
+
+        Raises:
+            InvalidTool: max_steps is negative, or an option is not as `Tool` takes it.
+        """
+        super().__init__(_work_on, **options)
+        if max_steps < 0:
+            raise InvalidTool(f"max_steps of {self.name} must be 0 or more, not {max_steps}")
+        self.agent = agent
+        self.max_steps = max_steps
+
+    def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
+        """Return the work on a task.
+
+        Raises:
+            ArgumentsError: the arguments are not a task.
+            BotServiceError: no turn runs, or agents ask agents too deep.
+        """
+        task = self._signature.bind(arguments, context)["task"]
+        if context.delegate is None:
+            raise BotServiceError(f"{self.name} works within a turn: an AgentService has to run it")
+        work: Callable[[], Awaitable[Any]] = context.delegate(self, task)
+        return work
