@@ -37,6 +37,7 @@ from botservice.history import (
     NoMessages,
     OpenAIEmbedder,
     SearchHit,
+    SteadyWindowMessageSelector,
     TokenWindowMessageSelector,
 )
 from botservice.llm import ChatLLM, ChatResponse, FallbackLLM, ScriptedChatLLM
@@ -134,6 +135,7 @@ __all__ = [
     "ScriptedChatLLM",
     "SearchHit",
     "SettingsError",
+    "SteadyWindowMessageSelector",
     "StepError",
     "Storage",
     "StorageError",

@@ -20,7 +20,7 @@ from botservice.history import (
     LocalEmbedder,
     NoMessages,
     OpenAIEmbedder,
-    TokenWindowMessageSelector,
+    SteadyWindowMessageSelector,
 )
 from botservice.llm import ChatLLM, FallbackLLM
 from botservice.llm.demo import DemoChatLLM
@@ -89,7 +89,7 @@ def build_service(settings: Settings) -> AgentService:
         tools=[current_time, remember, forget_fact, *REMINDER_TOOLS],
         llm=_build_model(settings) if has_model else DemoChatLLM(),
         # The demo shows what searching finds, so nothing else stands in its prompt.
-        message_selector=TokenWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
+        message_selector=SteadyWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
         search_k=settings.search_k if has_model else _DEMO_SEARCH_K,
         prompt=settings.system_prompt or DEFAULT_PROMPT,
     )

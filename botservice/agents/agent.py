@@ -41,7 +41,7 @@ class Prompt(list[ChatMessage]):
         """Put messages at the end.
 
         Args:
-            name: system, person, found, window, earlier (steps of prompts before this one), question or steps.
+            name: system, window, earlier (steps of prompts before this one), person, found, question or steps.
             sources: The messages of the history that they show.
             is_copied: Put in copies, and take note of what they are copies of: the same objects come again with the
                 next prompt, and what somebody does to this one's must not reach them.

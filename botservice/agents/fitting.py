@@ -18,6 +18,7 @@ class Pieces:
     Attributes:
         person: What is known of whoever asks.
         found: Best first.
+        is_group: Whether more than one person speaks in the chat: then the model is told who said what.
         earlier: The steps before the current prompt's work, oldest first. A step goes or stays as a whole, so that
             there is never a call without its results.
     """
@@ -26,6 +27,7 @@ class Pieces:
     person: str = ""
     found: list[SearchHit] = field(default_factory=list)
     window: list[Message] = field(default_factory=list)
+    is_group: bool = False
     earlier: list[RenderedStep] = field(default_factory=list)
     question: Message | None = None
     steps: list[RenderedStep] = field(default_factory=list)

@@ -9,7 +9,7 @@ from botservice.agents.checks import FinalAnswerCheck, checked_checks
 from botservice.agents.prompt import PromptBuilder, estimate_tokens
 from botservice.contexts import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
-from botservice.history import MessageSelector, TokenWindowMessageSelector
+from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
 from botservice.tools import Tool
 from botservice.tools.tool import ToolFunction
@@ -51,7 +51,8 @@ class FunctionsBasedAgent(Agent):
         """Make an agent; it holds no state and may serve any number of contexts at once.
 
         Args:
-            message_selector: Which messages of the chat stand in the prompt; by default the newest 4000 tokens.
+            message_selector: Which messages of the chat stand in the prompt; by default 2000 to 4000 tokens of the
+                newest, beginning at the same message for many turns.
             search_k: How many messages to look for in all that was said before; 0 for none.
             memory_keys: Flexible fields of the steps in view that the model sees.
             max_prompt_tokens: Older steps, then older messages, are left out of a prompt that would be longer.
@@ -71,7 +72,7 @@ class FunctionsBasedAgent(Agent):
             raise ValueError(f"planning_interval must be 1 or more, or None, not {planning_interval}")
         self.llm = llm
         self.prompt = prompt
-        self.message_selector = message_selector or TokenWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
+        self.message_selector = message_selector or SteadyWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
         self.search_k = search_k
         self.planning_interval = planning_interval
         self.memory_keys = tuple(memory_keys)

@@ -9,6 +9,7 @@ from botservice.history.selectors import (
     MessageSelector,
     MessageWindowMessageSelector,
     NoMessages,
+    SteadyWindowMessageSelector,
     TokenWindowMessageSelector,
 )
 
@@ -22,5 +23,6 @@ __all__ = [
     "NoMessages",
     "OpenAIEmbedder",
     "SearchHit",
+    "SteadyWindowMessageSelector",
     "TokenWindowMessageSelector",
 ]

@@ -17,6 +17,7 @@ from botservice.history.rows import (
     delete_rows,
     find_window,
     insert_message,
+    is_group,
     read_messages,
     select_messages,
 )
@@ -42,10 +43,12 @@ class Recall:
     Attributes:
         window: What the selector took, oldest first.
         found: What searching found and the window does not hold, best first.
+        is_group: Whether more than one person speaks in the chat.
     """
 
     window: list[Message] = field(default_factory=list)
     found: list[SearchHit] = field(default_factory=list)
+    is_group: bool = False
 
 
 class ChatHistory:
@@ -188,7 +191,8 @@ class ChatHistory:
             in_window = {each.id for each in window}
             hits = [hit for hit in found if hit.message.id not in in_window]
             shown = {*in_window, message.id}
-            return Recall(window, with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter))
+            found = with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter)
+            return Recall(window, found, is_group(connection, self._context_id))
 
         return await indexes.read(self._storage, query, is_short=question is None)
 

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    case,
     delete,
     literal_column,
     select,
@@ -78,6 +79,19 @@ NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before
 # A literal, not a parameter: that is what a partial index is chosen by.
 _IS_OF_A_PERSON = messages.c.role == literal_column(f"'{Role.USER.value}'")
 LAST_OF_A_PERSON = _OF_CONTEXT.where(_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
+_LAST_SPEAKERS = 200  # messages of people: far more than a window shows
+_SPEAKERS = (
+    select(
+        messages.c.author_platform,
+        messages.c.author_id,
+        case((messages.c.author_id.is_(None), messages.c.author_name)).label("name"),
+    )
+    .where(messages.c.context_id == bindparam("context"), _IS_OF_A_PERSON)
+    .order_by(messages.c.position.desc())
+    .limit(_LAST_SPEAKERS)
+    .subquery()
+)
+_TWO_SPEAKERS = select(_SPEAKERS).distinct().limit(2)
 _POSITION = select(messages.c.position).where(
     messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message")
 )
@@ -180,6 +194,14 @@ def find_window(connection: Connection, context_id: int, message_id: int | None)
     sought = {"context": context_id, "message": message_id}
     row = execute(connection, _WINDOW, sought).one_or_none()
     return (0, None) if row is None else (row.fresh_from, row.position)
+
+
+def is_group(connection: Connection, context_id: int) -> bool:
+    """Return whether more than one person has lately spoken in a context.
+
+    It looks back further than any window, so that what a window looks like seldom changes with who speaks.
+    """
+    return len(execute(connection, _TWO_SPEAKERS, {"context": context_id}).all()) > 1
 
 
 def begin_afresh(connection: Connection, context_id: int) -> None:

@@ -71,10 +71,10 @@ class DemoChatLLM:
 def _recall(question: str, messages: Sequence[ChatMessage]) -> str:
     """Return what search found of the things that a person said and that have most in common with the question."""
     wanted = _features(question)
+    last = max(place for place, message in enumerate(messages) if message["role"] == "user")
     said = {
         match["text"]: match
-        for message in messages
-        if message["role"] == "system"
+        for message in messages[:last]
         for pattern in (_KNOWN, _REMEMBERED)
         for match in pattern.finditer(_text(message))
         if match.groupdict().get("author") != "assistant" and not _QUESTION.search(match["text"])

@@ -90,13 +90,10 @@ async def test_a_prompt_has_its_parts_in_the_contracts_order(context, storage):
     await service.prompt(context, "how is the weather?")
     await service.prompt(context, "what is my dog called?")
     first, second = llm.prompts[1:]
-    assert [message["role"] for message in first] == ["system", "system", "user", "assistant", "user"]
-    assert "alice: My dog is called Rex" in first[1]["content"]
-    assert [message["content"] for message in first[2:]] == [
-        "how is the weather?",
-        "Fine weather.",
-        "what is my dog called?",
-    ]
+    assert [message["role"] for message in first] == ["system", "user", "assistant", "user", "user"]
+    assert [message["content"] for message in first[1:3]] == ["how is the weather?", "Fine weather."]
+    assert "alice: My dog is called Rex" in first[3]["content"]
+    assert first[4]["content"] == "what is my dog called?"
     assert second[:5] == first
     assert second[5]["tool_calls"][0]["function"] == {"name": "add", "arguments": '{"a": 2, "b": 3}'}
     assert second[6] == {"role": "tool", "tool_call_id": "1", "content": "5"}

@@ -82,9 +82,9 @@ async def test_new_begins_afresh_and_the_past_is_still_found(storage):
         await answer_to(bot, "good morning", 3)
         assert contents(llm.prompts[1]) == ["good morning"]
         await answer_to(bot, "what is my dog called?", 4)
-        remembered, *window = contents(llm.prompts[2])
+        *window, remembered, question = contents(llm.prompts[2])
         assert "my dog is called Rex" in remembered
-        assert window == ["good morning", "Hello.", "what is my dog called?"]
+        assert [*window, question] == ["good morning", "Hello.", "what is my dog called?"]
     assert len(await history(storage)) == 6, "nothing is deleted"
 
 

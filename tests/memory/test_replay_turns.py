@@ -69,7 +69,7 @@ async def test_people_find_what_they_come_for_in_the_short_form_too(sqlite_stora
     text = shown(Turn(context.memory.steps))
     for part in (
         "What is my dog called, and 2 + 3?",
-        "1 system, 1 found, 2 window, 1 question",
+        "1 system, 2 window, 1 found, 1 question",
         "Found",
         "[2025-01-01 12:00 UTC] alice: My dog is called Rex",
         "Window",

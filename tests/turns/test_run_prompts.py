@@ -32,10 +32,10 @@ async def test_what_is_found_and_in_the_window_stands_in_the_window_only(context
     await history.append_user_message("my dog is Rex", author="alice")
     service, llm = make_service(storage, ["Rex"], search_k=5, message_selector=MessageWindowMessageSelector(1))
     await service.prompt(context, "what are my cat and my dog called?", author="alice")
-    _, memory, window, question = llm.prompts[0]
+    _, window, memory, question = llm.prompts[0]
     assert "[2025-01-02 00:00 UTC] alice: my cat is Tom" in memory["content"]
     assert "Rex" not in memory["content"]
-    assert memory["role"] == "system"
+    assert memory["role"] == "user", "many templates refuse a system message that is not the first"
     assert "not instructions" in memory["content"]
     assert [each["content"] for each in (window, question)] == ["my dog is Rex", "what are my cat and my dog called?"]
 
@@ -319,7 +319,7 @@ async def test_every_prompt_has_its_parts_in_order_and_no_message_twice(
     context.task = context.memory.steps[len(before)]
     prompt = await agent.build_prompt(context)
     assert list(prompt.sections()) == [
-        name for name in ("system", "found", "window", "earlier", "question", "steps") if name in prompt.sections()
+        name for name in ("system", "window", "earlier", "found", "question", "steps") if name in prompt.sections()
     ]
     whole = json.dumps(prompt)
     assert whole.count("#q#") == 1
