@@ -24,9 +24,12 @@ class Prompt(list[ChatMessage]):
 
     Attributes:
         model: The name of the model that it is made for, where it has one.
+        cache_key: The same for all prompts of one conversation, and it says nothing about it: servers look for what
+            they have read before among prompts of the same key. None where nobody gave one.
     """
 
     model: str | None = None
+    cache_key: str | None = None
 
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
         super().__init__(messages)
@@ -67,6 +70,23 @@ class Prompt(list[ChatMessage]):
                 found[name] = min(now), max(now) + 1
         return found
 
+    @property
+    def breakpoints(self) -> list[int]:
+        """The places of the messages after which a server had better keep what it has read: at most three, in order.
+
+        They are the end of the instructions, the last message of a person in the window, and where it is found again:
+        the one that was the last in the prompt before this. That is the question, once there are steps.
+        """
+        sections = self.sections()
+        instructions = sections.get("notes") or sections.get("system")
+        window = range(*sections.get("window", (0, 0)))
+        before, last = _last_of_people([str(self[place]["role"]) for place in window])
+        found = [None if place is None else window[place] for place in (before, last)]
+        question = sections.get("question")
+        if question is not None and len(self) > question[1]:
+            found = [found[1], question[1] - 1]
+        return [place for place in (instructions and instructions[1] - 1, *found) if place is not None]
+
     def sources(self) -> dict[int, Message]:
         """Return the messages of the history that stand in it, by their place."""
         return self._moved(self._sources)
@@ -91,6 +111,18 @@ class Prompt(list[ChatMessage]):
 
 def _copied(message: ChatMessage) -> ChatMessage:
     return message.copy() if isinstance(message, SaidMessage) else dict(message)
+
+
+def _last_of_people(roles: Sequence[str]) -> tuple[int | None, int | None]:
+    """Return the place of a person's last message at the turn before and now, in a window of these roles.
+
+    The turn before ended with the assistant's last message, which answered the person's last one before that; its
+    window ended before that one.
+    """
+    people = [place for place, role in enumerate(roles) if role == "user"]
+    answers = [place for place, role in enumerate(roles) if role == "assistant"]
+    asked = [place for place in people if answers and place < answers[-1]]
+    return asked[-2] if len(asked) > 1 else None, people[-1] if people else None
 
 
 @dataclass(frozen=True, slots=True)

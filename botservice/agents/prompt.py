@@ -5,6 +5,7 @@ comes late, and nothing of it stands before the window, which begins and ends as
 """
 
 import asyncio
+import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Sequence
@@ -73,6 +74,7 @@ class PromptBuilder:
         )
         prompt = _assemble(pieces)
         prompt.model = self.model
+        prompt.cache_key = _cache_key(context)
         return prompt
 
     async def _describe_asker(self, context: AgentContext) -> str:
@@ -96,6 +98,12 @@ def count_tokens(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], m
     offered = counter.count(json.dumps(list(tools), ensure_ascii=False)) if tools else 0
     counted = _size(messages, counter) + len(messages) * _TOKENS_AROUND_A_MESSAGE + offered
     return -(-counted * _MARGIN_PERCENT // 100)
+
+
+def _cache_key(context: AgentContext) -> str:
+    """Return what prompts of a context have in common, without telling whose they are."""
+    known = json.dumps([context.id, *sorted(context.context_keys.items())])
+    return hashlib.blake2b(known.encode(), digest_size=16, person=b"prompt caches").hexdigest()
 
 
 def _scales(counter: TokenCounter) -> Scales:

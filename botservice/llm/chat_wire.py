@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from botservice.llm.call_options import CallOptions
 from botservice.llm.chat import ChatMessage, ToolSchema
+from botservice.llm.neighbours import TURN_TAKING, join_neighbours
 from botservice.llm.prompt_caching import KEY, CacheMarks, marked
 
 PATH: Final = "/chat/completions"
@@ -14,11 +15,8 @@ _MARKABLE: Final = ("system", "developer", "user", "tool")
 def build_body(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: CallOptions) -> dict[str, Any]:
     """Return the body of a request. What nobody asked for is not in it: other servers refuse what they do not know."""
     marks = CacheMarks.of(messages, options)
-    body: dict[str, Any] = {
-        "messages": [_marked(each, place, marks) for place, each in enumerate(messages)],
-        "model": options.model,
-        "stream": True,
-    }
+    shown = [_marked(each, place, marks) for place, each in enumerate(messages)]
+    body: dict[str, Any] = {"model": options.model, "stream": True}
     if tools:
         body["tools"] = list(tools)
     if "stream_options" not in options.refused:
@@ -32,6 +30,8 @@ def build_body(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], opt
         body["temperature"] = options.temperature
     if marks.key is not None:
         body[KEY] = marks.key
+    # Last, so that a request begins as the one before it did.
+    body["messages"] = join_neighbours(shown) if TURN_TAKING in options.refused else shown
     return body
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import openai
 
+from botservice.llm.neighbours import TURN_TAKING
 from botservice.llm.openai_errors import failure_kind, is_missing_route, is_overflow
 from botservice.llm.prompt_caching import BREAKPOINT, KEY
 
@@ -18,6 +19,7 @@ _UNKNOWN: Final = re.compile(
     r"un(recogni|known|supported|expected)|extra|additional|not (permitted|allowed|support)", re.IGNORECASE
 )
 _NO_SEALS: Final = re.compile(r"encrypted.content is not supported|reasoning\.encrypted_content", re.IGNORECASE)
+_ALTERNATE: Final = re.compile(r"roles? must alternate", re.IGNORECASE)
 _RESPONSES: Final = re.compile(r"/v1/responses\b")
 
 
@@ -59,12 +61,14 @@ def other_wire(error: openai.APIStatusError, wire: Wire) -> Wire | None:
 
 
 def refused_field(error: openai.APIStatusError, refused: frozenset[str]) -> str | None:
-    """Return the field that a server does not know, where it goes without.
+    """Return the field that a server does not know, or what else it does not take, where it goes without.
 
     Args:
         refused: What was left out already.
     """
     text = str(error)
+    if TURN_TAKING not in refused and _ALTERNATE.search(text):  # vLLM answers 400, llama.cpp 500
+        return TURN_TAKING
     if error.status_code not in _REFUSING:
         return None
     if "include" not in refused and (error.param == "include" or _NO_SEALS.search(text)):

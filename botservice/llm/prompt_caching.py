@@ -1,14 +1,17 @@
 """What a server is told so that it finds the beginning of a prompt again."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botservice.llm.call_options import CallOptions
+from botservice.llm.call_options import CallOptions, is_openai
 from botservice.llm.chat import ChatMessage
 
 KEY: Final = "prompt_cache_key"
 BREAKPOINT: Final = "prompt_cache_breakpoint"
+_FAMILY: Final = re.compile(r"gpt-([0-9]{1,4})(?:\.([0-9]{1,4}))?(?![0-9.])")
+_FIRST_WITH_BREAKPOINTS: Final = (5, 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +37,22 @@ class CacheMarks:
         )
 
 
-def knows_keys(options: CallOptions) -> bool:  # noqa: ARG001 - no server is told yet
-    """Return whether the server takes a key with a request."""
-    return False
+def knows_keys(options: CallOptions) -> bool:
+    """Return whether the server takes a key with a request: OpenAI's own does, and others may refuse it."""
+    return is_openai(options.base_url)
 
 
-def knows_breakpoints(options: CallOptions) -> bool:  # noqa: ARG001 - no model is told yet
-    """Return whether the model takes breakpoints at the parts of messages."""
-    return False
+def knows_breakpoints(options: CallOptions) -> bool:
+    """Return whether the model takes breakpoints at the parts of messages.
+
+    Source: OpenAI API reference, responses and chat completions, prompt_cache_breakpoint.
+    """
+    found = _FAMILY.match(options.model)
+    return (
+        is_openai(options.base_url)
+        and found is not None
+        and (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS
+    )
 
 
 def marked(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

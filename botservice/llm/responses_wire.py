@@ -31,7 +31,7 @@ def build_body(
         for place, message in enumerate(messages)
         for item in _items(message, is_marked=place in marks.breakpoints, refused_seals=refused_seals)
     ]
-    body: dict[str, Any] = {"model": options.model, "input": items, "stream": True, "store": False}
+    body: dict[str, Any] = {"model": options.model, "stream": True, "store": False}
     if "include" not in options.refused:
         body["include"] = [SEALED_REASONING]
     if tools:
@@ -45,7 +45,7 @@ def build_body(
         body["temperature"] = options.temperature
     if marks.key is not None:
         body[KEY] = marks.key
-    return body
+    return {**body, "input": items}  # last, so that a request begins as the one before it did
 
 
 def seals(messages: Sequence[ChatMessage], refused_seals: frozenset[str] = frozenset()) -> frozenset[str]:
