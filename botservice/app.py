@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import importlib
+import logging
 import sys
 import threading
 import traceback
@@ -43,6 +44,8 @@ from transports.served import ServedTransport
 
 if TYPE_CHECKING:
     from botservice.llm import OpenAIChatLLM
+
+logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 8.0  # of the ten that a PaaS gives between SIGTERM and SIGKILL
 _READY_SECONDS = 3.0
@@ -186,6 +189,8 @@ def govern(settings: Settings, service: AgentService) -> None:
     budgets = service.budgets or Budgets.of(settings)
     for model in models_of(service.agent):
         budgets.check_model(model)
+        if settings.openai_api_key is not None and not budgets.has_price(model):
+            logger.info("budget.price_unknown", extra={"model": model})
     service.options = replace(service.options, budgets=budgets, access=service.access or Access.of(settings))
 
 

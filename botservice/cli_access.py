@@ -109,7 +109,9 @@ def usage(
 
 
 def _usage_line(line: "UsageLine", name: str) -> str:
-    tokens = f"{line.input_tokens:>12,} ({line.cached_tokens:,})  {line.output_tokens:>12,}"
+    written = f" and {line.cache_write_tokens:,} written" if line.cache_write_tokens else ""
+    cached = f"({line.cached_tokens:,}{written})"
+    tokens = f"{line.input_tokens:>12,} {cached}  {line.output_tokens:>12,}"
     return f"{line.calls:>8,}  {tokens}  {line.as_dict()['cost']:>12,.4f}  {name}"
 
 

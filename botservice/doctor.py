@@ -238,10 +238,14 @@ async def _check_encryption(settings: Settings) -> Finding:
 
 async def _check_access(settings: Settings) -> Finding:
     budgets = Budgets.of(settings)
-    for model in models_of(build_service(settings).agent):
+    models = models_of(build_service(settings).agent)
+    for model in models:
         budgets.check_model(model)
     limited = [scope.value for scope in Scope if budgets.is_for(scope)]
     budget = f"budgets for {', '.join(limited)}" if limited else "no budget"
+    unknown = [model for model in models if not budgets.has_price(model)]
+    if settings.openai_api_key is not None and unknown:
+        budget += f"; what {', '.join(unknown)} costs is not known: PRICES may say so"
     if settings.access is AccessMode.OPEN:
         is_paid = settings.openai_api_key is not None
         is_public = bool(settings.telegram_bot_token) or has_slack(settings)

@@ -16,6 +16,7 @@ ANY_MODEL: Final = "*"
 _IDENTITY = re.compile(r"(?!slack:)[a-z][a-z0-9_]*:\S+|slack:[^\s:]+:[^\s:]+")
 _LIMIT = re.compile(r"(?P<amount>[0-9][0-9_.]*)(?P<factor>[kKmM]?)\s*(?P<unit>[a-z]+)\s*/\s*(?P<period>[a-z]+)")
 _PRICE = re.compile(r"(?P<model>[^=\s]+)\s*=\s*(?P<prices>[0-9./\s]+)")
+_DATE = re.compile(r"-(20[0-9]{2}-[0-9]{2}-[0-9]{2}|20[0-9]{6}|latest)$")
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 _MILLION = 1_000_000
 
@@ -71,20 +72,30 @@ class Price:
 
     Attributes:
         cached: Of the part of a prompt that the server had read before.
+        write: Of the part that it keeps for later calls; None where that costs like any other input.
+        long_above: A prompt of more tokens costs twice as much, and its answer half as much again.
     """
 
     input: int
     output: int
     cached: int
+    write: int | None = None
+    long_above: int | None = None
 
-    def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> int:
+    def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, written_tokens: int = 0) -> int:
         """Return what a call costs, in billionths of the currency, rounded up.
 
         Args:
             cached_tokens: How many of input_tokens count as cached.
+            written_tokens: How many of the others count as written to the cache.
         """
         cached = min(cached_tokens, input_tokens)
-        total = (input_tokens - cached) * self.input + cached * self.cached + output_tokens * self.output
+        written = min(written_tokens, input_tokens - cached)
+        write = self.input if self.write is None else self.write
+        prompt = (input_tokens - cached - written) * self.input + cached * self.cached + written * write
+        total = prompt + output_tokens * self.output
+        if self.long_above is not None and input_tokens > self.long_above:
+            total = 2 * prompt + -(-3 * output_tokens * self.output // 2)
         return -(-total // _MILLION)
 
 
@@ -128,9 +139,9 @@ def parse_limits(text: str) -> tuple[Limit, ...]:
 
 
 def parse_prices(text: str) -> Prices:
-    """Return prices by model from "MODEL=INPUT/OUTPUT/CACHED, …", in the currency per million tokens.
+    """Return prices by model from "MODEL=INPUT/OUTPUT/CACHED/WRITE, …", in the currency per million tokens.
 
-    Without a price for what is cached, it costs like any other input.
+    Without a price for what is cached, or for what is written to a cache, it costs like any other input.
 
     Raises:
         ValueError: it is no list of prices.
@@ -141,15 +152,16 @@ def parse_prices(text: str) -> Prices:
             continue
         found = _PRICE.fullmatch(part.strip())
         amounts = [_nano(amount) for amount in found["prices"].split("/")] if found else []
-        if found is None or len(amounts) not in (2, 3) or found["model"] in prices:
+        if found is None or len(amounts) not in (2, 3, 4) or found["model"] in prices:
             raise ValueError("no price")
-        prices[found["model"]] = Price(amounts[0], amounts[1], amounts[-1] if len(amounts) > 2 else amounts[0])
+        cached = amounts[2] if len(amounts) > 2 else amounts[0]
+        prices[found["model"]] = Price(amounts[0], amounts[1], cached, amounts[3] if len(amounts) > 3 else None)
     return MappingProxyType(prices)
 
 
 def price_of(prices: Prices, model: str) -> Price | None:
-    """Return the price of a model; None where nobody named one."""
-    return prices.get(model) or prices.get(ANY_MODEL)
+    """Return the price of a model, or of the family that its name is a dated one of; None where nobody named one."""
+    return prices.get(model) or prices.get(_DATE.sub("", model)) or prices.get(ANY_MODEL)
 
 
 def _limit(text: str) -> Limit:

@@ -64,7 +64,7 @@ _MUST_BE = {
     "budget_person": _A_LIMIT,
     "budget_chat": _A_LIMIT,
     "budget_service": _A_LIMIT,
-    "prices": "prices per million tokens, MODEL=INPUT/OUTPUT/CACHED, such as: gpt-6.1-terra=1/5/0.05",
+    "prices": "prices per million tokens, MODEL=INPUT/OUTPUT/CACHED/WRITE, such as: gpt-6.1-terra=1/5/0.05/1.25",
     "max_answer_tokens": "a whole number, 1 or more",
     "max_turns": "a whole number from 1 to 4096",
     "max_waiting": "a whole number, 1 or more",

@@ -64,6 +64,8 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
             "budgets for service",
         ),
         ({"access": "pairing"}, "✓", "OWNERS is not set"),
+        ({"openai_api_key": "sk-test-key", "openai_model": "gpt-9"}, "✓", "what gpt-9 costs is not known: PRICES"),
+        ({"openai_api_key": "sk-test-key", "budget_chat": "1 money/day"}, "✓", "budgets for chat"),
         ({"access": "allow", "owners": "telegram:42"}, "✓", "allow; owners: telegram:42; no budget"),
         ({"budget_person": "100 tokens/day"}, "✗", "MAX_ANSWER_TOKENS"),
         (

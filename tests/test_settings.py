@@ -85,7 +85,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ),
     ("BUDGET_CHAT", ["1k tokens/day, 2k tokens/day", "5 money/minute", "-1 money/day"], "20 money/month"),
     ("BUDGET_SERVICE", ["1 USD/month", "1m tokens"], "10 messages/minute"),
-    ("PRICES", ["gpt", "gpt=1", "gpt=1/2/3/4", "gpt=a/b", "gpt=1/2, gpt=1/2"], "MODEL=INPUT/OUTPUT/CACHED"),
+    ("PRICES", ["gpt", "gpt=1", "gpt=1/2/3/4/5", "gpt=a/b", "gpt=1/2, gpt=1/2"], "MODEL=INPUT/OUTPUT/CACHED"),
     ("MAX_ANSWER_TOKENS", ["0", "-1", "long"], "1 or more"),
     ("LOG_LEVEL", ["LOUD", "10"], "DEBUG, INFO, WARNING or ERROR"),
     ("LOG_FORMAT", ["xml"], "text or json"),

@@ -48,9 +48,10 @@ async def _usage(request: CommandRequest) -> CommandAnswer:
 
 def _used(line: UsageLine, currency: str) -> str:
     tokens = line.input_tokens + line.output_tokens
+    cached = f" ({line.cached_tokens:,} of them from a cache)" if line.cached_tokens else ""
     cost = f", {_money(line.cost, currency)}" if line.cost else ""
     calls = f"{line.calls:,} call{'' if line.calls == 1 else 's'}"
-    return f"{tokens:,} tokens in {calls} of the model{cost}"
+    return f"{tokens:,} tokens{cached} in {calls} of the model{cost}"
 
 
 def _stands(standing: Standing, currency: str) -> str:

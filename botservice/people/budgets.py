@@ -10,6 +10,8 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.errors import BudgetExceeded, SettingsError
+from botservice.known_prices import KNOWN_CURRENCY, KNOWN_PRICES
+from botservice.llm.call_options import is_openai
 from botservice.messages import TokenUsage
 from botservice.people.budgets_periods import period_end, period_start
 from botservice.people.budgets_records import (
@@ -23,8 +25,8 @@ from botservice.people.budgets_records import (
     write_reservation,
 )
 from botservice.people.usage import ModelCall, Payer, record_call
-from botservice.policies import NANO, Limit, Period, Prices, Scope, Unit, price_of
-from botservice.settings import Settings
+from botservice.policies import ANY_MODEL, NANO, Limit, Period, Prices, Scope, Unit, price_of
+from botservice.settings import OPENAI_API_URL, Settings
 from botservice.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -122,7 +124,7 @@ class Budgets:
             Scope.SERVICE: settings.budget_service,
         }
         answer_tokens = settings.max_answer_tokens or DEFAULT_ANSWER_TOKENS
-        return cls(limits, settings.prices, answer_tokens=answer_tokens, currency=settings.currency)
+        return cls(limits, _prices(settings), answer_tokens=answer_tokens, currency=settings.currency)
 
     def check_model(self, model: str) -> None:
         """Return if calls of a model can be counted.
@@ -131,7 +133,7 @@ class Budgets:
             SettingsError: money is limited, and nobody said what the model costs.
         """
         is_about_money = any(limit.unit is Unit.MONEY for limits in self._limits.values() for limit in limits)
-        if is_about_money and price_of(self._prices, model) is None:
+        if is_about_money and not self.has_price(model):
             raise SettingsError(f"PRICES must say what {model} costs, because a budget limits money: {model}=1/5")
 
     def dearest(self, models: Sequence[str], prompt_tokens: int) -> str:
@@ -145,6 +147,10 @@ class Budgets:
         usage = TokenUsage(prompt_tokens, self._answer_tokens)
         return max(models, key=lambda model: self.price(model, usage).cost)
 
+    def has_price(self, model: str) -> bool:
+        """Return whether it is known what a model costs."""
+        return price_of(self._prices, model) is not None
+
     def is_for(self, scope: Scope) -> bool:
         """Return whether anything is limited for somebody."""
         return bool(self._limits[scope] or self._rates[scope])
@@ -152,9 +158,9 @@ class Budgets:
     def price(self, model: str, usage: TokenUsage) -> ModelCall:
         """Return a call with what it costs."""
         price = price_of(self._prices, model)
-        cached = usage.cached_tokens or 0
-        cost = price.of(usage.input_tokens, usage.output_tokens, cached) if price else 0
-        return ModelCall(model, usage.input_tokens, usage.output_tokens, cached, cost)
+        cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
+        cost = price.of(usage.input_tokens, usage.output_tokens, cached, written) if price else 0
+        return ModelCall(model, usage.input_tokens, usage.output_tokens, cached, cost, cache_write_tokens=written)
 
     async def count_message(self, storage: Storage, payer: Payer, now: datetime) -> Standing | None:
         """Count a message; return the limit that it is beyond, if there is one: then it is not counted."""
@@ -183,7 +189,8 @@ class Budgets:
             SettingsError: money is limited, and nobody said what the model costs.
         """
         self.check_model(model)
-        usage = TokenUsage(prompt_tokens, self._answer_tokens)
+        # What costs most: nothing was read before, and all of it is kept.
+        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=prompt_tokens)
         tokens, cost = usage.total_tokens, self.price(model, usage).cost
 
         def operation(connection: Connection) -> Standing | list[Standing]:
@@ -250,6 +257,14 @@ def exceeded(standing: Standing) -> BudgetExceeded:
         f"it begins anew at {standing.ends_at:%Y-%m-%d %H:%M} UTC"
     )
     return BudgetExceeded(message, scope=standing.scope, unit=limit.unit, ends_at=standing.ends_at)
+
+
+def _prices(settings: Settings) -> Prices:
+    """Return what the owner says that models cost, and what is known of OpenAI's where its own API is asked."""
+    is_known = is_openai(settings.openai_base_url or OPENAI_API_URL) and settings.currency == KNOWN_CURRENCY
+    if not is_known or ANY_MODEL in settings.prices:
+        return settings.prices
+    return {**KNOWN_PRICES, **settings.prices}
 
 
 def _is_spent(limit: Limit) -> bool:

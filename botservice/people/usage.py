@@ -19,7 +19,7 @@ from botservice.storage.statements import execute
 
 _KEY = ("day", "context_id", "person", "model")
 PEOPLE_AT_ONCE = 200
-_SUMS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost")
+_SUMS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "cache_write_tokens")
 
 
 def _adding(dialect: Any) -> Any:
@@ -73,6 +73,7 @@ class ModelCall:
     output_tokens: int = 0
     cached_tokens: int = 0
     cost: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class UsageLine:
     output_tokens: int
     cached_tokens: int
     cost: int
+    cache_write_tokens: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values; the cost in the currency."""
@@ -94,6 +96,7 @@ class UsageLine:
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "cached_tokens": self.cached_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
             "cost": self.cost / NANO,
         }
 
@@ -125,6 +128,7 @@ def record_call(connection: Connection, payer: Payer, call: ModelCall, now: date
         "output_tokens": call.output_tokens,
         "cached_tokens": call.cached_tokens,
         "cost": call.cost,
+        "cache_write_tokens": call.cache_write_tokens,
     }
     execute(connection, _ADD[connection.dialect.name], values)
 

@@ -61,6 +61,7 @@ model_usage = Table(
     Column("output_tokens", Id, nullable=False),
     Column("cached_tokens", Id, nullable=False),
     Column("cost", Id, nullable=False),
+    Column("cache_write_tokens", Id, nullable=False, server_default="0"),
     Index("ix_model_usage_person_day", "person", "day"),
     Index("ix_model_usage_chat_day", "chat", "day"),
 )

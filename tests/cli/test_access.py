@@ -98,6 +98,7 @@ def test_usage_is_listed_by_person_and_as_json(run: Run) -> None:
             "input_tokens": 11000,
             "output_tokens": 11000,
             "cached_tokens": 0,
+            "cache_write_tokens": 0,
             "cost": 0.033,
         }
     ]
