@@ -1,5 +1,9 @@
 """What a prompt says to servers that keep what they have read: its key, and where it may be found again."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from botservice import (
@@ -116,3 +120,22 @@ async def test_a_second_person_who_falls_silent_changes_no_line_of_the_window(co
         await service.prompt(context, f"message {number}", author="alice")
     texts = [message["content"] for message in agent.llm.prompts[-1] if message["role"] == "user"]
     assert texts == ["alice: message 3", "alice: message 4", "alice: message 5"]
+
+
+def test_the_tools_of_the_default_agent_are_the_same_bytes_in_every_process(tmp_path):
+    program = (
+        "import json; from botservice.app import build_service; from botservice.settings import Settings\n"
+        "tools = build_service(Settings(_env_file=None)).agent.tools\n"
+        "print(json.dumps([tool.schema for tool in tools.values()]))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONHASHSEED": seed, "TZ": zone},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo"))
+    }
+    assert len(said) == 1
