@@ -38,7 +38,7 @@ tool_calls = st.builds(
 tool_results = st.builds(ToolResult, texts, texts, st.booleans(), st.none() | st.floats(0, 10))
 errors = st.builds(StepError, texts, texts)
 timings = st.builds(Timing, st.datetimes(timezones=zones), st.none() | st.datetimes(timezones=zones))
-counts = st.none() | st.integers(0)
+counts = st.sampled_from([None, 0, 7])
 usages = st.builds(TokenUsage, st.integers(0), st.integers(0), counts, counts, counts)
 authors = st.builds(Author, texts, texts, st.none() | texts)
 small_values = attachments | tool_calls | tool_results | errors | timings | usages | authors
@@ -57,9 +57,9 @@ free_fields = st.dictionaries(names, values, max_size=4)
 
 answers = {
     "token_usage": usages,
-    "model": texts,
-    "finish_reason": texts,
-    "model_items": st.lists(st.dictionaries(texts, texts, max_size=2), max_size=2),
+    "model": st.sampled_from(["m", "ein Modell 🦙"]),
+    "finish_reason": st.sampled_from(["stop", "length"]),
+    "model_items": st.sampled_from([[], [{"type": "reasoning", "summary": [], "encrypted_content": "x"}]]),
 }
 
 

@@ -200,14 +200,18 @@ def test_what_was_found_is_unfolded_in_the_first_prompt():
             tool_calls=[ToolCall("1", "x", {"a": 1})],
             tool_results=[ToolResult("1", "y" * 30_000, is_error=True, duration_seconds=1.5)],
             error=StepError("ValueError", "no"),
-            token_usage=TokenUsage(1200, 30),
-            model="llama",
+            token_usage=TokenUsage(1200, 30, 1000, 20),
+            model="gpt-6.1-terra",
+            finish_reason="tool_calls",
+            model_items=[{"type": "reasoning", "encrypted_content": "sealed"}],
             prompt_sections=sections,
         )
         for number in (1, 2)
     ]
     first, second = show_steps(steps)
-    assert first.facts == ["2.00 s", "1,200 tokens in", "30 out", "llama"]
+    counted = ["1,200 tokens in", "30 out", "1,000 cached", "20 thinking"]
+    assert first.facts == ["2.00 s", *counted, "gpt-6.1-terra", "tool_calls"]
+    assert "sealed" not in repr(first)
     assert (first.parts[0].is_open, second.parts[0].is_open) == (True, False)
     assert [(part.label, part.is_open) for part in first.parts[0].parts] == [
         ("Instructions", False),
