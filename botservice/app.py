@@ -91,6 +91,7 @@ def build_service(settings: Settings) -> AgentService:
         # The demo shows what searching finds, so nothing else stands in its prompt.
         message_selector=TokenWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
         search_k=settings.search_k if has_model else _DEMO_SEARCH_K,
+        search_tokens=settings.search_tokens,
         prompt=settings.system_prompt or DEFAULT_PROMPT,
     )
     return AgentService(agent, max_steps=settings.max_steps)

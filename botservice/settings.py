@@ -57,6 +57,7 @@ _MUST_BE = {
     "max_steps": "a whole number, 0 or more",
     "window_tokens": "a whole number, 0 or more",
     "search_k": "a whole number, 0 or more",
+    "search_tokens": "a whole number, 0 or more",
     "model_timeout_seconds": "a number of seconds above 0",
     "access": "open, allow or pairing",
     "owners": "people such as telegram:42, slack:T024BE7LD:U2147483697",
@@ -311,7 +312,8 @@ class Settings(ModelSettings):
 
     max_steps: int = Field(10, ge=0)
     window_tokens: int = Field(4000, ge=0)
-    search_k: int = Field(3, ge=0)
+    search_k: int = Field(24, ge=0)
+    search_tokens: int = Field(1000, ge=0)
     system_prompt: str | None = None
 
     access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN

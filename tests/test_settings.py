@@ -24,7 +24,16 @@ def test_the_names_are_those_of_the_contract() -> None:
         *("DATABASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "OPENAI_EMBEDDING_MODEL"),
         *("MODEL_TIMEOUT_SECONDS", "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL", "TELEGRAM_WEBHOOK_SECRET"),
         *("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_APP_TOKEN", "SLACK_API_URL", "PUBLIC_URL", "HOST", "PORT"),
-        *("ADMIN_TOKEN", "MAX_STEPS", "WINDOW_TOKENS", "SEARCH_K", "SYSTEM_PROMPT", "LOG_LEVEL", "LOG_FORMAT"),
+        *(
+            "ADMIN_TOKEN",
+            "MAX_STEPS",
+            "WINDOW_TOKENS",
+            "SEARCH_K",
+            "SEARCH_TOKENS",
+            "SYSTEM_PROMPT",
+            "LOG_LEVEL",
+            "LOG_FORMAT",
+        ),
     ]
     assert set(contract) <= set(NAMES)
 
@@ -73,6 +82,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("MAX_STEPS", ["-1", "many", "1.5"], "0 or more"),
     ("WINDOW_TOKENS", ["-1", "all"], "0 or more"),
     ("SEARCH_K", ["-1", "x"], "0 or more"),
+    ("SEARCH_TOKENS", ["-1", "x"], "0 or more"),
     ("KEEP_STEPS_DAYS", ["-1", "a month", "1.5", "9999999999"], "1 or more, or forever"),
     ("KEEP_EVENTS_DAYS", ["1", "2"], "3 or more, or forever"),
     ("ACCESS", ["closed", "yes"], "open, allow or pairing"),

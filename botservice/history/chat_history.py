@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -11,6 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.neighbours import with_neighbours
 from botservice.history.questions import Question, SearchHit
+from botservice.history.repeats import each_once
+from botservice.history.room import Room
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
@@ -160,12 +162,15 @@ class ChatHistory:
         """Return whether search finds anything here: it always can."""
         return True
 
-    async def recall(self, selector: MessageSelector, *, search_k: int, model: str | None = None) -> Recall:
+    async def recall(
+        self, selector: MessageSelector, *, search_k: int, model: str | None = None, room: Room | None = None
+    ) -> Recall:
         """Return what a prompt takes from what was said before the last message of a person.
 
         Args:
-            search_k: How many messages to look for, besides that message itself.
+            search_k: How many messages to look for, besides that message itself and those that the selector takes.
             model: Whose encoding the token counts are made with.
+            room: What the found ones may take together; without it, they all come.
         """
         message = self._last_user_message
         if message is None:
@@ -175,22 +180,30 @@ class ChatHistory:
 
         def query(connection: Connection) -> Recall | None:
             counter = counter_for(model)
-            found: list[SearchHit] | None = []
-            if question is not None:
-                found = self._search(connection, indexes, question, counter)
-            if found is None:
-                return None
             after, before = find_window(connection, self._context_id, message.id)
             sequence = StoredMessages(
                 connection, self._context_id, after_position=after, before_position=before, counter=counter
             )
             window = list(selector.get_messages(sequence))
-            in_window = {each.id for each in window}
-            hits = [hit for hit in found if hit.message.id not in in_window]
-            shown = {*in_window, message.id}
-            return Recall(window, with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter))
+            if question is None:
+                return Recall(window)
+            shown = [each.id for each in window if each.id is not None]
+            found = self._find(connection, indexes, replace(question, shown=shown), counter)
+            return None if found is None else Recall(window, found if room is None else room.fill(found))
 
+        if question is not None:
+            await indexes.make(self._storage, self._context_id)
         return await indexes.read(self._storage, query, is_short=question is None)
+
+    def _find(
+        self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter
+    ) -> list[SearchHit] | None:
+        """Return what was found, each text once, with what makes it readable; None: ask once more."""
+        hits = self._search(connection, indexes, question, counter)
+        if not hits:
+            return hits
+        shown = {*question.shown, *question.exclude}
+        return with_neighbours(connection, self._context_id, each_once(hits), shown=shown, counter=counter)
 
     def _search(
         self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter

@@ -86,6 +86,7 @@ def search_long_chat(
         k=question.k,
         asker=question.asker,
         exclude=question.exclude,
+        shown=question.shown,
         now=question.asked_at,
         query_vector=question.vector,
         census=Census(
@@ -97,16 +98,22 @@ def search_long_chat(
 
 
 def _find_words(connection: Connection, context_id: int, newest: SearchIndex, question: Question) -> list[FoundWord]:
-    wanted = newest.want_words(question.text, question.asked_at)
+    wanted = newest.want_words(question.text, question.asked_at, question.exclude)
+    asked = newest.positions_at(question.exclude)
     written = _Written(connection, context_id, {key for each in wanted for key in each.forms | each.others})
     return [
         FoundWord(
             each,
-            forms=np.concatenate([written.positions_of(each.forms), newest.positions_of(each.forms)]),
-            others=np.concatenate([written.positions_of(each.others), newest.positions_of(each.others)]),
+            forms=_without(asked, written.positions_of(each.forms), newest.positions_of(each.forms)),
+            others=_without(asked, written.positions_of(each.others), newest.positions_of(each.others)),
         )
         for each in wanted
     ]
+
+
+def _without(gone: Positions, *parts: Positions) -> Positions:
+    positions = np.concatenate(parts)
+    return positions[np.isin(positions, gone, invert=True)] if len(gone) else positions
 
 
 class _Written:

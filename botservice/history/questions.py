@@ -36,7 +36,8 @@ class Question:
     Attributes:
         asker: Whose "I" and "my" stand in text.
         asked_at: What "yesterday" counts from.
-        exclude: Ids of messages that are not to be found.
+        exclude: Ids of messages that are not to be found, and say nothing of those around them: the question's own.
+        shown: Ids of messages that are not to be found because they are seen anyway.
         vector: Its meaning, where an embedder gave one.
     """
 
@@ -46,3 +47,4 @@ class Question:
     asker: Author | None = None
     exclude: Collection[int] = ()
     vector: NDArray[Any] | None = None
+    shown: Collection[int] = ()

@@ -50,7 +50,7 @@ class NewMessage:
     answers_turn_id: int | None = None
 
 
-_COLUMNS = (
+COLUMNS = (
     messages.c.id,
     messages.c.position,
     messages.c.role,
@@ -66,11 +66,11 @@ _COLUMNS = (
 )
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
-_OF_EVENT = select(*_COLUMNS, messages.c.context_id).where(messages.c.event_id == bindparam("event"))
-_OF_TURN = select(*_COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
-_OF_CONTEXT = select(*_COLUMNS).where(messages.c.context_id == bindparam("context"))
+_OF_EVENT = select(*COLUMNS, messages.c.context_id).where(messages.c.event_id == bindparam("event"))
+_OF_TURN = select(*COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
+_OF_CONTEXT = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
 # A sum, so that no index is chosen by it: for ten ids SQLite would rather look through the whole context.
-BY_ID = select(*_COLUMNS).where(
+BY_ID = select(*COLUMNS).where(
     messages.c.context_id + 0 == bindparam("context"), messages.c.id.in_(bindparam("ids", expanding=True))
 )
 NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
@@ -153,7 +153,7 @@ def _find_stored(connection: Connection, context_id: int, new: NewMessage) -> Me
 
 def select_messages(context_id: int) -> Select[Any]:
     """Return the query of a context's messages, without an order."""
-    return select(*_COLUMNS).where(messages.c.context_id == context_id)
+    return select(*COLUMNS).where(messages.c.context_id == context_id)
 
 
 def read_messages(
