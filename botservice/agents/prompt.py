@@ -10,7 +10,7 @@ from typing import Any
 
 from botservice.agents.agent import Prompt
 from botservice.agents.fitting import Pieces, Scales, fit
-from botservice.agents.found import describe_found, found_sizes, mention, one_line, room_for_found
+from botservice.agents.found import describe_found, found_sizes, room_for_found
 from botservice.contexts import AgentContext
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
@@ -23,6 +23,7 @@ from botservice.memory.step_view import RenderedStep
 from botservice.messages import Attachment, Message, Role
 from botservice.people.facts import visible_facts
 from botservice.people.known import describe_person
+from botservice.tools.records import mention, one_line
 
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little

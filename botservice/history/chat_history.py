@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.neighbours import with_neighbours
-from botservice.history.questions import Question, SearchHit
+from botservice.history.questions import Period, Question, SearchHit
 from botservice.history.repeats import each_once
 from botservice.history.room import Room
 from botservice.history.rows import (
@@ -20,6 +20,7 @@ from botservice.history.rows import (
     find_window,
     insert_message,
     read_messages,
+    read_period,
     select_messages,
 )
 from botservice.history.search import SearchIndexes
@@ -216,6 +217,30 @@ class ChatHistory:
         except Exception:
             logger.exception("search.failed", extra={"context": self._context_id})
             return []
+
+    async def search_again(self, text: str, *, k: int, room: Room, period: Period | None = None) -> list[SearchHit]:
+        """Return what is found besides the last message of a person, with what makes it readable, within its room.
+
+        Args:
+            text: What to look for; blank for all of a period, of which the newest come.
+        """
+        last = self._last_user_message
+        wanted = searchable_text(Role.USER, text)
+        indexes = SearchIndexes.of(self._storage)
+        vector = await indexes.vector_of(self._storage, self._context_id, wanted) if wanted else None
+        exclude = [] if last is None or last.id is None else [last.id]
+        asker = None if last is None else last.author
+        question = Question(wanted, k, self._storage.now(), asker, exclude, vector, period=period)
+
+        def query(connection: Connection) -> list[SearchHit] | None:
+            counter = counter_for()
+            if wanted:
+                found = self._find(connection, indexes, question, counter)
+                return None if found is None else room.fill(found)
+            said = read_period(connection, self._context_id, question.said_within, k, counter)
+            return room.fill(SearchHit(each, 0.0) for each in said if each.id not in exclude)
+
+        return await indexes.read(self._storage, query)
 
     async def _question(self, message: Message, search_k: int) -> Question | None:
         """Return what to look for, for a person's message; None where nothing is to be looked for."""

@@ -1,5 +1,6 @@
 """How messages lie in their table: the queries that own it."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -163,6 +164,24 @@ def read_messages(
     wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
     data = read_blobs(connection, context_id, wanted)
     return [_read_message(row, data, counter) for row in rows]
+
+
+def read_period(
+    connection: Connection, context_id: int, seconds: tuple[float, float] | None, limit: int, counter: TokenCounter
+) -> list[Message]:
+    """Return the newest messages that people and the assistant said in a time, newest first.
+
+    Args:
+        seconds: From when (included) until when (not included), since the epoch; None for at any time.
+    """
+    query = select_messages(context_id).where(messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]))
+    since, until = seconds or (-math.inf, math.inf)
+    if math.isfinite(since):
+        query = query.where(messages.c.created_at >= datetime.fromtimestamp(since, UTC))
+    if math.isfinite(until):
+        query = query.where(messages.c.created_at < datetime.fromtimestamp(until, UTC))
+    rows = connection.execute(query.order_by(messages.c.position.desc()).limit(limit)).all()
+    return read_messages(connection, context_id, rows, counter)
 
 
 def find_position(connection: Connection, context_id: int, message_id: int | None) -> int | None:

@@ -124,6 +124,7 @@ class SearchIndexes:
             asker=question.asker,
             exclude=question.exclude,
             shown=question.shown,
+            said_within=question.said_within,
             now=question.asked_at,
             query_vector=question.vector,
         )

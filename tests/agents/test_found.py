@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import FunctionsBasedAgent, MessageWindowMessageSelector, NoMessages, ScriptedChatLLM
-from botservice.agents.found import quote, room_for_found, size_of
+from botservice.agents.found import room_for_found
 from botservice.llm.tokens import counter_for
 from botservice.memory.found import found_records
 from botservice.messages import Attachment, Author, Message, Role
+from botservice.tools.records import quote, size_of
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 
@@ -35,7 +36,7 @@ async def records(context, **options):
     return found_records(found).splitlines() if found else []
 
 
-@pytest.mark.parametrize("tokens", [80, 200, 1000])
+@pytest.mark.parametrize("tokens", [200, 400, 1000])
 async def test_what_is_found_keeps_to_its_tokens(context, tokens):
     await fill(context.chat_history, 60, "my dog Rex likes the park number {n} in the north of our beautiful town")
     found = await found_in(context, search_tokens=tokens, search_k=60)

@@ -154,7 +154,7 @@ class SearchIndex:
             places, rows = zip(*known, strict=True)
             self._vectors.put(np.array(places, np.int32), np.asarray(matrix, np.float32)[list(rows)])
 
-    def search(
+    def search(  # noqa: PLR0913 - a question has many sides
         self,
         text: str,
         *,
@@ -162,6 +162,7 @@ class SearchIndex:
         asker: Author | None = None,
         exclude: Collection[int] = (),
         shown: Collection[int] = (),
+        said_within: tuple[float, float] | None = None,
         now: datetime | None = None,
         query_vector: NDArray[Any] | None = None,
         census: Census | None = None,
@@ -172,6 +173,7 @@ class SearchIndex:
             asker: Who asks: "I" and "my" are theirs.
             exclude: Ids that are not to be found, and say nothing of what stands around them: the question itself.
             shown: Ids that are not to be found because they are seen anyway.
+            said_within: From when (included) until when (not included) it was said, in seconds since the epoch.
             now: What "yesterday" and "last May" count from; without it they say nothing.
             census: How frequent the words are, where this is only a part of the chat.
             query_vector: The question's vector, of the same model as those of set_vectors.
@@ -184,6 +186,7 @@ class SearchIndex:
             asker=asker,
             hidden=self._places_of(exclude),
             shown=self._places_of(shown),
+            said_within=said_within,
             fingerprint=_fingerprint(tokenize(text), text),
             dense=None if query_vector is None else self._vectors.similarities(query_vector, len(self._columns)),
         )

@@ -29,6 +29,7 @@ class Request:
         shown: Positions that are not to be found.
         fingerprint: The hash of the question's text, to find its verbatim repeat.
         dense: The similarity of each message's vector, nan where it has none; None without vectors.
+        said_within: From when until when it was said, in seconds since the epoch; None for at any time.
     """
 
     query: Query
@@ -37,6 +38,7 @@ class Request:
     shown: NDArray[np.int32]
     fingerprint: int
     dense: Scores | None
+    said_within: tuple[float, float] | None = None
 
 
 def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tuple[int, float]]:
@@ -55,6 +57,9 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     is_hit = (score > 0) & columns.is_alive
     is_hit[request.hidden] = False
     is_hit[request.shown] = False
+    if request.said_within is not None:
+        since, until = request.said_within
+        is_hit &= (columns.column("time") >= since) & (columns.column("time") < until)
     found = np.flatnonzero(is_hit)
     renew(score, evidence, _top(score, found, max(k, _RENEWED)), columns, weights)
     return _best(score, found, columns, k)
