@@ -32,9 +32,7 @@ from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
-from botservice.tools.builtin import current_time
-from botservice.tools.remembering import forget_fact, remember
-from botservice.tools.reminding import REMINDER_TOOLS
+from botservice.tools.catalogue import BUILTIN
 from botservice.turns.billing import models_of
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
@@ -89,11 +87,12 @@ def build_service(settings: Settings) -> AgentService:
     """Return the service that the settings describe, without a storage."""
     has_model = settings.has_model
     agent = FunctionsBasedAgent(
-        tools=[current_time, remember, forget_fact, *REMINDER_TOOLS],
+        tools=[each for name in settings.tools for each in BUILTIN[name]],
         llm=_build_model(settings) if has_model else DemoChatLLM(),
         # The demo shows what searching finds, so nothing else stands in its prompt.
         message_selector=SteadyWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
         search_k=settings.search_k if has_model else _DEMO_SEARCH_K,
+        search_tokens=settings.search_tokens,
         prompt=settings.system_prompt or DEFAULT_PROMPT,
     )
     return AgentService(agent, max_steps=settings.max_steps)

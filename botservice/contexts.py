@@ -52,10 +52,15 @@ class ContextKeys:
                 raise InvalidContextKeys(
                     f"context keys and values must be strings: {key!r} has {type(value).__name__}; use str(…)"
                 )
-        values = {storable(key): storable(value) for key, value in sorted(keys.items())}
+        values = {_without_halves(key): _without_halves(value) for key, value in sorted(keys.items())}
         # Of what was given, not of what is stored: two keys that are stored alike are two contexts all the same.
         text = json.dumps(dict(keys), sort_keys=True, separators=(",", ":"))
         return cls(MappingProxyType(values), hashlib.sha256(text.encode()).hexdigest())
+
+
+def _without_halves(text: str) -> str:
+    """Return text with U+FFFD for lone surrogates. NUL stays: JSON keeps it, and what is read is the same key."""
+    return "\0".join(map(storable, text.split("\0")))
 
 
 class AgentContext:

@@ -23,8 +23,6 @@ gpt-6-sol=2/10/0.2/2.5
 gpt-6-luna=0.1/0.5/0.01/0.125
 gpt-6.1-sol=2/10/0.1/2.5
 gpt-6.1-terra=1/5/0.05/1.25
-gpt-6.2-astra=8/40/0.4/10
-gpt-6.2-sol=2/10/0.1/2.5
 """
 KNOWN_PRICES: Final[Prices] = {
     model: Price(price.input, price.output, price.cached, price.write, long_above=_LONG_ABOVE)

@@ -19,6 +19,8 @@ T = TypeVar("T", bound=StrEnum)
 OPENAI_API_URL = "https://api.openai.com/v1"
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 NO_EMBEDDING = "none"
+BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
+_NO_TOOLS = "none"
 SHORTEST_ENCRYPTION_KEY = 32
 
 # An event's key must be known as long as its platform may deliver it again. Telegram keeps updates for a day (Bot API,
@@ -57,6 +59,8 @@ _MUST_BE = {
     "max_steps": "a whole number, 0 or more",
     "window_tokens": "a whole number, 0 or more",
     "search_k": "a whole number, 0 or more",
+    "tools": f"a list, with commas between them, of {', '.join(BUILTIN_TOOLS)}; or none",
+    "search_tokens": "a whole number, 0 or more",
     "model_timeout_seconds": "a number of seconds above 0",
     "access": "open, allow or pairing",
     "owners": "people such as telegram:42, slack:T024BE7LD:U2147483697",
@@ -220,6 +224,16 @@ def _days(least: int) -> BeforeValidator:
     return BeforeValidator(read)
 
 
+def _tools(text: str) -> tuple[str, ...]:
+    """Return the names of built-in tools that a list has, each once."""
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    if names == [_NO_TOOLS]:
+        return ()
+    if not set(names) <= set(BUILTIN_TOOLS):
+        raise ValueError("no such tool")
+    return tuple(dict.fromkeys(names))
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
@@ -311,8 +325,10 @@ class Settings(ModelSettings):
 
     max_steps: int = Field(10, ge=0)
     window_tokens: int = Field(4000, ge=0)
-    search_k: int = Field(3, ge=0)
+    search_k: int = Field(24, ge=0)
+    search_tokens: int = Field(1000, ge=0)
     system_prompt: str | None = None
+    tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
 
     access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN
     owners: Identities = frozenset()

@@ -24,7 +24,17 @@ def test_the_names_are_those_of_the_contract() -> None:
         *("DATABASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "OPENAI_EMBEDDING_MODEL"),
         *("MODEL_TIMEOUT_SECONDS", "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL", "TELEGRAM_WEBHOOK_SECRET"),
         *("SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_APP_TOKEN", "SLACK_API_URL", "PUBLIC_URL", "HOST", "PORT"),
-        *("ADMIN_TOKEN", "MAX_STEPS", "WINDOW_TOKENS", "SEARCH_K", "SYSTEM_PROMPT", "LOG_LEVEL", "LOG_FORMAT"),
+        *(
+            "ADMIN_TOKEN",
+            "MAX_STEPS",
+            "WINDOW_TOKENS",
+            "SEARCH_K",
+            "SEARCH_TOKENS",
+            "TOOLS",
+            "SYSTEM_PROMPT",
+            "LOG_LEVEL",
+            "LOG_FORMAT",
+        ),
     ]
     assert set(contract) <= set(NAMES)
 
@@ -36,7 +46,8 @@ def test_without_any_setting_everything_has_its_default() -> None:
     assert settings.embedding_model is None
     assert settings.telegram_api_url == "https://api.telegram.org"
     assert (settings.host, settings.port) == ("127.0.0.1", 8000)
-    assert (settings.max_steps, settings.window_tokens, settings.search_k) == (10, 4000, 3)
+    assert (settings.max_steps, settings.window_tokens) == (10, 4000)
+    assert (settings.search_k, settings.search_tokens) == (24, 1000)
     assert settings.model_timeout_seconds == 120
     assert (settings.log_level, settings.log_format) == ("INFO", "text")
 
@@ -73,6 +84,8 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("MAX_STEPS", ["-1", "many", "1.5"], "0 or more"),
     ("WINDOW_TOKENS", ["-1", "all"], "0 or more"),
     ("SEARCH_K", ["-1", "x"], "0 or more"),
+    ("TOOLS", ["clock", "time, facts, hammer"], "time, facts, reminders, recall; or none"),
+    ("SEARCH_TOKENS", ["-1", "x"], "0 or more"),
     ("KEEP_STEPS_DAYS", ["-1", "a month", "1.5", "9999999999"], "1 or more, or forever"),
     ("KEEP_EVENTS_DAYS", ["1", "2"], "3 or more, or forever"),
     ("ACCESS", ["closed", "yes"], "open, allow or pairing"),

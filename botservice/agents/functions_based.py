@@ -19,7 +19,8 @@ DEFAULT_PROMPT = (
     "Use what is remembered of this chat where it helps, and say so plainly when you do not know something."
 )
 DEFAULT_WINDOW_TOKENS = 4000
-DEFAULT_SEARCH_K = 3
+DEFAULT_SEARCH_K = 24
+DEFAULT_SEARCH_TOKENS = 1000
 DEFAULT_MAX_PROMPT_TOKENS = 100_000
 _SHRINKING = (0.5, 0.25, 0.125)
 _PLAN_REQUEST = (
@@ -41,7 +42,8 @@ class FunctionsBasedAgent(Agent):
         llm: ChatLLM | None = None,
         *,
         message_selector: MessageSelector | None = None,
-        search_k: int = DEFAULT_SEARCH_K,
+        search_k: int | None = None,
+        search_tokens: int | None = None,
         prompt: str = DEFAULT_PROMPT,
         planning_interval: int | None = None,
         memory_keys: Iterable[str] = (),
@@ -53,7 +55,9 @@ class FunctionsBasedAgent(Agent):
         Args:
             message_selector: Which messages of the chat stand in the prompt; by default 2000 to 4000 tokens of the
                 newest, beginning at the same message for many turns.
-            search_k: How many messages to look for in all that was said before; 0 for none.
+            search_k: How many messages to look for in all that was said before, besides those that stand in the prompt
+                anyway; 0 for none. By itself it is exact; by default the best that fit search_tokens, at most 24.
+            search_tokens: How many tokens they may take together, 1000 by default.
             memory_keys: Flexible fields of the steps in view that the model sees.
             max_prompt_tokens: Older steps, then older messages, are left out of a prompt that would be longer.
             final_answer_checks: What an answer has to pass before anybody sees it. One that fails goes back to the
@@ -66,14 +70,16 @@ class FunctionsBasedAgent(Agent):
         """
         if llm is None:
             raise ValueError("a FunctionsBasedAgent needs llm=, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
-        if search_k < 0:
-            raise ValueError(f"search_k must be 0 or more, not {search_k}")
+        for name, number in (("search_k", search_k), ("search_tokens", search_tokens)):
+            if number is not None and number < 0:
+                raise ValueError(f"{name} must be 0 or more, not {number}")
         if planning_interval is not None and planning_interval < 1:
             raise ValueError(f"planning_interval must be 1 or more, or None, not {planning_interval}")
         self.llm = llm
         self.prompt = prompt
         self.message_selector = message_selector or SteadyWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
-        self.search_k = search_k
+        self.search_k = DEFAULT_SEARCH_K if search_k is None else search_k
+        self.search_tokens = DEFAULT_SEARCH_TOKENS if search_k is None and search_tokens is None else search_tokens
         self.planning_interval = planning_interval
         self.memory_keys = tuple(memory_keys)
         self.max_prompt_tokens = max_prompt_tokens
@@ -147,7 +153,8 @@ class FunctionsBasedAgent(Agent):
         return PromptBuilder(
             system_prompt=self.prompt,
             selector=self.message_selector,
-            search_k=self.search_k,
+            search_k=0 if self.search_tokens == 0 else self.search_k,
+            search_tokens=self.search_tokens,
             memory_keys=self.memory_keys,
             model=getattr(self.llm, "model", None),
             max_tokens=max_tokens,

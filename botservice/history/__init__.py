@@ -5,6 +5,7 @@ from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.indexing import EmbeddingIndexer
 from botservice.history.local_embedder import LocalEmbedder
 from botservice.history.questions import SearchHit
+from botservice.history.room import Room
 from botservice.history.selectors import (
     MessageSelector,
     MessageWindowMessageSelector,
@@ -22,6 +23,7 @@ __all__ = [
     "MessageWindowMessageSelector",
     "NoMessages",
     "OpenAIEmbedder",
+    "Room",
     "SearchHit",
     "SteadyWindowMessageSelector",
     "TokenWindowMessageSelector",

@@ -3,14 +3,16 @@
 import asyncio
 import logging
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.neighbours import with_neighbours
-from botservice.history.questions import Question, SearchHit
+from botservice.history.questions import Period, Question, SearchHit
+from botservice.history.repeats import each_once
+from botservice.history.room import Room
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
@@ -19,6 +21,7 @@ from botservice.history.rows import (
     insert_message,
     is_group,
     read_messages,
+    read_period,
     select_messages,
 )
 from botservice.history.search import SearchIndexes
@@ -163,12 +166,15 @@ class ChatHistory:
         """Return whether search finds anything here: it always can."""
         return True
 
-    async def recall(self, selector: MessageSelector, *, search_k: int, model: str | None = None) -> Recall:
+    async def recall(
+        self, selector: MessageSelector, *, search_k: int, model: str | None = None, room: Room | None = None
+    ) -> Recall:
         """Return what a prompt takes from what was said before the last message of a person.
 
         Args:
-            search_k: How many messages to look for, besides that message itself.
+            search_k: How many messages to look for, besides that message itself and those that the selector takes.
             model: Whose encoding the token counts are made with.
+            room: What the found ones may take together; without it, they all come.
         """
         message = self._last_user_message
         if message is None:
@@ -178,23 +184,31 @@ class ChatHistory:
 
         def query(connection: Connection) -> Recall | None:
             counter = counter_for(model)
-            found: list[SearchHit] | None = []
-            if question is not None:
-                found = self._search(connection, indexes, question, counter)
-            if found is None:
-                return None
             after, before = find_window(connection, self._context_id, message.id)
             sequence = StoredMessages(
                 connection, self._context_id, after_position=after, before_position=before, counter=counter
             )
             window = list(selector.get_messages(sequence))
-            in_window = {each.id for each in window}
-            hits = [hit for hit in found if hit.message.id not in in_window]
-            shown = {*in_window, message.id}
-            found = with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter)
-            return Recall(window, found, is_group(connection, self._context_id))
+            is_shared = is_group(connection, self._context_id)
+            if question is None:
+                return Recall(window, is_group=is_shared)
+            shown = [each.id for each in window if each.id is not None]
+            found = self._find(connection, indexes, replace(question, shown=shown), counter)
+            return None if found is None else Recall(window, found if room is None else room.fill(found), is_shared)
 
+        if question is not None:
+            await indexes.make(self._storage, self._context_id)
         return await indexes.read(self._storage, query, is_short=question is None)
+
+    def _find(
+        self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter
+    ) -> list[SearchHit] | None:
+        """Return what was found, each text once, with what makes it readable; None: ask once more."""
+        hits = self._search(connection, indexes, question, counter)
+        if not hits:
+            return hits
+        shown = {*question.shown, *question.exclude}
+        return with_neighbours(connection, self._context_id, each_once(hits), shown=shown, counter=counter)
 
     def _search(
         self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter
@@ -207,6 +221,30 @@ class ChatHistory:
         except Exception:
             logger.exception("search.failed", extra={"context": self._context_id})
             return []
+
+    async def search_again(self, text: str, *, k: int, room: Room, period: Period | None = None) -> list[SearchHit]:
+        """Return what is found besides the last message of a person, with what makes it readable, within its room.
+
+        Args:
+            text: What to look for; blank for all of a period, of which the newest come.
+        """
+        last = self._last_user_message
+        wanted = searchable_text(Role.USER, text)
+        indexes = SearchIndexes.of(self._storage)
+        vector = await indexes.vector_of(self._storage, self._context_id, wanted) if wanted else None
+        exclude = [] if last is None or last.id is None else [last.id]
+        asker = None if last is None else last.author
+        question = Question(wanted, k, self._storage.now(), asker, exclude, vector, period=period)
+
+        def query(connection: Connection) -> list[SearchHit] | None:
+            counter = counter_for()
+            if wanted:
+                found = self._find(connection, indexes, question, counter)
+                return None if found is None else room.fill(found)
+            said = read_period(connection, self._context_id, question.said_within, k, counter)
+            return room.fill(SearchHit(each, 0.0) for each in said if each.id not in exclude)
+
+        return await indexes.read(self._storage, query)
 
     async def _question(self, message: Message, search_k: int) -> Question | None:
         """Return what to look for, for a person's message; None where nothing is to be looked for."""

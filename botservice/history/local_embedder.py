@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from botservice.errors import SettingsError
 
-_MODEL_FILES: Final = ("model.onnx", "onnx/model.onnx")
+# Where downloads have the model: as it was trained first, then smaller ones, which lose little.
+_MODEL_NAMES: Final = ("model.onnx", "model_fp16.onnx", "model_quantized.onnx", "model_int8.onnx", "model_uint8.onnx")
+_MODEL_FOLDERS: Final = ("", "onnx")
+_OTHER_FORMATS: Final = ("model.safetensors", "pytorch_model.bin", "tf_model.h5")
 _MAX_TOKENS: Final = 256
 _MAX_CHARACTERS: Final = 4_000
 _TEXTS_AT_ONCE: Final = 8  # a question that comes meanwhile waits for no more than these
@@ -23,9 +26,9 @@ _VECTORS: Final = "sentence_embedding"
 class LocalEmbedder:
     """A sentence-transformers model in a folder, run by onnxruntime: `pip install botservice[local]`.
 
-    The folder is what such a model's repository holds: `tokenizer.json`, `model.onnx` or `onnx/model.onnx`, and where
-    it has them `1_Pooling/config.json`, `sentence_bert_config.json` and `config_sentence_transformers.json`. Nothing
-    is downloaded.
+    The folder is what such a model's repository holds: `tokenizer.json`, `onnx/model.onnx` (or a smaller one beside it,
+    such as `onnx/model_quantized.onnx`), and where it has them `1_Pooling/config.json`, `sentence_bert_config.json` and
+    `config_sentence_transformers.json`. Nothing is downloaded.
 
     Attributes:
         model_key: The folder's name and the beginning of the model's SHA-256 digest.
@@ -47,9 +50,7 @@ class LocalEmbedder:
         except ImportError as error:
             raise SettingsError("LocalEmbedder needs more packages: pip install botservice[local]") from error
         path = Path(folder)
-        model = next((path / name for name in _MODEL_FILES if (path / name).is_file()), None)
-        if model is None or not (path / "tokenizer.json").is_file():
-            raise SettingsError(f"{path} must hold tokenizer.json and {' or '.join(_MODEL_FILES)}")
+        model = _find_model(path)
         self.dim: int | None = None
         self.model_key = f"{path.name}-{hashlib.sha256(model.read_bytes()).hexdigest()[:12]}"
         options = onnxruntime.SessionOptions()
@@ -109,6 +110,26 @@ class LocalEmbedder:
         weights = mask[:, :, None].astype(np.float32)
         mean: NDArray[np.float32] = (found * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
         return mean
+
+
+def _find_model(folder: Path) -> Path:
+    """Return the model's file in a folder, beside which a tokenizer lies.
+
+    Raises:
+        SettingsError: something is missing; the message says what, and what to do.
+    """
+    if not folder.is_dir():
+        raise SettingsError(f"{folder} is no folder: it must be what a model was downloaded to")
+    found = [folder / place / name for name in _MODEL_NAMES for place in _MODEL_FOLDERS]
+    found += [each for place in _MODEL_FOLDERS for each in sorted((folder / place).glob("model*.onnx"))]
+    model = next((each for each in found if each.is_file()), None)
+    if model is None:
+        other = next((name for name in _OTHER_FORMATS if (folder / name).is_file()), None)
+        instead = f"; {other} is in another format" if other else ""
+        raise SettingsError(f"{folder} must hold onnx/model.onnx{instead}: download that file of the model as well")
+    if not (folder / "tokenizer.json").is_file():
+        raise SettingsError(f"{folder} must hold tokenizer.json: download that file of the model as well")
+    return model
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -71,6 +71,9 @@ def search_long_chat(
 ) -> list[tuple[int, float]]:
     """Return the ids of messages with their scores, best first, where all that is not in newest is written down."""
     found = _find_words(connection, context_id, newest, question)
+    if question.said_within is not None:
+        wanted = _positions_of(connection, context_id, Span(*question.said_within), last_position)
+        found = [_inside(each, wanted) for each in found]
     wanted_times = newest.spans_of(question.text, question.asked_at)
     inside = [_positions_of(connection, context_id, span, last_position) for span in wanted_times[:_MOST_SPANS]]
     chosen = choose(found, last_position + 1, DEFAULT, most=candidates, said_within=inside)
@@ -86,6 +89,8 @@ def search_long_chat(
         k=question.k,
         asker=question.asker,
         exclude=question.exclude,
+        shown=question.shown,
+        said_within=question.said_within,
         now=question.asked_at,
         query_vector=question.vector,
         census=Census(
@@ -97,16 +102,29 @@ def search_long_chat(
 
 
 def _find_words(connection: Connection, context_id: int, newest: SearchIndex, question: Question) -> list[FoundWord]:
-    wanted = newest.want_words(question.text, question.asked_at)
+    wanted = newest.want_words(question.text, question.asked_at, question.exclude)
+    asked = newest.positions_at(question.exclude)
     written = _Written(connection, context_id, {key for each in wanted for key in each.forms | each.others})
     return [
         FoundWord(
             each,
-            forms=np.concatenate([written.positions_of(each.forms), newest.positions_of(each.forms)]),
-            others=np.concatenate([written.positions_of(each.others), newest.positions_of(each.others)]),
+            forms=_without(asked, written.positions_of(each.forms), newest.positions_of(each.forms)),
+            others=_without(asked, written.positions_of(each.others), newest.positions_of(each.others)),
         )
         for each in wanted
     ]
+
+
+def _inside(word: FoundWord, wanted: range) -> FoundWord:
+    forms, others = (
+        positions[(positions >= wanted.start) & (positions < wanted.stop)] for positions in (word.forms, word.others)
+    )
+    return replace(word, forms=forms, others=others)
+
+
+def _without(gone: Positions, *parts: Positions) -> Positions:
+    positions = np.concatenate(parts)
+    return positions[np.isin(positions, gone, invert=True)] if len(gone) else positions
 
 
 class _Written:

@@ -3,20 +3,31 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from botservice.history.questions import SearchHit
-from botservice.history.rows import read_messages, select_messages
+from botservice.history.rows import COLUMNS, read_messages
 from botservice.llm.tokens import TokenCounter
-from botservice.messages import Message, Role
+from botservice.messages import Author, Message, Role
 from botservice.storage.tables import messages
 
 _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
 _SHORT: Final = 40  # characters: what is longer says by itself what it is about
 _LONGEST: Final = 600  # characters: a longer neighbour costs more of the prompt than it explains
 _ONE_TALK: Final = timedelta(hours=6)
+_NEAR: Final = 4  # positions: what stands between two that belong together are notes, or gaps of what was deleted
+
+# A sum, so that no index is chosen by it: for ten ids SQLite would rather look through the whole context.
+_POSITIONS = select(messages.c.id, messages.c.position).where(
+    messages.c.context_id + 0 == bindparam("context"), messages.c.id.in_(bindparam("ids", expanding=True))
+)
+_AT = select(*COLUMNS).where(
+    messages.c.context_id == bindparam("context"),
+    messages.c.position.in_(bindparam("positions", expanding=True)),
+    messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
+)
 
 
 def with_neighbours(
@@ -33,9 +44,10 @@ def with_neighbours(
         shown: Ids of the messages that stand in the prompt anyway.
     """
     shown = {*shown, *(hit.message.id for hit in hits)}
+    beside = _find_beside(connection, context_id, [hit.message for hit in hits], counter)
     found = []
     for hit in hits:
-        neighbour = _neighbour_of(connection, context_id, hit.message, counter)
+        neighbour = beside.get(hit.message.id)
         if neighbour is not None and neighbour.id not in shown:
             shown.add(neighbour.id)
             found.append(replace(hit, neighbour=neighbour))
@@ -44,34 +56,43 @@ def with_neighbours(
     return found
 
 
-def _neighbour_of(
-    connection: Connection, context_id: int, message: Message, counter: TokenCounter | None
-) -> Message | None:
-    is_question = _is_question(message)
-    if not is_question and len(message.text) > _SHORT:
-        return None
-    position = select(messages.c.position).where(messages.c.id == message.id).scalar_subquery()
-    beside = messages.c.position > position if is_question else messages.c.position < position
-    order = messages.c.position.asc() if is_question else messages.c.position.desc()
-    query = (
-        select_messages(context_id)
-        .where(beside, messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]))
-        .order_by(order)
-        .limit(1)
-    )
-    rows = connection.execute(query).all()
-    neighbour = read_messages(connection, context_id, rows, counter)[0] if rows else None
-    return neighbour if neighbour is not None and _belongs(neighbour, message, is_question=is_question) else None
+def _find_beside(
+    connection: Connection, context_id: int, found: Sequence[Message], counter: TokenCounter | None
+) -> dict[int | None, Message]:
+    """Return for each message that needs one the message that makes it readable, by its id."""
+    steps = {each.id: each for each in found if each.id is not None and _step(each)}
+    if not steps:
+        return {}
+    positions = connection.execute(_POSITIONS, {"context": context_id, "ids": list(steps)}).all()
+    nearest = {row.id: [row.position + _step(steps[row.id]) * far for far in range(1, _NEAR)] for row in positions}
+    wanted = sorted({position for places in nearest.values() for position in places})
+    rows = {row.position: row for row in connection.execute(_AT, {"context": context_id, "positions": wanted})}
+    beside = {}
+    for number, places in nearest.items():
+        place = next((place for place in places if place in rows), None)
+        if place is not None and _belongs(neighbour := rows[place], steps[number]):
+            beside[number] = read_messages(connection, context_id, [neighbour], counter)[0]
+    return beside
 
 
-def _belongs(neighbour: Message, message: Message, *, is_question: bool) -> bool:
+def _step(message: Message) -> int:
+    """Return where the message that belongs to one is: after a question, before a short answer; 0 for nowhere."""
+    if is_question(message.text):
+        return 1
+    return -1 if len(message.text) <= _SHORT else 0
+
+
+def _belongs(row: Row[*tuple[Any, ...]], message: Message) -> bool:
+    author = message.author or Author()
     return (
-        (neighbour.role, neighbour.author) != (message.role, message.author)
-        and _is_question(neighbour) is not is_question
-        and 0 < len(neighbour.text) <= _LONGEST
-        and abs(neighbour.created_at - message.created_at) <= _ONE_TALK
+        (row.role, row.author_platform, row.author_id, row.author_name)
+        != (message.role.value, author.platform, author.id, author.name)
+        and is_question(row.text) is not is_question(message.text)
+        and 0 < len(row.text) <= _LONGEST
+        and abs(row.created_at - message.created_at) <= _ONE_TALK
     )
 
 
-def _is_question(message: Message) -> bool:
-    return message.text.rstrip().endswith(_QUESTION_MARKS)
+def is_question(text: str) -> bool:
+    """Return whether a text ends as a question does."""
+    return text.rstrip().endswith(_QUESTION_MARKS)

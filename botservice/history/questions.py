@@ -30,13 +30,36 @@ class SearchHit:
 
 
 @dataclass(frozen=True, slots=True)
+class Period:
+    """A time in which something was said.
+
+    Attributes:
+        since: Its beginning; None for the beginning of the chat.
+        until: Its end, which is not in it; None for now.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The beginning and the end in seconds since the epoch."""
+        return (
+            float("-inf") if self.since is None else self.since.timestamp(),
+            float("inf") if self.until is None else self.until.timestamp(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What to look for.
 
     Attributes:
         asker: Whose "I" and "my" stand in text.
         asked_at: What "yesterday" counts from.
-        exclude: Ids of messages that are not to be found.
+        exclude: Ids of messages that are not to be found, and say nothing of those around them: the question's own.
+        shown: Ids of messages that are not to be found because they are seen anyway.
+        period: When what is found was said; None for at any time.
         vector: Its meaning, where an embedder gave one.
     """
 
@@ -46,3 +69,10 @@ class Question:
     asker: Author | None = None
     exclude: Collection[int] = ()
     vector: NDArray[Any] | None = None
+    shown: Collection[int] = ()
+    period: Period | None = None
+
+    @property
+    def said_within(self) -> tuple[float, float] | None:
+        """The time that is asked for, in seconds since the epoch."""
+        return None if self.period is None else self.period.seconds

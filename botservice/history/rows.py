@@ -1,5 +1,6 @@
 """How messages lie in their table: the queries that own it."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,7 +52,7 @@ class NewMessage:
     answers_turn_id: int | None = None
 
 
-_COLUMNS = (
+COLUMNS = (
     messages.c.id,
     messages.c.position,
     messages.c.role,
@@ -67,11 +68,11 @@ _COLUMNS = (
 )
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
-_OF_EVENT = select(*_COLUMNS, messages.c.context_id).where(messages.c.event_id == bindparam("event"))
-_OF_TURN = select(*_COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
-_OF_CONTEXT = select(*_COLUMNS).where(messages.c.context_id == bindparam("context"))
+_OF_EVENT = select(*COLUMNS, messages.c.context_id).where(messages.c.event_id == bindparam("event"))
+_OF_TURN = select(*COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
+_OF_CONTEXT = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
 # A sum, so that no index is chosen by it: for ten ids SQLite would rather look through the whole context.
-BY_ID = select(*_COLUMNS).where(
+BY_ID = select(*COLUMNS).where(
     messages.c.context_id + 0 == bindparam("context"), messages.c.id.in_(bindparam("ids", expanding=True))
 )
 NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
@@ -167,7 +168,7 @@ def _find_stored(connection: Connection, context_id: int, new: NewMessage) -> Me
 
 def select_messages(context_id: int) -> Select[Any]:
     """Return the query of a context's messages, without an order."""
-    return select(*_COLUMNS).where(messages.c.context_id == context_id)
+    return select(*COLUMNS).where(messages.c.context_id == context_id)
 
 
 def read_messages(
@@ -177,6 +178,24 @@ def read_messages(
     wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
     data = read_blobs(connection, context_id, wanted)
     return [_read_message(row, data, counter) for row in rows]
+
+
+def read_period(
+    connection: Connection, context_id: int, seconds: tuple[float, float] | None, limit: int, counter: TokenCounter
+) -> list[Message]:
+    """Return the newest messages that people and the assistant said in a time, newest first.
+
+    Args:
+        seconds: From when (included) until when (not included), since the epoch; None for at any time.
+    """
+    query = select_messages(context_id).where(messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]))
+    since, until = seconds or (-math.inf, math.inf)
+    if math.isfinite(since):
+        query = query.where(messages.c.created_at >= datetime.fromtimestamp(since, UTC))
+    if math.isfinite(until):
+        query = query.where(messages.c.created_at < datetime.fromtimestamp(until, UTC))
+    rows = connection.execute(query.order_by(messages.c.position.desc()).limit(limit)).all()
+    return read_messages(connection, context_id, rows, counter)
 
 
 def find_position(connection: Connection, context_id: int, message_id: int | None) -> int | None:

@@ -79,6 +79,15 @@ class SearchIndexes:
                 await storage.write(partial(write_stretch, stretch=stretch))
         return result
 
+    async def make(self, storage: Storage, context_id: int) -> None:
+        """Make a context's index where there is none: that takes several goes, and nothing else is read in them."""
+        if context_id not in self._indexes:
+            await self.read(storage, lambda connection: self._is_current(connection, context_id) or None)
+
+    def _is_current(self, connection: Connection, context_id: int) -> bool:
+        with self._caught_up(connection, context_id) as (entry, is_current):
+            return entry is None or is_current
+
     def search(
         self,
         connection: Connection,
@@ -114,6 +123,8 @@ class SearchIndexes:
             k=question.k,
             asker=question.asker,
             exclude=question.exclude,
+            shown=question.shown,
+            said_within=question.said_within,
             now=question.asked_at,
             query_vector=question.vector,
         )

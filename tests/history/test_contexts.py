@@ -64,6 +64,16 @@ async def test_any_strings_are_keys_and_each_set_of_them_is_its_own_context(stor
     assert dict(lone.context_keys) == {"a": "\ufffd"}
 
 
+@pytest.mark.parametrize("keys", [{"a": "\0"}, {"a\0b": "1"}, {"a": "\ufffd"}])
+async def test_what_is_read_of_a_context_names_it_and_no_other(storage, keys):
+    for other in ({"a": "\ufffd"}, {"a": "\0"}, {"a\ufffdb": "1"}):
+        await AgentContext.get_or_create(storage, other)
+    context = await AgentContext.get_or_create(storage, keys)
+    loaded = await AgentContext.load(storage, context.id)
+    assert dict(loaded.context_keys) == keys
+    assert (await AgentContext.get_or_create(storage, loaded.context_keys)).id == context.id
+
+
 @pytest.mark.parametrize(
     "keys", [{}, None, "chat_id", [("a", "b")], {"a": 1}, {"a": None}, {1: "a"}, {"a": b"b"}, {"a": ["b"]}]
 )

@@ -64,6 +64,23 @@ def test_a_folder_without_a_model_is_named(folder):
         LocalEmbedder(folder)
 
 
+@pytest.mark.parametrize(
+    "name", ["onnx/model.onnx", "onnx/model_quantized.onnx", "model_fp16.onnx", "onnx/model_qint8_avx512.onnx"]
+)
+async def test_a_model_is_found_under_the_names_that_downloads_have(folder, name):
+    (folder / "onnx").mkdir()
+    (folder / "model.onnx").rename(folder / name)
+    assert (await LocalEmbedder(folder).embed_query("dog")).shape == (4,)
+
+
+def test_what_is_missing_is_named_with_what_to_do(folder):
+    (folder / "model.onnx").rename(folder / "model.safetensors")
+    with pytest.raises(SettingsError, match=r"onnx/model\.onnx; model\.safetensors is in another format: download"):
+        LocalEmbedder(folder)
+    with pytest.raises(SettingsError, match="is no folder"):
+        LocalEmbedder(folder / "nowhere")
+
+
 def test_without_the_extra_it_says_what_to_install(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)  # what an import of it finds where it is not installed
     with pytest.raises(SettingsError, match=r"botservice\[local\]"):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import MessageWindowMessageSelector, NoMessages
+from botservice.history import Room
 from botservice.history.searchable import question_of, searchable_text
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
@@ -76,6 +77,68 @@ async def test_what_stands_in_the_window_is_not_repeated(context):
     assert [text for text, _ in await found(history, k=5, selector=MessageWindowMessageSelector(2))] == [
         "My dog is called Rex"
     ]
+
+
+async def test_what_stands_in_the_window_takes_no_place(context):
+    history = context.chat_history
+    await talk(
+        history, "Ann: My dog Rex is two", "Ann: the dog Rex barks", "bot: dogs do", "Ann: how old is my dog Rex?"
+    )
+    assert [text for text, _ in await found(history, k=1, selector=MessageWindowMessageSelector(2))] == [
+        "My dog Rex is two"
+    ]
+
+
+async def test_a_question_is_no_evidence_for_what_was_said_just_before_it(context):
+    history = context.chat_history
+    await talk(history, "Ann: I parked in garage 7", "bot: Fine, I will remember that", start=START - timedelta(days=1))
+    for number in range(30):
+        at = START + timedelta(minutes=3 * number)
+        await talk(history, f"Ann: the report has a chapter {number}", "bot: Well done, go on", start=at)
+    question = "Where did I leave my red car, in which garage?"
+    searched = await history.search(question, k=3)
+    assert searched[0].message.text == "I parked in garage 7"
+    await talk(history, f"Ann: {question}", start=START + timedelta(minutes=92))
+    recall = await history.recall(NoMessages(), search_k=3)
+    assert recall.found[0].message.text == "I parked in garage 7"
+    assert [hit.message.text for hit in recall.found] == [hit.message.text for hit in searched]
+
+
+async def test_a_misspelt_question_does_not_teach_the_chat_its_mistakes(context):
+    history = context.chat_history
+    await talk(history, "Ann: The passport lies in the wardrobe", "bot: Noted", "Ann: Nice weather", "bot: Indeed")
+    await talk(history, "Ann: where is my pasport?", start=START + timedelta(days=3))
+    assert await found(history) == [("The passport lies in the wardrobe", None)]
+
+
+async def test_the_same_is_found_once_and_the_newest_stays(context):
+    history = context.chat_history
+    await talk(history, "Ann: I parked in garage 7", "bot: Noted", "Ann: so I parked in the garage 7!")
+    await talk(history, "Ann: where did I park, which garage", start=START + timedelta(days=3))
+    recall = await history.recall(NoMessages(), search_k=5)
+    assert [hit.message.text for hit in recall.found if "garage" in hit.message.text] == [
+        "so I parked in the garage 7!"
+    ]
+
+
+async def test_what_says_something_else_is_not_the_same(context):
+    history = context.chat_history
+    await talk(
+        history, "Ann: the train goes from Rome", "Ann: the train goes to Rome", "Ann: I eat no fish", "Ann: I eat fish"
+    )
+    await talk(history, "Ann: what did I say of the train to Rome, and do I eat fish?", start=START + timedelta(days=3))
+    assert len(await found(history, k=9)) == 4
+
+
+async def test_found_messages_are_put_into_their_room(context):
+    history = context.chat_history
+    await talk(history, *(f"Ann: my dog Rex number {number} barks {'x' * number}" for number in range(9)))
+    await talk(history, "Ann: tell me of my dog Rex", start=START + timedelta(days=3))
+    room = Room(25, lambda message: 10, lambda message, most: message)
+    recall = await history.recall(NoMessages(), search_k=9, room=room)
+    assert len(recall.found) == 2
+    everything = await history.recall(NoMessages(), search_k=9)
+    assert recall.found == everything.found[:2]
 
 
 @pytest.mark.parametrize("text", ["ok", "OK!", "thanks :)", "👍", "[sticker]", "/start", "danke", "네", "好的", "…"])

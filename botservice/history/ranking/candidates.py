@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.history.ranking.arrays import each_once
-from botservice.history.ranking.evidence import MAX_WORDS, Chat, Scores, rarity
+from botservice.history.ranking.evidence import MAX_WORDS, NOWHERE, Chat, Scores, count_having, rarity
 from botservice.history.ranking.inflections import form_keys
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.related import related_keys
@@ -47,13 +47,17 @@ class FoundWord:
     others: Positions
 
 
-def want_words(chat: Chat, query: Query, weights: Weights) -> list[WantedWord]:
-    """Return what to ask for; chat is the newest part of the chat, whose words tell what a misspelt one may be."""
-    words = sorted(query.words.items(), key=lambda item: -item[1] * _worth(chat, item[0], query))[:MAX_WORDS]
+def want_words(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int32] = NOWHERE) -> list[WantedWord]:
+    """Return what to ask for; chat is the newest part of the chat, whose words tell what a misspelt one may be.
+
+    Args:
+        hidden: Where the question itself stands in it.
+    """
+    words = sorted(query.words.items(), key=lambda item: -item[1] * _worth(chat, item[0], query, hidden))[:MAX_WORDS]
     wanted = []
     for word, weight in words:
         forms, related = form_keys(word, query.spoken), related_keys(word, query.spoken)
-        known = chat.vocabulary.having(forms)
+        known = {form for form in chat.vocabulary.having(forms) if count_having(chat, [form], hidden)}
         alike = {number for number, _ in chat.vocabulary.alike(word)} - known if not (known or related) else set()
         others = related.union(chat.vocabulary.words(alike))
         share = weights.misspelt if alike else weights.related
@@ -61,8 +65,8 @@ def want_words(chat: Chat, query: Query, weights: Weights) -> list[WantedWord]:
     return wanted
 
 
-def _worth(chat: Chat, word: str, query: Query) -> float:
-    having = sum(chat.postings.count(form) for form in chat.vocabulary.having(form_keys(word, query.spoken)))
+def _worth(chat: Chat, word: str, query: Query, hidden: NDArray[np.int32]) -> float:
+    having = count_having(chat, chat.vocabulary.having(form_keys(word, query.spoken)), hidden)
     return rarity(max(len(chat.columns), having), having)
 
 

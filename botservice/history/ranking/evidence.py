@@ -1,6 +1,6 @@
 """Where the words of a question stand: the same word, a form of it, a word that looks like it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from botservice.history.ranking.weights import Weights
 Scores = NDArray[np.float32]
 
 MAX_WORDS: Final = 16
+NOWHERE: Final = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,39 +68,60 @@ def rarity(messages: int, having: int) -> float:
     return float(np.log(1 + (messages - having + 0.5) / (having + 0.5)))
 
 
-def find_evidence(chat: Chat, query: Query, weights: Weights) -> list[Evidence]:
-    """Return the evidence of each word of a question that the chat knows in some form."""
+def find_evidence(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int32] = NOWHERE) -> list[Evidence]:
+    """Return the evidence of each word of a question that the chat knows in some form.
+
+    Args:
+        hidden: Positions of messages that are none: the question's own, where it is stored already.
+    """
     lengths = chat.columns.column("length")
     average = float(lengths.mean()) or 1.0
     norm = (weights.k1 * (1 - weights.b + weights.b * lengths / average)).astype(np.float32)
     found = []
-    for word, weight in _telling(chat, query):
+    for word, weight in _telling(chat, query, hidden):
         share = weight * (weights.name_in_text if chat.people.named(word) else 1)
-        evidence = _of_word(chat, word, query.spoken, share, norm, weights)
+        evidence = _of_word(chat, word, query.spoken, share, norm, weights, hidden)
         if len(evidence.places):
             found.append(evidence)
     return found
 
 
-def _telling(chat: Chat, query: Query) -> list[tuple[str, float]]:
+def _telling(chat: Chat, query: Query, hidden: NDArray[np.int32]) -> list[tuple[str, float]]:
     """Return the words of a question with their weights; of a very long one only those that tell most here."""
     words = list(query.words.items())
     if len(words) <= MAX_WORDS:
         return words
     worth = []
     for word, weight in words:
-        frequency = sum(chat.postings.count(form) for form in chat.vocabulary.having(form_keys(word, query.spoken)))
+        frequency = count_having(chat, chat.vocabulary.having(form_keys(word, query.spoken)), hidden)
         worth.append(weight * rarity(len(chat.columns), frequency) if frequency else 0)
     best = sorted(range(len(words)), key=lambda place: -worth[place])[:MAX_WORDS]
     return [words[place] for place in sorted(best)]
 
 
-def _of_word(chat: Chat, word: str, spoken: tuple[int, ...], share: float, norm: Scores, weights: Weights) -> Evidence:
+def count_having(chat: Chat, forms: Collection[int], hidden: NDArray[np.int32]) -> int:
+    """Return how often messages have one of forms, hidden ones left out."""
+    if not len(hidden):
+        return sum(map(chat.postings.count, forms))
+    return sum(int(np.isin(chat.postings.get(form)[0], hidden, invert=True).sum()) for form in forms)
+
+
+def _of_word(
+    chat: Chat,
+    word: str,
+    spoken: tuple[int, ...],
+    share: float,
+    norm: Scores,
+    weights: Weights,
+    hidden: NDArray[np.int32],
+) -> Evidence:
     keys, other_keys = form_keys(word, spoken), related_keys(word, spoken)
     forms = chat.vocabulary.having(keys)
     strength = _counted(chat, word, forms, norm, weights)
     alike = _alike(chat, word, forms, len(norm))
     related = _related(chat, chat.vocabulary.having(other_keys) - forms, len(norm))
+    for each in (strength, alike, related):
+        each[hidden] = 0
     having, having_related = int(np.count_nonzero(strength > 0)), int(np.count_nonzero(related > 0))
     # A word that the chat does not have, and no list either, is probably misspelt: what it looks like stands for it.
     alike *= weights.alike if having or other_keys else weights.misspelt

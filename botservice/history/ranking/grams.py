@@ -1,5 +1,6 @@
 """Words that look alike, by the pairs of letters that they share: typos, inflections, parts of compounds."""
 
+import unicodedata
 from collections.abc import Collection
 from itertools import islice
 from typing import Final
@@ -16,7 +17,18 @@ _MAX_FOUND: Final = 24
 
 
 def _is_fuzzy(word: str) -> bool:
+    if _is_korean(word):
+        return 2 <= len(word) <= _MAX_LENGTH // 3
     return _MIN_LENGTH <= len(word) <= _MAX_LENGTH and word[0] < "\u0e00" and word.isalpha()
+
+
+def _is_korean(word: str) -> bool:
+    return word[0] >= "\uac00" and min(word) >= "\uac00" and max(word) <= "\ud7a3"
+
+
+def _letters(word: str) -> str:
+    """Return the letters that words are compared by: a Korean syllable has two or three."""
+    return unicodedata.normalize("NFD", word) if _is_korean(word) else fold(word)
 
 
 def _grams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -53,7 +65,7 @@ class GramIndex:
         self._seen = len(words)
         if not numbers:
             return
-        folded = [fold(word)[:_MAX_LENGTH] for word in new.values()]
+        folded = [_letters(word)[:_MAX_LENGTH] for word in new.values()]
         grams, owners = _grams(folded)
         owners += len(self._numbers)
         grams = np.concatenate([self._grams, grams])
@@ -67,7 +79,7 @@ class GramIndex:
         """Return ids of words like word, itself among them, with their likeness, best first; none for short words."""
         if not _is_fuzzy(word) or not len(self._numbers):
             return []
-        wanted = np.unique(_grams([fold(word)])[0])
+        wanted = np.unique(_grams([_letters(word)])[0])
         left = np.searchsorted(self._grams, wanted, "left")
         right = np.searchsorted(self._grams, wanted, "right")
         parts = [self._owners[a:b] for a, b in zip(left.tolist(), right.tolist(), strict=True) if b > a]

@@ -154,13 +154,15 @@ class SearchIndex:
             places, rows = zip(*known, strict=True)
             self._vectors.put(np.array(places, np.int32), np.asarray(matrix, np.float32)[list(rows)])
 
-    def search(
+    def search(  # noqa: PLR0913 - a question has many sides
         self,
         text: str,
         *,
         k: int,
         asker: Author | None = None,
         exclude: Collection[int] = (),
+        shown: Collection[int] = (),
+        said_within: tuple[float, float] | None = None,
         now: datetime | None = None,
         query_vector: NDArray[Any] | None = None,
         census: Census | None = None,
@@ -169,7 +171,9 @@ class SearchIndex:
 
         Args:
             asker: Who asks: "I" and "my" are theirs.
-            exclude: Ids that are not to be found.
+            exclude: Ids that are not to be found, and say nothing of what stands around them: the question itself.
+            shown: Ids that are not to be found because they are seen anyway.
+            said_within: From when (included) until when (not included) it was said, in seconds since the epoch.
             now: What "yesterday" and "last May" count from; without it they say nothing.
             census: How frequent the words are, where this is only a part of the chat.
             query_vector: The question's vector, of the same model as those of set_vectors.
@@ -180,7 +184,9 @@ class SearchIndex:
         request = Request(
             query=query,
             asker=asker,
-            hidden=[self._positions[number] for number in exclude if number in self._positions],
+            hidden=self._places_of(exclude),
+            shown=self._places_of(shown),
+            said_within=said_within,
             fingerprint=_fingerprint(tokenize(text), text),
             dense=None if query_vector is None else self._vectors.similarities(query_vector, len(self._columns)),
         )
@@ -195,15 +201,22 @@ class SearchIndex:
         owners, places = self._postings.each(words)
         return pack(keys[owners], self._columns.column("position")[places].astype(np.int64) - first)
 
-    def want_words(self, text: str, now: datetime | None) -> list[WantedWord]:
+    def want_words(self, text: str, now: datetime | None, exclude: Collection[int] = ()) -> list[WantedWord]:
         """Return what to ask older messages for, where this is the newest part of a very long chat."""
         query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
-        return want_words(self._chat(), query, self._weights)
+        return want_words(self._chat(), query, self._weights, self._places_of(exclude))
 
     def spans_of(self, text: str, now: datetime | None) -> list[Span]:
         """Return the stretches of time that a question names by their beginning and end."""
         query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
         return [span for span in query.spans if span.end]
+
+    def positions_at(self, ids: Collection[int]) -> NDArray[np.int64]:
+        """Return the positions of messages; unknown ids are ignored."""
+        return self._columns.column("position")[self._places_of(ids)].astype(np.int64)
+
+    def _places_of(self, ids: Collection[int]) -> NDArray[np.int32]:
+        return np.array([self._positions[number] for number in ids if number in self._positions], np.int32)
 
     def positions_of(self, keys: Collection[str]) -> NDArray[np.int64]:
         """Return the positions of the messages that have a word known under one of keys."""

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.context import Talk
 from botservice.history.ranking.dates import nearness
-from botservice.history.ranking.evidence import Chat, Scores, find_evidence
+from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence
 from botservice.history.ranking.query import Query
+from botservice.history.ranking.renewal import renew
 from botservice.history.ranking.weights import Weights
 from botservice.messages import Author
 
 _POOL: Final = 20  # times k: enough to fill k places after repeats are left out, nearly always
+_RENEWED: Final = 40  # places among which what is newer is looked for: more than any prompt takes
 _LEAST_SPREAD: Final = 1e-6
 
 
@@ -23,23 +25,28 @@ class Request:
     """A question with what surrounds it.
 
     Attributes:
-        hidden: Positions that are not to be found.
+        hidden: Positions that are not to be found, and say nothing of those around them: the question's own.
+        shown: Positions that are not to be found.
         fingerprint: The hash of the question's text, to find its verbatim repeat.
         dense: The similarity of each message's vector, nan where it has none; None without vectors.
+        said_within: From when until when it was said, in seconds since the epoch; None for at any time.
     """
 
     query: Query
     asker: Author | None
-    hidden: list[int]
+    hidden: NDArray[np.int32]
+    shown: NDArray[np.int32]
     fingerprint: int
     dense: Scores | None
+    said_within: tuple[float, float] | None = None
 
 
 def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tuple[int, float]]:
     """Return ids and scores of the best k messages."""
     columns, query = chat.columns, request.query
     named: set[int] = set().union(*(chat.people.named(word) for word in query.words))
-    score = _by_content(chat, request, weights) * _boost(chat, query, named, request.asker, weights)
+    evidence = find_evidence(chat, query, weights, request.hidden)
+    score = _by_content(chat, request, evidence, weights) * _boost(chat, query, named, request.asker, weights)
     if query.spans:
         near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0)
         score = score * (1 + weights.date * near) + weights.date_alone * near
@@ -49,12 +56,17 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     score[repeats] += float(score.max(initial=0)) + 1
     is_hit = (score > 0) & columns.is_alive
     is_hit[request.hidden] = False
-    return _best(score, np.flatnonzero(is_hit), columns, k)
+    is_hit[request.shown] = False
+    if request.said_within is not None:
+        since, until = request.said_within
+        is_hit &= (columns.column("time") >= since) & (columns.column("time") < until)
+    found = np.flatnonzero(is_hit)
+    renew(score, evidence, _top(score, found, max(k, _RENEWED)), columns, weights)
+    return _best(score, found, columns, k)
 
 
-def _by_content(chat: Chat, request: Request, weights: Weights) -> Scores:
+def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights: Weights) -> Scores:
     """Return what each message and the talk around it have of a question's words and of its meaning."""
-    evidence = find_evidence(chat, request.query, weights)
     own = np.zeros(len(chat.columns), np.float32)
     for part in evidence:
         own[part.places] += part.gain * part.strength
@@ -64,12 +76,18 @@ def _by_content(chat: Chat, request: Request, weights: Weights) -> Scores:
     is_hit = (own > 0) | (around >= weights.least_around)
     gained = weights.window * around
     if request.dense is not None:
-        meaning, is_near = _meaning(request.dense, weights)
+        meaning, is_near = _meaning(_without(request.hidden, request.dense), weights)
         is_hit |= is_near
         own += weights.dense * meaning
         gained += weights.dense_window * talk.near(meaning)
     score = own + talk.from_neighbours(own) + gained
     return np.where(is_hit, score, 0).astype(np.float32)
+
+
+def _without(hidden: NDArray[np.int32], dense: Scores) -> Scores:
+    seen = dense.copy()
+    seen[hidden] = np.nan
+    return seen
 
 
 def _meaning(dense: Scores, weights: Weights) -> tuple[Scores, NDArray[np.bool_]]:
@@ -78,6 +96,8 @@ def _meaning(dense: Scores, weights: Weights) -> tuple[Scores, NDArray[np.bool_]
     Models differ in how similar two texts are that have nothing in common: what counts is the way above the mean.
     """
     known = np.isfinite(dense)
+    if not known.any():
+        return np.zeros(len(dense), np.float32), known
     mean, best = float(dense[known].mean()), float(dense[known].max())
     if best - mean < _LEAST_SPREAD:  # one message, or all alike
         mean = 0.0
@@ -118,8 +138,9 @@ def _best(score: Scores, found: NDArray[np.int64], columns: Columns, k: int) -> 
     if len(chosen) < k:
         again = found[np.isin(found, chosen, invert=True)]
         chosen = np.concatenate([chosen, _ordered(score, again)])
-    ids = columns.column("id")
-    return [(int(ids[place]), float(score[place])) for place in chosen[:k]]
+    ids, chosen = columns.column("id"), chosen[:k]
+    falling = np.minimum.accumulate(score[chosen])  # what was said again scores no more than what stands before it
+    return [(int(ids[place]), float(value)) for place, value in zip(chosen, falling, strict=True)]
 
 
 def _top(score: Scores, found: NDArray[np.int64], count: int) -> NDArray[np.int64]:

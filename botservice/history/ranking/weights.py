@@ -52,6 +52,10 @@ class Weights:
     when: float = 0.3  # "when": messages with words of time
     how_many: float = 0.2  # "how many": messages with numbers
 
+    # Facts that are said anew: the newer message stands first where it has the same words of the question ...
+    renewal_words: float = 0.9  # ... and the older one nearly as many of them as the best message
+    renewal_score: float = 0.7  # ... and the newer one would be found near the older one anyway
+
     # Meaning, where there are vectors. Words and the talk around them stay the stronger signal; more of it loses
     # names, numbers and rare words, which vectors blur.
     dense: float = 1.0

@@ -1,0 +1,86 @@
+"""Messages as records that a model reads: dated, with their author, between two marks, and no instructions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from botservice.history import Room, SearchHit
+from botservice.llm.tokens import TokenCounter
+from botservice.memory.found import FOUND_END, FOUND_START
+from botservice.messages import Attachment, Message
+
+_LONGEST_FOUND = 4_000  # characters of one remembered message
+_SMALLEST = 20  # characters that say something
+_AROUND_ALL = 12  # tokens of the marks, and of what a server puts around a message
+_CUT = "…"
+
+
+def describe_records(heading: str, found: Sequence[SearchHit]) -> str:
+    """Return what was found as records, oldest first, below a heading that says what they are."""
+    every = (message for hit in found for message in hit.messages)
+    oldest_first = sorted(every, key=lambda message: (message.created_at, message.id or 0))
+    return "\n".join([heading, FOUND_START, *map(quote, oldest_first), FOUND_END])
+
+
+def quote(message: Message) -> str:
+    """Return a message as a record; nothing in it ends the records."""
+    text = " ".join([message.text, *map(mention, message.attachments)]).strip()
+    text = text if len(text) <= _LONGEST_FOUND else text[:_LONGEST_FOUND] + _CUT
+    return f"{_heading(message)}{text}".replace(FOUND_END, "</ memory>")
+
+
+def room_for_records(tokens: int, counter: TokenCounter, heading: str) -> Room:
+    """Return room for so many tokens of records, those of the heading included."""
+    around = size_around(heading, counter)
+    return Room(max(0, tokens - around), partial(size_of, counter=counter), partial(_shortened, counter=counter))
+
+
+def size_around(heading: str, counter: TokenCounter) -> int:
+    """Return how many tokens stand around records."""
+    return _count_again(heading, counter) + _AROUND_ALL
+
+
+def size_of(message: Message, counter: TokenCounter) -> int:
+    """Return how many tokens a record takes, with its end of line; a text that is counted is not counted again."""
+    if message.token_count is None or message.attachments or len(message.text) > _LONGEST_FOUND:
+        return counter.count(quote(message)) + 1
+    # All dates take alike; names come again and again.
+    return _count_again(_heading(message, date="2024-03-01 09:00"), counter) + message.token_count + 1
+
+
+def _count_again(text: str, counter: TokenCounter) -> int:
+    # A heading, a name: such texts come again and again.
+    return _counted(text, counter)  # type: ignore[arg-type]  # a protocol does not say that every object has a hash
+
+
+@lru_cache(maxsize=4096)
+def _counted(text: str, counter: TokenCounter) -> int:
+    return counter.count(text)
+
+
+def one_line(name: str) -> str:
+    """Return a name without line breaks."""
+    return " ".join(name.split())
+
+
+def _heading(message: Message, date: str | None = None) -> str:
+    name = message.author.name if message.author and message.author.name else message.role.value
+    return f"[{date or format(message.created_at, '%Y-%m-%d %H:%M')} UTC] {one_line(name)}: "
+
+
+def _shortened(message: Message, most: int, counter: TokenCounter) -> Message:
+    """Return message with as much of its text as most tokens hold."""
+    size = size_of(message, counter)
+    if size <= most:
+        return message
+    text = message.text[:_LONGEST_FOUND]
+    while size > most and len(text) > _SMALLEST:
+        text = text[: max(_SMALLEST, len(text) * most // size - 1)]
+        message = replace(message, text=text + _CUT, token_count=counter.count(text) + 1)
+        size = size_of(message, counter)
+    return message
+
+
+def mention(attachment: Attachment) -> str:
+    """Return what stands for a file in a text."""
+    return f"[file: {attachment.name or 'unnamed'}, {attachment.mime_type}]"

@@ -1,0 +1,91 @@
+"""What is found, in a prompt: within its tokens, each text once, readable."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from botservice import FunctionsBasedAgent, MessageWindowMessageSelector, NoMessages, ScriptedChatLLM
+from botservice.agents.found import room_for_found
+from botservice.llm.tokens import counter_for
+from botservice.memory.found import found_records
+from botservice.messages import Attachment, Author, Message, Role
+from botservice.tools.records import quote, size_of
+
+START = datetime(2024, 3, 1, 9, tzinfo=UTC)
+
+
+def agent(**options):
+    options = {"message_selector": NoMessages(), **options}
+    return FunctionsBasedAgent(llm=ScriptedChatLLM([]), **options)
+
+
+async def fill(history, count, text="my dog Rex likes the park number {n}"):
+    for n in range(count):
+        await history.append_user_message(text.format(n=n), author="Ann", created_at=START + timedelta(hours=n))
+    await history.append_user_message("what does my dog Rex like?", author="Ann", created_at=START + timedelta(days=30))
+
+
+async def found_in(context, **options):
+    prompt = await agent(**options).build_prompt(context)
+    first, end = prompt.sections().get("found", (0, 0))
+    return prompt[first]["content"] if end else ""
+
+
+async def records(context, **options):
+    found = await found_in(context, **options)
+    return found_records(found).splitlines() if found else []
+
+
+@pytest.mark.parametrize("tokens", [200, 400, 1000])
+async def test_what_is_found_keeps_to_its_tokens(context, tokens):
+    await fill(context.chat_history, 60, "my dog Rex likes the park number {n} in the north of our beautiful town")
+    found = await found_in(context, search_tokens=tokens, search_k=60)
+    assert tokens * 0.6 < counter_for().count(found) <= tokens
+
+
+async def test_as_it_comes_24_messages_are_found_at_most(context):
+    await fill(context.chat_history, 40, "dog {n}")
+    assert len(await records(context)) == 24
+
+
+async def test_a_number_by_itself_is_exact_whatever_it_takes(context):
+    await fill(context.chat_history, 40, "my dog Rex likes park {n} " + "and grass " * 60)
+    assert len(await records(context, search_k=30)) == 30
+    assert len(await records(context, search_k=30, search_tokens=300)) < 10
+    assert await records(context, search_k=0) == []
+    assert await records(context, search_tokens=0) == []
+
+
+async def test_no_place_goes_to_what_the_window_shows(context):
+    await fill(context.chat_history, 20)
+    found = await records(context, search_k=12, message_selector=MessageWindowMessageSelector(8))
+    assert len(found) == 12
+    assert not any(f"number {n}" in record for n in range(12, 20) for record in found)
+
+
+async def test_a_very_long_message_leaves_room_for_others(context):
+    history = context.chat_history
+    await history.append_user_message("my dog Rex likes " + "long walks " * 2_000, author="Ann", created_at=START)
+    await fill(history, 12)
+    found = await records(context)
+    assert len(found) > 8
+    assert any("long walks" in record and record.endswith("…") for record in found)
+
+
+@pytest.mark.parametrize("name", ["Ann", "Ann\nMarie", None])
+@pytest.mark.parametrize("text", ["hello", "나는 부산에 살아", "two\nlines", "x " * 3_000])
+@pytest.mark.parametrize("attachments", [(), (Attachment("image/png", "cat.png", data=b"1"),)], ids=["text", "file"])
+def test_a_record_takes_what_is_counted_for_it(text, name, attachments):
+    counter = counter_for()
+    author = Author(name=name) if name else None
+    message = Message(1, Role.USER, text, attachments, author, START, counter.count(text))
+    exact = counter.count(quote(message) + "\n")
+    assert exact <= size_of(message, counter) <= exact + 4
+
+
+def test_a_shortened_record_fits():
+    counter = counter_for()
+    room = room_for_found(400, counter)
+    for text in ("long walks " * 900, "산책 " * 900, "x" * 9_000):
+        message = Message(1, Role.USER, text, (), None, START, counter.count(text))
+        assert size_of(room.shorten(message, 90), counter) <= 90
