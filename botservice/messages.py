@@ -184,6 +184,8 @@ class InboundMessage:
         is_private: Whether the person and the bot are alone.
         replies_to: The platform's id of the message that it answers, where it answers one.
         before: What others said before it and the bot has not heard, such as a thread's first message. It is kept.
+        is_whole: Whether reading the event in full would give nothing more: neither files, nor what was said before.
+        unread: The names of files that could not be read; the person is told so.
     """
 
     text: str
@@ -197,3 +199,5 @@ class InboundMessage:
     is_private: bool = True
     replies_to: str | None = None
     before: "tuple[InboundMessage, ...]" = ()
+    is_whole: bool = False
+    unread: tuple[str, ...] = ()

@@ -19,12 +19,15 @@ from botservice.errors import (
     StorageUnavailable,
     TurnGrew,
 )
+from botservice.messages import InboundMessage
 from botservice.people.budgets_texts import used_up_text
 from botservice.storage import Claim, Storage
 from botservice.storage.interleaving import interleave
 from botservice.telemetry import turn_logging
+from botservice.turns.admission import Admission
 from botservice.turns.beginning import Beginning
 from botservice.turns.changes import (
+    Change,
     Controls,
     DueChanges,
     apply_changes,
@@ -94,6 +97,7 @@ class ContextWork:
         self._clock = options.clock
         self._transports = transports
         self._beginning = Beginning(storage, options, commands)
+        self._admission = Admission(storage, options)
         self._outbox = Outbox(storage, transports, options.clock)
         self._setbacks = Setbacks(storage, options.clock)
         self._suspects = asyncio.Semaphore(SUSPECTS_AT_ONCE)
@@ -117,7 +121,7 @@ class ContextWork:
                 case Owed(delivery, context_keys) if is_due(delivery, self._clock()):
                     await self._outbox.attempt(context_keys, delivery, claim)
                 case DueChanges():
-                    await apply_changes(self._storage, self._transports, work, claim, self._clock())
+                    await self._apply_changes(work, claim)
                 case Begun(turn) if self._may_begin(turn):
                     with turn_logging(turn.id):
                         async with self._with_care(turn.attempts):
@@ -127,6 +131,14 @@ class ContextWork:
                     await self._handle_stops(claim.context_id)  # nothing runs that they could stop
                 case _:
                     return  # nothing, or nothing yet: the sweep comes back when it is due
+
+    async def _apply_changes(self, due: DueChanges, claim: Claim) -> None:
+        keys = await self._storage.read(lambda connection: read_context_keys(connection, claim.context_id))
+
+        async def read(change: Change) -> InboundMessage | None:
+            return await self._admission.read_change(change.event, claim, keys, self._transports[change.transport])
+
+        await apply_changes(self._storage, read, due, claim, self._clock())
 
     @contextlib.asynccontextmanager
     async def _with_care(self, beginnings: int) -> AsyncIterator[None]:
