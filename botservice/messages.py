@@ -153,6 +153,7 @@ class Message:
         token_count: Tokens of text, counted with the encoding of the reader's model.
         external_id: The platform's own id of it.
         buttons: What may be pressed under it. They belong to its delivery and are not kept with the history.
+        language: In which whoever reads it is spoken to, such as "pt"; it is not kept either.
     """
 
     id: int | None = None
@@ -164,6 +165,7 @@ class Message:
     token_count: int | None = None
     external_id: str | None = None
     buttons: tuple[Button, ...] = ()
+    language: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))

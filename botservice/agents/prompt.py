@@ -1,6 +1,5 @@
 """Building a prompt: the agent's words, the person, what was found, the window, the question, the steps, in order."""
 
-import asyncio
 import itertools
 import json
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ from botservice.agents.fitting import Pieces, Scales, fit
 from botservice.contexts import AgentContext
 from botservice.history import MessageSelector, SearchHit
 from botservice.llm.chat import ChatMessage, ToolSchema
+from botservice.llm.counting import count_aside
 from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
 from botservice.memory import TaskStep
 from botservice.memory.agent_memory import start_of_work
@@ -48,7 +48,7 @@ class PromptBuilder:
         """Return the prompt for what a context holds now, at most max_tokens long."""
         recall = await context.chat_history.recall(self.selector, search_k=self.search_k, model=self.model)
         if not is_counter_ready(self.model):
-            await asyncio.to_thread(counter_for, self.model)
+            await count_aside(counter_for, self.model)
         steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
         start = start_of_work(context.memory, context.task)
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
