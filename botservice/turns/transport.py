@@ -52,7 +52,8 @@ class Transport(Protocol):
     """One way in which people reach the service.
 
     One that fetches files to read an event may have `peek` as well: it returns what `read` does, with files only named,
-    and says by `is_whole` whether there is more. By that it is decided who is let in, and who writes too fast.
+    and says by `is_whole` whether there is more. By that it is decided who is let in, and who writes too fast. One with
+    groups may have `is_shared`: there, others need not wait for the end of a long answer.
 
     Attributes:
         name: Stands in the context keys, with the events and with the deliveries.
@@ -83,6 +84,12 @@ def glimpse(transport: Transport) -> ReadEvent:
     """Return what reads a transport's events without fetching anything, as far as the transport can."""
     peek: ReadEvent | None = getattr(transport, "peek", None)
     return peek or transport.read
+
+
+def is_shared(transport: Transport, context_keys: Mapping[str, str]) -> bool:
+    """Return whether several people read a conversation, as far as the transport says."""
+    says: Callable[[Mapping[str, str]], bool] | None = getattr(transport, "is_shared", None)
+    return says is not None and says(context_keys)
 
 
 class NoTransport:

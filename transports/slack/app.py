@@ -177,6 +177,10 @@ class SlackTransport:
         """Return what `read` does, without files and without what was said before."""
         return await self._reader.read(event, is_peek=True)
 
+    def is_shared(self, context_keys: Mapping[str, str]) -> bool:
+        """Return whether a conversation is a channel's, or a thread's there."""
+        return not context_keys.get("channel_id", "").startswith("D")
+
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
         return plan_answer(answer, events, self._pings)

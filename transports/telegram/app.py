@@ -133,6 +133,10 @@ class TelegramTransport:
         """Return what an event says, without its files."""
         return await self._reader.read(event, with_files=False)
 
+    def is_shared(self, context_keys: Mapping[str, str]) -> bool:
+        """Return whether a chat is a group."""
+        return context_keys.get("chat_id", "").startswith("-")
+
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
         return plan_answer(answer, events)
