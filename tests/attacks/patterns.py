@@ -48,6 +48,16 @@ def unread_calls() -> list[str]:
     ]
 
 
+def is_only_matched(name: str) -> bool:
+    """Return whether a kept pattern is used from a text's beginning alone, and never searched for."""
+    module, _, attribute = name.partition("[")[0].rpartition(".")
+    if not attribute or ":" in name:
+        return False
+    source = Path(str(importlib.import_module(module).__file__)).read_text(encoding="utf-8")
+    used = set(re.findall(rf"\b{re.escape(attribute)}\b(?:\.(\w+))?", source)) - {""}
+    return bool(used) and used <= {"match", "fullmatch"}
+
+
 def hostile_texts(pattern: re.Pattern[str] | re.Pattern[bytes]) -> Iterator[str]:
     """Yield texts that begin again and again as the pattern does, and never end as it wants."""
     source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
@@ -81,7 +91,8 @@ def _calls(path: Path) -> Iterator[ast.Call]:
 
 def _written_in(path: Path) -> Iterator[tuple[int, str]]:
     for call in _calls(path):
-        if isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str):
+        is_kept = isinstance(call.func, ast.Attribute) and call.func.attr == "compile"  # and found in its module
+        if not is_kept and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str):
             yield call.lineno, call.args[0].value
 
 
