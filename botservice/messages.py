@@ -153,6 +153,7 @@ class Message:
         token_count: Tokens of text, counted with the encoding of the reader's model.
         external_id: The platform's own id of it.
         buttons: What may be pressed under it. They belong to its delivery and are not kept with the history.
+        language: In which whoever reads it is spoken to, such as "pt"; it is not kept either.
     """
 
     id: int | None = None
@@ -164,6 +165,7 @@ class Message:
     token_count: int | None = None
     external_id: str | None = None
     buttons: tuple[Button, ...] = ()
+    language: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -184,6 +186,8 @@ class InboundMessage:
         is_private: Whether the person and the bot are alone.
         replies_to: The platform's id of the message that it answers, where it answers one.
         before: What others said before it and the bot has not heard, such as a thread's first message. It is kept.
+        is_whole: Whether reading the event in full would give nothing more: neither files, nor what was said before.
+        unread: The names of files that could not be read; the person is told so.
     """
 
     text: str
@@ -197,3 +201,5 @@ class InboundMessage:
     is_private: bool = True
     replies_to: str | None = None
     before: "tuple[InboundMessage, ...]" = ()
+    is_whole: bool = False
+    unread: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from botservice.app import GRACE_SECONDS, Application, running
+from botservice.connections import Connection, most_connections
 from botservice.errors import SettingsError
 from botservice.model_watch import watching_models
 from botservice.service import AgentService
@@ -30,7 +31,10 @@ from transports.registry import build_transports
 
 _OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
 MAX_BODY_BYTES = 20 * 1024 * 1024
+BODY_SECONDS = 60.0
+_CLOSE = {"connection": "close"}
 _LAST_REQUESTS_SECONDS = 1
+_MAX_HEAD_BYTES = 16 * 1024
 _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
 # Where each PaaS says that it is one, and that its disk does not outlive a deployment.
 _THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME")
@@ -129,34 +133,43 @@ def build_web_app(application: Application) -> Starlette:
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """Answers 413 to a request whose body is too large, before or while it arrives."""
+    """Answers 413 to a request whose body is too large, before or while it arrives; 408 where that takes too long."""
 
     app: ASGIApp
     max_bytes: int
+    seconds: float = BODY_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
         if scope["type"] == "http" and self._announced(scope) > self.max_bytes:
-            await PlainTextResponse("too large\n", 413, headers={"connection": "close"})(scope, receive, send)
+            await PlainTextResponse("too large\n", 413, headers=_CLOSE)(scope, receive, send)
         else:
-            await self.app(scope, self._counting(receive), send)
+            await self.app(scope, self._bounded(receive) if scope["type"] == "http" else receive, send)
 
     def _announced(self, scope: Scope) -> int:
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         return int(length) if length.isdigit() else 0
 
-    def _counting(self, receive: Receive) -> Receive:
-        size = 0
+    def _bounded(self, receive: Receive) -> Receive:
+        size, is_complete = 0, False
+        until = asyncio.get_running_loop().time() + self.seconds
 
-        async def count() -> Message:
-            nonlocal size
-            message = await receive()
+        async def take() -> Message:
+            nonlocal size, is_complete
+            if is_complete:  # what comes now is only that somebody has left
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, "too slow", headers=_CLOSE) from None
             size += len(message.get("body", b""))
+            is_complete = not message.get("more_body", False)
             if size > self.max_bytes:
-                raise HTTPException(413, "too large")
+                raise HTTPException(413, "too large", headers=_CLOSE)
             return message
 
-        return count
+        return take
 
 
 async def _serve_web(application: Application, listener: socket.socket) -> None:
@@ -170,6 +183,9 @@ async def _serve_web(application: Application, listener: socket.socket) -> None:
             ws="none",
             timeout_graceful_shutdown=_LAST_REQUESTS_SECONDS,
             server_header=False,
+            http=Connection,
+            limit_concurrency=most_connections(),
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
         ),
     )
 

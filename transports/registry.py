@@ -21,15 +21,16 @@ def build_transports(settings: Settings) -> Sequence[ServedTransport]:
     from transports.web.app import WebTransport
 
     found: list[ServedTransport] = []
+    reading = build_reading(settings)  # one for all: what it bounds is bounded for the whole process
     if settings.telegram_bot_token is not None:
-        found.append(build_telegram(settings))
+        found.append(build_telegram(settings, reading))
     if has_slack(settings):
-        found.append(build_slack(settings))
+        found.append(build_slack(settings, reading))
     found.append(WebTransport(access=Access.of(settings)))
     return found
 
 
-def build_telegram(settings: Settings) -> "TelegramTransport":
+def build_telegram(settings: Settings, reading: "Reading | None" = None) -> "TelegramTransport":
     """Return the transport of Telegram, which has a token."""
     from transports.telegram.app import TelegramTransport
 
@@ -38,16 +39,16 @@ def build_telegram(settings: Settings) -> "TelegramTransport":
         api_url=settings.telegram_api_url,
         webhook_secret=reveal(settings.telegram_webhook_secret),
         public_url=settings.public_url,
-        reading=build_reading(settings),
+        reading=reading or build_reading(settings),
     )
 
 
 def build_reading(settings: Settings) -> "Reading":
     """Return what can be read of the files that people send; speech only where a model for it is set."""
     from transports.files.documents import Reading
-    from transports.files.pages import read_pdf
+    from transports.files.reader import PdfReader
 
-    return Reading(build_transcriber(settings), read_pdf)
+    return Reading(build_transcriber(settings), PdfReader())
 
 
 def build_transcriber(settings: Settings) -> "OpenAITranscriber | None":
@@ -71,7 +72,7 @@ def has_slack(settings: Settings) -> bool:
     return settings.slack_bot_token is not None or settings.slack_client_id is not None
 
 
-def build_slack(settings: Settings) -> "SlackTransport":
+def build_slack(settings: Settings, reading: "Reading | None" = None) -> "SlackTransport":
     """Return the transport of Slack.
 
     Raises:
@@ -91,7 +92,7 @@ def build_slack(settings: Settings) -> "SlackTransport":
             listening=settings.slack_listen,
             pings=Pings(users=pings is not SlackPings.NONE, everybody=pings is SlackPings.ALL),
             unfurls=settings.slack_unfurl,
-            reading=build_reading(settings),
+            reading=reading or build_reading(settings),
         ),
     )
 

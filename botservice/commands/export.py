@@ -1,6 +1,5 @@
 """/export: all that is kept of a person, as a file in their private chat."""
 
-import asyncio
 from typing import Final
 
 from sqlalchemy import Connection
@@ -12,6 +11,7 @@ from botservice.commands.memory_texts import NOBODY
 from botservice.messages import Attachment
 from botservice.people.archive import make_archive, read_person
 from botservice.storage.blobs import store_blob
+from botservice.tools.threads import run_in_thread
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
 
@@ -23,7 +23,7 @@ async def _export(request: CommandRequest) -> CommandAnswer:
         return CommandAnswer(in_language(texts.IN_PRIVATE, request.language))
     context = request.context
     data = await read_person(context.storage, asker.identity.author)
-    archive = await asyncio.to_thread(make_archive, data)
+    archive = await run_in_thread(lambda: make_archive(data), name="export")
 
     def keep(connection: Connection) -> None:
         store_blob(connection, context.id, archive)  # a delivery names its files by their digests

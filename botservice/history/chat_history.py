@@ -1,6 +1,5 @@
 """The conversation of one context: what people and the assistant said, and nothing else."""
 
-import asyncio
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from botservice.history.search import SearchIndexes
 from botservice.history.searchable import question_of, searchable_text
 from botservice.history.selectors import MessageSelector
 from botservice.history.sequence import StoredMessages
+from botservice.llm.counting import count_aside
 from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
@@ -312,7 +312,7 @@ async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter,
 
     if len(text) <= _COUNTED_INLINE and is_counter_ready(model):
         return count()
-    return await asyncio.to_thread(count)
+    return await count_aside(count)
 
 
 def find_last_user_message(connection: Connection, context_id: int) -> Message | None:

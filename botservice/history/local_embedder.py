@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,6 +64,7 @@ class LocalEmbedder:
         limit = _read_json(path / "sentence_bert_config.json").get("max_seq_length") or _MAX_TOKENS
         self._tokenizer.enable_truncation(max_length=int(limit))
         self._tokenizer.enable_padding()
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="botservice-embedding")
         self._is_first_token = bool(_read_json(path / "1_Pooling" / "config.json").get("pooling_mode_cls_token"))
         prompts = _read_json(path / "config_sentence_transformers.json").get("prompts") or {}
         self._before_query = str(prompts.get("query") or "")
@@ -75,16 +77,19 @@ class LocalEmbedder:
         """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""
         prepared = [self._before_document + text[:_MAX_CHARACTERS] for text in texts]
         parts = [
-            await asyncio.to_thread(self._run, prepared[first : first + _TEXTS_AT_ONCE])
+            await self._aside(prepared[first : first + _TEXTS_AT_ONCE])
             for first in range(0, len(prepared), _TEXTS_AT_ONCE)
         ]
         return np.concatenate(parts) if parts else np.zeros((0, self.dim or 0), np.float32)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a question (see `Embedder`)."""
-        matrix = await asyncio.to_thread(self._run, [self._before_query + text[:_MAX_CHARACTERS]])
+        matrix = await self._aside([self._before_query + text[:_MAX_CHARACTERS]])
         vector: NDArray[np.float32] = matrix[0]
         return vector
+
+    async def _aside(self, texts: list[str]) -> NDArray[np.float32]:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, texts)
 
     def _run(self, texts: list[str]) -> NDArray[np.float32]:
         encoded = self._tokenizer.encode_batch(texts)

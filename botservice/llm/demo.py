@@ -34,6 +34,7 @@ _WISH = re.compile(r"\W*(?:please\s+)?remember(?:\s+that|\s*:)\s+(?P<fact>.+)", 
 _KNOWN = re.compile(r"^\[#\d+, (?P<date>[\d-]+)\] (?P<text>.+)$", re.MULTILINE)
 _REMEMBERED = re.compile(r"^\[(?P<date>[\d-]+) [\d:]+ UTC\] (?P<author>[^:\n]+): (?P<text>.+)$", re.MULTILINE)
 _PIECES = re.compile(r"\S+\s*")
+_LONGEST_SHORT = 200
 _MAX_SHOWN = 2
 
 
@@ -49,7 +50,7 @@ class DemoChatLLM:
         text = next((_text(message) for message in reversed(messages) if message["role"] == "user"), "")
         if messages and messages[-1]["role"] == "tool":
             answer = f"My tool says: {_text(messages[-1])}"
-        elif _TIME.fullmatch(text) and any(tool["function"]["name"] == "current_time" for tool in tools):
+        elif _asks_for_the_time(text) and any(tool["function"]["name"] == "current_time" for tool in tools):
             return ChatResponse("", (ToolCall("demo_call", "current_time", {}),))
         elif (wish := _WISH.fullmatch(text)) and any(tool["function"]["name"] == "remember" for tool in tools):
             return ChatResponse("", (ToolCall("demo_call", "remember", {"text": wish["fact"][:500]}),))
@@ -98,3 +99,7 @@ def _text(message: ChatMessage) -> str:
     if isinstance(content, str):
         return content
     return " ".join(part.get("text", "") for part in content or () if isinstance(part, dict))
+
+
+def _asks_for_the_time(text: str) -> bool:
+    return len(text) < _LONGEST_SHORT and _TIME.fullmatch(text) is not None

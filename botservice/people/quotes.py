@@ -16,7 +16,7 @@ from botservice.storage.tables import blobs, contexts, deliveries, messages, pro
 
 _GONE: Final = "[deleted]"
 # How transports repeat in a message what it replies to.
-_REPLY: Final = re.compile(r'\[in reply to [^\n]*?: "(.*)"\]', re.DOTALL)
+_REPLY, _REPLY_END = "[in reply to ", '"]'
 _TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
 _SEAL: Final = '"encrypted_content":'
 _RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deliveries.c.payload)
@@ -85,11 +85,12 @@ def erase_replies(connection: Connection, context_id: int, replies: Mapping[int,
 
 def _without_reply(text: str, forgotten: Collection[str]) -> str | None:
     """Return a message without the part of a forgotten one that it replies to; None where it holds none."""
-    found = _REPLY.search(text)
-    quoted = found[1].removesuffix("…").strip() if found is not None else ""
-    if found is None or not quoted or not any(quoted in each for each in forgotten):
+    begin, end = text.find(_REPLY), text.rfind(_REPLY_END)
+    who, _, said = text[begin : max(begin, end)].partition(': "')
+    quoted = said.removesuffix("…").strip() if begin >= 0 and "\n" not in who else ""
+    if not quoted or not any(quoted in each for each in forgotten):
         return None
-    return f"{text[: found.start()]}[in reply to somebody]{text[found.end() :]}"
+    return f"{text[:begin]}[in reply to somebody]{text[end + len(_REPLY_END) :]}"
 
 
 def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:

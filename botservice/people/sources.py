@@ -21,7 +21,7 @@ _EMPTY: Final = frozenset(
 _WORD: Final = re.compile(r"\w+")
 # What transports put around the words of others that a message repeats.
 _FORWARDED: Final = "[forwarded from "
-_REPLY: Final = re.compile(r'\[in reply to .*"\]', re.DOTALL)
+_REPLY, _REPLY_END = "[in reply to ", '"]'
 _SAID = (
     select(messages.c.id, messages.c.text, messages.c.author_platform, messages.c.author_id)
     .where(
@@ -52,7 +52,7 @@ def find_source(connection: Connection, context_id: int, author: Author, text: s
 
 def _own(text: str) -> str:
     """Return a message without what it repeats of others."""
-    return "" if text.startswith(_FORWARDED) else _REPLY.sub("", text)
+    return "" if text.startswith(_FORWARDED) else _without_reply(text)
 
 
 def _words(text: str) -> set[str]:
@@ -61,3 +61,8 @@ def _words(text: str) -> set[str]:
     unparted = {word for word in words if any(ord(letter) >= 0x2E80 for letter in word)}  # CJK and beyond
     pairs = {word[at : at + 2] for word in unparted for at in range(max(1, len(word) - 1))}
     return (words - unparted) | pairs
+
+
+def _without_reply(text: str) -> str:
+    begin, end = text.find(_REPLY), text.rfind(_REPLY_END)
+    return text[:begin] + text[end + len(_REPLY_END) :] if 0 <= begin < end else text

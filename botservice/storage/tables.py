@@ -218,6 +218,7 @@ events = Table(
     Column("raw", LargeBinary),
     Column("received_at", Timestamp, nullable=False),
     Column("handled_at", Timestamp),
+    Column("reading_at", Timestamp),  # its files are being read, or were when their process ended
     Column("external_id", Text),
     Index(
         "ix_events_external",

@@ -4,7 +4,7 @@ What was said by somebody who is turned away is not kept: neither in the history
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -17,13 +17,15 @@ from botservice.people.access_values import AccessRole, Notice, Ruling
 from botservice.people.budgets import Standing
 from botservice.people.budgets_texts import too_fast_text
 from botservice.people.usage import Payer
-from botservice.storage import Storage
+from botservice.storage import Claim, Storage
 from botservice.storage.tables import events
 from botservice.turns.changes import Controls
+from botservice.turns.files_texts import unread_text
+from botservice.turns.opening import Inbound
 from botservice.turns.options import RunOptions
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.refusing import plan_notice
-from botservice.turns.transport import Payload, Transport
+from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse
 from botservice.turns.turn import StoredEvent, Turn
 
 logger = logging.getLogger(__name__)
@@ -45,7 +47,10 @@ class Heard:
         said: What is let in.
         roles: What those may do who said it, by event.
         refused: What is not let in.
+        read: What it was read with: where anything is limited, files are only named at first.
     """
+
+    read: ReadEvent
 
     said: list[tuple[StoredEvent, InboundMessage]] = field(default_factory=list)
     roles: dict[int, AccessRole | None] = field(default_factory=dict)
@@ -62,43 +67,61 @@ class Admission:
         self._clock = options.clock
 
     async def hear(self, turn: Turn, context: AgentContext, transport: Transport) -> Heard:
-        """Return what the events of a turn say, as far as it is let in."""
-        heard = Heard()
-        is_idle = await self._access.is_idle(self._storage)
+        """Return what the events of a turn say, as far as it is let in; where limits stand, files are only named."""
+        is_open = await self._access.is_idle(self._storage)
+        heard = Heard(transport.read if is_open and not self._budgets.has_rates else glimpse(transport))
         for event in turn.events:
-            if is_idle:
-                await self._hear_anybody(event, context, transport, heard)
-            else:
-                await self._hear_friends(event, context, transport, heard)
+            message = await heard.read(event)
+            if message is None:
+                continue
+            is_judged = not is_open or message.command is not None  # what a command may do depends on who gives it
+            ruling = await self._judge(message, context) if is_judged else None
+            if ruling is not None and not is_open and not ruling.is_admitted:
+                heard.refused.append((event, message, ruling))
+                continue
+            if ruling is not None:
+                heard.roles[event.id] = ruling.role
+            heard.said.append((event, message))
         return heard
 
-    async def _hear_anybody(
-        self, event: StoredEvent, context: AgentContext, transport: Transport, heard: Heard
-    ) -> None:
-        message = await transport.read(event)
-        if message is None:
-            return
-        heard.said.append((event, message))
-        if message.command is not None:  # what it may do depends on who gives it
-            heard.roles[event.id] = (await self._judge(message, context)).role
+    async def complete(
+        self, inbound: Sequence[Inbound], heard: Heard, controls: Controls, transport: Transport
+    ) -> list[Inbound]:
+        """Return what was let in, with the files that were only named: nobody fetches or reads those of others."""
+        if heard.read == transport.read:
+            return list(inbound)
+        completed: list[Inbound] = []
+        for event, message in inbound:
+            whole: InboundMessage | None = None
+            if event is not None and message.is_addressed and not message.is_whole:
+                changes = controls.of_message(message.external_id)
+                whole = await transport.read(changes[-1].event if changes else event)
+            completed.append((event, whole or message))
+        return completed
 
-    async def _hear_friends(
-        self, event: StoredEvent, context: AgentContext, transport: Transport, heard: Heard
-    ) -> None:
-        """Take what an event says, if it is let in. Nobody fetches, reads or transcribes the files of strangers."""
-        peek = getattr(transport, "peek", None)
-        glimpse = await peek(event) if peek is not None else None
-        message = await transport.read(event) if glimpse is None else glimpse
-        if message is None:
-            return
-        ruling = await self._judge(message, context)
-        if not ruling.is_admitted:
-            heard.refused.append((event, message, ruling))
-            return
-        heard.roles[event.id] = ruling.role
-        whole = message if glimpse is None else await transport.read(event)
-        if whole is not None:
-            heard.said.append((event, whole))
+    async def read_change(
+        self, event: StoredEvent, claim: Claim, context_keys: Mapping[str, str], transport: Transport
+    ) -> InboundMessage | None:
+        """Return what a message says after a change: with its files, unless its author has sent too much for now."""
+        message = await glimpse(transport)(event)
+        if message is None or message.is_whole:
+            return message
+        if self._budgets.has_rates and message.is_addressed:
+            payer = Payer.of(claim.context_id, context_keys, message.author)
+            if await self._budgets.count_message(self._storage, payer, self._clock()) is not None:
+                return message
+        return await transport.read(event)
+
+    def tell_unread(
+        self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, transport: Transport
+    ) -> Write | None:
+        """Return what tells people which of their files were not read; None where all were."""
+        names = [name for _, message in inbound for name in message.unread]
+        if not names:
+            return None
+        now = self._clock()
+        payloads = plan_notice(transport, turn, unread_text(names, context.language), now)
+        return lambda connection: write_deliveries(connection, turn, payloads, now)
 
     def turn_away(self, heard: Heard, turn: Turn, controls: Controls, transport: Transport) -> Write | None:
         """Return what tells those who are not let in, and forgets what they said; None where everybody is."""

@@ -1,6 +1,7 @@
 """The end of a turn: one transaction with the answer in the history, the turn done, and what has to be delivered."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -34,9 +35,10 @@ async def new_answer(turn_id: int, action: FinishAction, now: datetime, language
     )
 
 
-def preview(new: NewMessage, buttons: Sequence[Button] = ()) -> Message:
+def preview(new: NewMessage, buttons: Sequence[Button] = (), language: str | None = None) -> Message:
     """Return the message as it will be once it is stored, for a transport to plan with."""
-    return Message(None, new.role, new.text, new.attachments, new.author, new.created_at, buttons=tuple(buttons))
+    shown = Message(None, new.role, new.text, new.attachments, new.author, new.created_at, buttons=tuple(buttons))
+    return replace(shown, language=language)
 
 
 def write_answer(

@@ -1,6 +1,7 @@
 """The beginning of a turn that a transport accepted: its events are read, and its commands obeyed."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -42,17 +43,19 @@ class Beginning:
             return True
         heard = await self._admission.hear(turn, context, transport)
         context.language = _language([message for _, message in heard.said])
-        inbound, changes = await as_changed(transport, heard.said, controls)
+        inbound, changes = await as_changed(heard.read, heard.said, controls)
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         answers = [
             (event, await self._obey(message, context, turn, claim, heard.roles.get(event.id)))
             for event, message in commands
         ]
         rest: list[Inbound] = [(event, message) for event, message in inbound if not self._is_command(message)]
-        rest.extend((event, answer.ask) for event, answer in answers if answer.ask is not None)
+        rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
         rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
+        rest = await self._admission.complete(rest, heard, controls, transport)
+        unread = self._admission.tell_unread(rest, turn, context, transport)
         obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
-        also = _all_of([self._admission.turn_away(heard, turn, controls, transport), obeyed, slowed])
+        also = _all_of([self._admission.turn_away(heard, turn, controls, transport), obeyed, slowed, unread])
         if also is not None and (answers or heard.refused) and not rest:
             outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
             await self._end_without_agent(turn, claim, also, outcome)

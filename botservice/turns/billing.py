@@ -1,6 +1,5 @@
 """What a turn pays for: each call of its model, reserved before it is made and settled with what came of it."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,6 +10,7 @@ from botservice.agents import Agent
 from botservice.agents.prompt import count_tokens
 from botservice.contexts import AgentContext
 from botservice.llm.chat import ChatMessage, ToolSchema
+from botservice.llm.counting import count_aside
 from botservice.llm.tokens import counter_for
 from botservice.messages import TokenUsage
 from botservice.people.budgets import Reservation, Standing
@@ -80,7 +80,7 @@ class Bill:
         Raises:
             BudgetExceeded: it would be more than is left.
         """
-        await self._reserve(await asyncio.to_thread(count_tokens, prompt, tools, self._models[0]))
+        await self._reserve(await count_aside(count_tokens, prompt, tools, self._models[0]))
 
     async def give_back(self) -> None:
         """Give back what was reserved for a call that failed."""

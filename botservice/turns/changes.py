@@ -5,7 +5,7 @@ whoever holds the context: a run that is under way goes on with what it was aske
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,7 +18,7 @@ from botservice.messages import InboundMessage
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables import events, messages
-from botservice.turns.transport import Transport
+from botservice.turns.transport import ReadEvent
 from botservice.turns.turn import EventKind, StoredEvent
 
 logger = logging.getLogger(__name__)
@@ -92,6 +92,10 @@ class Change:
     external_id: str
 
 
+ReadChange = Callable[[Change], Awaitable[InboundMessage | None]]
+"""Returns what a message says after a change."""
+
+
 @dataclass(frozen=True, slots=True)
 class Controls:
     """What was said about the turns and messages of a context, and has not taken effect.
@@ -158,16 +162,14 @@ def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime
         execute(connection, _HANDLE, {"ids": ids, "now": now})
 
 
-async def apply_changes(
-    storage: Storage, transports: Mapping[str, Transport], due: DueChanges, claim: Claim, now: datetime
-) -> None:
+async def apply_changes(storage: Storage, read: ReadChange, due: DueChanges, claim: Claim, now: datetime) -> None:
     """Have the history say what people made of their messages. What cannot be read changes nothing, and is logged."""
     by_message: dict[str, list[Change]] = {}
     for change in due.changes:
         by_message.setdefault(change.external_id, []).append(change)
     for external_id, changes in by_message.items():
         newest = changes[-1]
-        words = await _read_words(transports[newest.transport], newest)
+        words = await _read_words(read, newest)
         ids = [each.event.id for each in changes]
         write = _writer(claim.context_id, external_id, newest, words, ids, now)
         await storage.write(write, fence=claim, sort_key=(claim.context_id,))
@@ -177,7 +179,7 @@ async def apply_changes(
 
 
 async def as_changed(
-    transport: Transport, inbound: Sequence[tuple[StoredEvent, InboundMessage]], controls: Controls
+    read: ReadEvent, inbound: Sequence[tuple[StoredEvent, InboundMessage]], controls: Controls
 ) -> tuple[list[tuple[StoredEvent, InboundMessage]], list[int]]:
     """Return messages that are about to enter the history as they were changed, and the ids of those changes."""
     result: list[tuple[StoredEvent, InboundMessage]] = []
@@ -188,7 +190,7 @@ async def as_changed(
         if not changes:
             result.append((event, message))
         elif changes[-1].kind is EventKind.EDIT:
-            result.append((event, await transport.read(changes[-1].event) or message))
+            result.append((event, await read(changes[-1].event) or message))
     return result, handled
 
 
@@ -208,11 +210,11 @@ def _writer(
     return write
 
 
-async def _read_words(transport: Transport, change: Change) -> NewWords | None:
+async def _read_words(read: ReadChange, change: Change) -> NewWords | None:
     if change.kind is EventKind.DELETE:
         return None
     try:
-        message = await transport.read(change.event)
+        message = await read(change)
     except (ClaimLost, StorageUnavailable):
         raise
     except Exception:

@@ -19,12 +19,15 @@ from botservice.errors import (
     StorageUnavailable,
     TurnGrew,
 )
+from botservice.messages import InboundMessage
 from botservice.people.budgets_texts import used_up_text
 from botservice.storage import Claim, Storage
 from botservice.storage.interleaving import interleave
 from botservice.telemetry import turn_logging
+from botservice.turns.admission import Admission
 from botservice.turns.beginning import Beginning
 from botservice.turns.changes import (
+    Change,
     Controls,
     DueChanges,
     apply_changes,
@@ -35,6 +38,7 @@ from botservice.turns.changes import (
 from botservice.turns.commands import Commands
 from botservice.turns.due import is_due
 from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
+from botservice.turns.owing import drop_stopped, find_fairest_delivery, has_stopped
 from botservice.turns.records import (
     find_next_turn,
     handle_stops,
@@ -43,7 +47,7 @@ from botservice.turns.refusing import end_refused
 from botservice.turns.retry import SUSPECTS_AT_ONCE, is_cut_off_too_often, is_suspicious, seconds_alive_first
 from botservice.turns.run import AgentRun, RunOptions
 from botservice.turns.setbacks import Setbacks
-from botservice.turns.transport import Transport
+from botservice.turns.transport import Transport, is_shared
 from botservice.turns.turn import Delivery, Turn
 
 logger = logging.getLogger(__name__)
@@ -58,6 +62,17 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True)
+class Unwanted:
+    """What is left of answers that somebody has stopped.
+
+    Attributes:
+        stop: The order key of that wish.
+    """
+
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
     """A turn to begin, or to begin again.
 
@@ -68,6 +83,9 @@ class Begun:
     turn: Turn
     context: AgentContext
     controls: Controls
+
+
+Work = Owed | Unwanted | DueChanges | Begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +112,7 @@ class ContextWork:
         self._clock = options.clock
         self._transports = transports
         self._beginning = Beginning(storage, options, commands)
+        self._admission = Admission(storage, options)
         self._outbox = Outbox(storage, transports, options.clock)
         self._setbacks = Setbacks(storage, options.clock)
         self._suspects = asyncio.Semaphore(SUSPECTS_AT_ONCE)
@@ -108,16 +127,19 @@ class ContextWork:
         Args:
             on_look: Called before each look at what there is: what was known until then is about to be seen.
         """
+        has_given_way = False
         while True:
             on_look()
-            work = await self._storage.read(
-                lambda connection: self._find_work(connection, claim.context_id), is_short=True
-            )
+            find = partial(self._find_work, context_id=claim.context_id, gives_way=not has_given_way)
+            work = await self._storage.read(find, is_short=True)
+            has_given_way = isinstance(work, Begun)
             match work:
                 case Owed(delivery, context_keys) if is_due(delivery, self._clock()):
                     await self._outbox.attempt(context_keys, delivery, claim)
+                case Unwanted(stop):
+                    await self._drop(claim, stop)
                 case DueChanges():
-                    await apply_changes(self._storage, self._transports, work, claim, self._clock())
+                    await self._apply_changes(work, claim)
                 case Begun(turn) if self._may_begin(turn):
                     with turn_logging(turn.id):
                         async with self._with_care(turn.attempts):
@@ -127,6 +149,14 @@ class ContextWork:
                     await self._handle_stops(claim.context_id)  # nothing runs that they could stop
                 case _:
                     return  # nothing, or nothing yet: the sweep comes back when it is due
+
+    async def _apply_changes(self, due: DueChanges, claim: Claim) -> None:
+        keys = await self._storage.read(lambda connection: read_context_keys(connection, claim.context_id))
+
+        async def read(change: Change) -> InboundMessage | None:
+            return await self._admission.read_change(change.event, claim, keys, self._transports[change.transport])
+
+        await apply_changes(self._storage, read, due, claim, self._clock())
 
     @contextlib.asynccontextmanager
     async def _with_care(self, beginnings: int) -> AsyncIterator[None]:
@@ -141,15 +171,31 @@ class ContextWork:
     def _may_begin(self, turn: Turn) -> bool:
         return not self.is_closing and is_due(turn, self._clock()) and turn.transport in self._transports
 
-    def _find_work(self, connection: Connection, context_id: int) -> Owed | DueChanges | Begun | None:
-        """Return what a context has to do next: what it owes comes before what is changed, and that before a turn."""
+    async def _drop(self, claim: Claim, stop: int) -> None:
+        now = self._clock()
+        await self._storage.write(lambda connection: drop_stopped(connection, claim.context_id, stop, now), fence=claim)
+        logger.info("delivery.stopped", extra={"context": claim.context_id})
+
+    def _find_work(self, connection: Connection, *, context_id: int, gives_way: bool) -> Work | None:
+        """Return what a context has to do next: what it owes comes before what is changed, and that before a turn.
+
+        Args:
+            gives_way: Whether a turn may begin first where other people wait behind a long answer.
+        """
         delivery, controls, turn = interleave(
             partial(find_next_delivery, connection, context_id, self._transports),
             partial(find_controls, connection, context_id, self._transports),
             partial(find_next_turn, connection, context_id, self._transports),
         )
+        if controls.stop is not None and delivery is not None and has_stopped(connection, context_id, controls.stop):
+            return Unwanted(controls.stop)
         if delivery is not None:
-            return Owed(delivery, read_context_keys(connection, context_id))
+            keys = read_context_keys(connection, context_id)
+            is_for_many = not delivery.attempts and is_shared(self._transports[delivery.transport], keys)
+            if is_for_many:
+                delivery = find_fairest_delivery(connection, context_id, self._transports) or delivery
+            if not (is_for_many and gives_way and turn is not None and self._may_begin(turn)):
+                return Owed(delivery, keys)
         changes = find_due(connection, context_id, controls)
         if changes is not None:
             return changes

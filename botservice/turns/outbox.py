@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from botservice.errors import DeliveryError
 from botservice.storage import Claim, Storage
-from botservice.storage.statements import execute
+from botservice.storage.statements import Rows, execute
 from botservice.storage.tables import deliveries
 from botservice.turns.due import due_by, due_in, set_due, when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
@@ -25,7 +25,7 @@ _IS_OPEN = text("deliveries.status IN ('pending', 'attempting')")
 
 _UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
 _INSERT = insert(deliveries).returning(deliveries.c.id)
-_NEXT = (
+NEXT: Final = (
     select(
         deliveries.c.id,
         deliveries.c.turn_id,
@@ -228,7 +228,12 @@ def _content(payload: Payload) -> dict[str, Any]:
 
 def find_next_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
     """Return the first delivery of a context that is still owed; a stream that is open is its turn's."""
-    row = execute(connection, _NEXT, {"context": context_id, "transports": list(transports)}).one_or_none()
+    return read_delivery(execute(connection, NEXT, {"context": context_id, "transports": list(transports)}))
+
+
+def read_delivery(found: Rows) -> Delivery | None:
+    """Return the delivery that a query as `NEXT` has found."""
+    row = found.one_or_none()
     if row is None:
         return None
     return Delivery(

@@ -1,6 +1,6 @@
 """What turns need of a transport: to read what came in, and to make visible what goes out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from botservice.messages import InboundMessage, Message
@@ -9,6 +9,10 @@ from botservice.turns.turn import Delivery, StoredEvent
 Payload = Mapping[str, object]
 BUTTONS: Final = "buttons"
 """The field of a payload that holds its buttons, as `write_buttons` gives them: it is stored beside the payload."""
+
+
+ReadEvent = Callable[[StoredEvent], Awaitable[InboundMessage | None]]
+"""Returns what an event says; None where it says nothing to anybody."""
 
 
 class Live(Protocol):
@@ -47,8 +51,9 @@ class StreamRecord(Protocol):
 class Transport(Protocol):
     """One way in which people reach the service.
 
-    One that fetches files to read an event may have `peek` as well: it returns what `read` does, without them. By that
-    it is decided who is let in.
+    One that fetches files to read an event may have `peek` as well: it returns what `read` does, with files only named,
+    and says by `is_whole` whether there is more. By that it is decided who is let in, and who writes too fast. One with
+    groups may have `is_shared`: there, others need not wait for the end of a long answer.
 
     Attributes:
         name: Stands in the context keys, with the events and with the deliveries.
@@ -73,6 +78,18 @@ class Transport(Protocol):
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows the turn's progress, or None. It is called while a loop runs."""
+
+
+def glimpse(transport: Transport) -> ReadEvent:
+    """Return what reads a transport's events without fetching anything, as far as the transport can."""
+    peek: ReadEvent | None = getattr(transport, "peek", None)
+    return peek or transport.read
+
+
+def is_shared(transport: Transport, context_keys: Mapping[str, str]) -> bool:
+    """Return whether several people read a conversation, as far as the transport says."""
+    says: Callable[[Mapping[str, str]], bool] | None = getattr(transport, "is_shared", None)
+    return says is not None and says(context_keys)
 
 
 class NoTransport:

@@ -26,6 +26,7 @@ from botservice.messages import Message
 from botservice.people.budgets import Standing
 from botservice.storage import Claim
 from botservice.tools import ToolOutcome
+from botservice.tools.threads import run_in_thread
 from botservice.turns import answer, journal
 from botservice.turns.answer import as_text, new_answer, preview
 from botservice.turns.asking import ask_model
@@ -45,6 +46,8 @@ from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn
 
 logger = logging.getLogger(__name__)
+
+_PLANNED_INLINE = 4_000  # characters of an answer that are formatted in a few milliseconds, whatever they are
 
 
 T = TypeVar("T", bound=Said)
@@ -131,7 +134,7 @@ class TurnWork:
         heard = "".join(self._said).strip()
         said = "" if self._checks else heard  # nobody has seen it
         new = await new_answer(self._turn.id, FinishAction(said), now) if said else None
-        payloads = self._plan_deliveries(preview(new)) if new else []
+        payloads = await self._plan_for(preview(new, language=self._context.language)) if new else []
         self._bill.take_cut_off(heard)
 
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
@@ -281,14 +284,15 @@ class TurnWork:
         await self._end_live()
         new = await new_answer(self._turn.id, action, now, self._context.language)
         buttons = offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
-        payloads = self._plan_deliveries(preview(new, buttons))
-        warning, warned = self._plan_warning(preview(new, buttons)) if payloads else (None, payloads)
+        shown = preview(new, buttons, self._context.language)
+        payloads = await self._plan_for(shown)
+        warning, warned = await self._plan_warning(shown) if payloads else (None, payloads)
 
         def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
             self._bill.write(connection, now)
             is_due = warning is not None and self._bill.is_due(connection, warning, now)
-            shown = warned if is_due else payloads
-            message, delivery = answer.write_answer(connection, self._turn, new, shown, now)
+            sent = warned if is_due else payloads
+            message, delivery = answer.write_answer(connection, self._turn, new, sent, now)
             return replace(message, buttons=buttons), delivery
 
         self._memory.steps.append(step)
@@ -305,13 +309,20 @@ class TurnWork:
         if self._live is not None:
             await self._live.close()
 
-    def _plan_warning(self, shown: Message) -> tuple[Standing | None, Sequence[Payload]]:
+    async def _plan_for(self, shown: Message) -> Sequence[Payload]:
+        """Return what makes a message visible; a long one is formatted beside the event loop."""
+        if len(shown.text) <= _PLANNED_INLINE:
+            return self._plan_deliveries(shown)
+        planned: Sequence[Payload] = await run_in_thread(lambda: self._plan_deliveries(shown), name="formatting")
+        return planned
+
+    async def _plan_warning(self, shown: Message) -> tuple[Standing | None, Sequence[Payload]]:
         """Return the budget that is nearly used, and the answer with a line about it; the history has the answer."""
         warning = self._bill.warning()
         if warning is None:
             return None, []
         text = f"{shown.text}\n\n{self._bill.warning_text(warning)}"
-        return warning, self._plan_deliveries(replace(shown, text=text))
+        return warning, await self._plan_for(replace(shown, text=text))
 
     def _take_answer(self, written: tuple[Message, Delivery | None]) -> None:
         self._bill.confirm()

@@ -3,15 +3,21 @@
 import asyncio
 import codecs
 import logging
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Protocol
 
 from botservice.messages import Attachment, storable
+from transports.files.attempts import Attempt
+from transports.files.kept import FileKey, FileText, KeptTexts
+from transports.files.reader import TooMuchToRead
+from transports.files.room import Room
 
 logger = logging.getLogger(__name__)
 
 MAX_TEXT_CHARACTERS = 20_000
 _READ_SECONDS = 20.0
+_TOO_MUCH: Final = "it was not read, because reading it takes too much"
 _TEXT_TYPES = frozenset(
     {
         "application/json",
@@ -46,62 +52,80 @@ class Transcriber(Protocol):
 
 
 class PageReader(Protocol):
-    """Reads the text of a PDF; it runs in a thread."""
+    """Reads the text of a PDF."""
 
-    def __call__(self, data: bytes, max_characters: int) -> str:
+    async def __call__(self, data: bytes, max_characters: int) -> str:
         """Return the text on its pages.
 
         Raises:
-            ValueError: it cannot be read.
+            ValueError: it is damaged or locked.
+            TooMuchToRead: it takes too much.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What this installation can read besides text: None where it cannot."""
+    """What this installation can read besides text: None where it cannot.
+
+    Attributes:
+        kept: What was read lately, which is not read again.
+    """
 
     transcriber: Transcriber | None = None
     read_pdf: PageReader | None = None
+    kept: KeptTexts = field(default_factory=KeptTexts)
+    room: Room = field(default_factory=Room)
 
 
-async def read_document(attachment: Attachment, what: str, reading: Reading) -> tuple[Attachment | None, str]:
+async def read_document(
+    attachment: Attachment, what: str, reading: Reading, *, key: FileKey | None = None, attempt: Attempt | None = None
+) -> tuple[Attachment | None, FileText]:
     """Return a file as the model gets it, and its text or a remark on it.
 
     A picture goes as it is. Of text, the words go into the message; of speech, what is said.
+
+    Args:
+        key: The platform's own name of the file: what was read under it is not read again.
+        attempt: Says whether reading it has ended a process before.
     """
     kind = attachment.mime_type.partition("/")[0]
     if kind == "image":
-        return attachment, ""
+        return attachment, FileText("")
     if kind in ("audio", "video"):
-        return attachment, await _listen(attachment, what, reading.transcriber)
+        return attachment, await reading.kept.once(key, partial(_listen, attachment, what, reading.transcriber))
     if attachment.mime_type == "application/pdf" or (attachment.name or "").lower().endswith(".pdf"):
-        return attachment, await _read_pages(attachment, what, reading.read_pdf)
+        return attachment, await reading.kept.once(key, partial(_read_pages, attachment, what, reading, attempt))
     text = _decode(attachment) if _is_text(attachment) else None
-    return attachment, _quote(what, text) if text is not None else f"[{what}]"
+    return attachment, FileText(_quote(what, text) if text is not None else f"[{what}]")
 
 
-async def _listen(attachment: Attachment, what: str, transcriber: Transcriber | None) -> str:
+async def _listen(attachment: Attachment, what: str, transcriber: Transcriber | None) -> FileText:
     if transcriber is None:
-        return f"[{what}: it cannot be listened to here]"
+        return FileText(f"[{what}: it cannot be listened to here]")
     try:
         async with asyncio.timeout(_READ_SECONDS * 3):
             said = await transcriber.transcribe(attachment)
     except Exception as error:  # noqa: BLE001 - a border: without the words, the message is still answered
         logger.warning("files.not_transcribed", extra={"reason": type(error).__name__})
-        return f"[{what}: it could not be understood]"
-    return f"[{what}, transcribed]\n{said}" if said.strip() else f"[{what}: nothing is said in it]"
+        return FileText(f"[{what}: it could not be understood]", is_for_good=False)
+    return FileText(f"[{what}, transcribed]\n{said}" if said.strip() else f"[{what}: nothing is said in it]")
 
 
-async def _read_pages(attachment: Attachment, what: str, read_pdf: PageReader | None) -> str:
-    if read_pdf is None or attachment.data is None:
-        return f"[{what}]"
+async def _read_pages(attachment: Attachment, what: str, reading: Reading, attempt: Attempt | None) -> FileText:
+    if reading.read_pdf is None or attachment.data is None:
+        return FileText(f"[{what}]")
+    if attempt is not None and not await attempt.begin():
+        logger.warning("files.pdf_left", extra={"advice": "a process ended while it read this file"})
+        return FileText(f"[{what}: {_TOO_MUCH}]", unread=attachment.name or what)
     try:
-        async with asyncio.timeout(_READ_SECONDS):
-            text = await asyncio.to_thread(read_pdf, attachment.data, MAX_TEXT_CHARACTERS + 1)
+        text = await reading.read_pdf(attachment.data, MAX_TEXT_CHARACTERS + 1)
+    except TooMuchToRead as error:
+        logger.warning("files.pdf_too_much", extra={"reason": str(error)})
+        return FileText(f"[{what}: {_TOO_MUCH}]", unread=attachment.name or what, is_for_good=error.is_for_good)
     except Exception as error:  # noqa: BLE001 - a border: PDFs are what anybody made
         logger.warning("files.pdf_unreadable", extra={"reason": type(error).__name__})
-        return f"[{what}: its text cannot be read]"
-    return _quote(what, text) if text.strip() else f"[{what}: it has no text, only pictures]"
+        return FileText(f"[{what}: its text cannot be read]")
+    return FileText(_quote(what, text) if text.strip() else f"[{what}: it has no text, only pictures]")
 
 
 def _quote(what: str, text: str) -> str:

@@ -15,7 +15,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
-from transports.files.pages import read_pdf
+from transports.files.reader import PdfReader
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace
 from transports.slack.bolt import build_bolt
@@ -62,7 +62,7 @@ class Manners:
     pings: Pings = field(default_factory=Pings)
     unfurls: bool = False
     tempo: Tempo = field(default_factory=Tempo)
-    reading: Reading = field(default_factory=lambda: Reading(read_pdf=read_pdf))
+    reading: Reading = field(default_factory=lambda: Reading(read_pdf=PdfReader()))
     home: tuple[HomeSection, ...] = ()
 
 
@@ -105,9 +105,8 @@ class SlackTransport:
         self._intake = Intake(self._workspaces, interactions, self._show_home, installations, manners.listening)
         bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
         self._pings = manners.pings
-        self._reader = Reader(
-            self._client, self._workspaces, people, Files(self._client, manners.reading), lambda: self._storage
-        )
+        files = Files(self._client, manners.reading, lambda: self._storage)
+        self._reader = Reader(self._client, self._workspaces, people, files, lambda: self._storage)
         self._sender = Sender(
             self._client, self._workspaces, streams, pace or Pace(), self._read_file, unfurls=manners.unfurls
         )
@@ -177,6 +176,10 @@ class SlackTransport:
     async def peek(self, event: StoredEvent) -> InboundMessage | None:
         """Return what `read` does, without files and without what was said before."""
         return await self._reader.read(event, is_peek=True)
+
+    def is_shared(self, context_keys: Mapping[str, str]) -> bool:
+        """Return whether a conversation is a channel's, or a thread's there."""
+        return not context_keys.get("channel_id", "").startswith("D")
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""

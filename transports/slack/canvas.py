@@ -95,7 +95,7 @@ class Canvas:
         """
         self._painted_at = time.monotonic()
         await self._record.confirm()
-        shown = stable_part(text, self._pings)
+        shown = stable_part(text[: 2 * MAX_CHARACTERS], self._pings)
         if len(shown) > MAX_CHARACTERS:  # the rest is for further messages, which come with the whole answer
             shown, self._is_full = split_markdown(shown, max_characters=MAX_CHARACTERS)[0], True
         if self._stream is None:

@@ -8,6 +8,7 @@ from typing import Any
 from transports.slack.inbound import field
 
 _TOKEN = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
+_AFTER_MENTION = " \t\r\n,:\u00a0"
 
 
 def users_in(text: str) -> list[str]:
@@ -17,9 +18,14 @@ def users_in(text: str) -> list[str]:
 
 def readable(text: str, names: Mapping[str, str], bot_user_id: str) -> str:
     """Return a message's text as people see it, without the bot's own name at its beginning or end."""
-    mention = re.escape(f"<@{bot_user_id}>") if bot_user_id else r"(?!)"
-    bare = re.sub(rf"^\s*{mention}[\s,:]*|\s*{mention}\s*$", "", text)
+    bare = _without_mention(text.strip(), f"<@{bot_user_id}>") if bot_user_id else text
     return html.unescape(_TOKEN.sub(lambda found: _read(found, names), bare)).strip()
+
+
+def _without_mention(text: str, mention: str) -> str:
+    if text.startswith(mention):
+        text = text.removeprefix(mention).lstrip(_AFTER_MENTION)
+    return text.removesuffix(mention).rstrip()
 
 
 def shared_in(event: Mapping[str, Any]) -> str:

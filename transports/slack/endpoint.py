@@ -1,6 +1,9 @@
 """Events by HTTP: the signature is checked, what came is stored, and then Slack gets its 200."""
 
+import asyncio
 import logging
+import re
+import time
 
 from slack_bolt.adapter.starlette.async_handler import to_async_bolt_request, to_starlette_response
 from slack_bolt.async_app import AsyncApp
@@ -8,12 +11,18 @@ from slack_sdk.signature import SignatureVerifier
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
-from transports.bodies import TooLargeError, read_body
+from transports.bodies import TooLargeError, TooMuchAtOnceError, Unproven, read_body
 
 logger = logging.getLogger(__name__)
 
 PATH = "/slack/events"
 _MAX_BODY_BYTES = 4 * 1024 * 1024
+_BODY_SECONDS = 10.0
+_FRESH_SECONDS = 300.0  # Source: docs.slack.dev, verifying requests from Slack
+_TIMESTAMP, _SIGNATURE = "x-slack-request-timestamp", "x-slack-signature"
+_FORM = re.compile(r"v0=[0-9a-f]{64}")
+_UNSIGNED = "wrong or missing signature\n"
+_CLOSE = {"connection": "close"}
 
 
 class EventsEndpoint:
@@ -22,17 +31,24 @@ class EventsEndpoint:
     def __init__(self, app: AsyncApp, signing_secret: str) -> None:
         self._app = app
         self._verifier = SignatureVerifier(signing_secret)
+        self._unproven = Unproven()
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to one delivery."""
+        if not self._may_be_signed(request):  # before anything is read: a body that nobody wants costs nothing
+            return PlainTextResponse(_UNSIGNED, 401, headers=_CLOSE)
         try:
-            body = await read_body(request, _MAX_BODY_BYTES)
-        except ClientDisconnect:
-            return PlainTextResponse("cut off\n", 400)
+            with self._unproven.reading() as share:
+                async with asyncio.timeout(_BODY_SECONDS):
+                    body = await read_body(request, _MAX_BODY_BYTES, share)
+                if not self._is_signed(body, request):
+                    return PlainTextResponse(_UNSIGNED, 401)
+        except (ClientDisconnect, TimeoutError):
+            return PlainTextResponse("cut off\n", 400, headers=_CLOSE)
         except TooLargeError:
-            return PlainTextResponse("too large\n", 413)
-        if not self._is_signed(body, request):
-            return PlainTextResponse("wrong or missing signature\n", 401)
+            return PlainTextResponse("too large\n", 413, headers=_CLOSE)
+        except TooMuchAtOnceError:
+            return PlainTextResponse("too much at once: deliver it again\n", 503, headers=_CLOSE)
         return await self._dispatch(request, body)
 
     async def _dispatch(self, request: Request, body: bytes) -> Response:
@@ -45,11 +61,15 @@ class EventsEndpoint:
             return PlainTextResponse("")
         return to_starlette_response(answer)
 
+    def _may_be_signed(self, request: Request) -> bool:
+        """Return whether a request's headers are those of a delivery of the last minutes."""
+        at, signature = (request.headers.get(name, "") for name in (_TIMESTAMP, _SIGNATURE))
+        is_number = at.isascii() and at.isdecimal() and len(at) < 16
+        return is_number and abs(time.time() - int(at)) < _FRESH_SECONDS and _FORM.fullmatch(signature) is not None
+
     def _is_signed(self, body: bytes, request: Request) -> bool:
         headers = request.headers
         try:
-            return self._verifier.is_valid(
-                body, headers.get("x-slack-request-timestamp", ""), headers.get("x-slack-signature", "")
-            )
+            return self._verifier.is_valid(body, headers.get(_TIMESTAMP, ""), headers.get(_SIGNATURE, ""))
         except (ValueError, TypeError):  # a body or a header that is no text
             return False

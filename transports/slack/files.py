@@ -1,13 +1,18 @@
 """The files that people send: fetched within limits, and what cannot be fetched is said in words."""
 
+import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from botservice.messages import Attachment
+from botservice.storage import Storage
+from transports.files.attempts import Attempt
 from transports.files.documents import Reading, read_document
+from transports.files.fetched import Fetched
+from transports.files.kept import FileText
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import field, word
@@ -44,51 +49,50 @@ class SentFile:
 class Files:
     """Fetches what came with a message."""
 
-    def __init__(self, client: SlackClient, reading: Reading | None = None) -> None:
+    def __init__(
+        self,
+        client: SlackClient,
+        reading: Reading | None = None,
+        storage: Callable[[], Storage | None] = lambda: None,
+    ) -> None:
         self._client = client
         self._reading = reading or Reading()
+        self._storage = storage
 
-    async def fetch(
-        self, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, is_for_bot: bool
-    ) -> tuple[tuple[Attachment, ...], list[str]]:
-        """Return files, and in words what is in them or why they are not there.
+    async def fetch(self, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, event_id: int) -> Fetched:
+        """Return files, and in words what is in them or why they are not there."""
+        fetched, storage = Fetched(), self._storage()
+        async with contextlib.AsyncExitStack() as stack:
+            attempt = await stack.enter_async_context(Attempt(storage, event_id)) if storage is not None else None
+            for each in sent[:_MAX_FILES]:
+                file = read_file(each)
+                async with self._reading.room.taking(file.size_bytes or MAX_FILE_BYTES):
+                    fetched.add(*await self._fetch_one(workspace, file, attempt))
+        fetched.remarks += _more_than_fetched(sent)
+        return fetched
 
-        Args:
-            is_for_bot: Otherwise files are only named: nobody asked for them.
-        """
-        attachments, remarks = [], []
-        for each in sent[:_MAX_FILES]:
-            file = read_file(each)
-            if not is_for_bot:
-                remarks.append(f"[{file}]")
-                continue
-            attachment, remark = await self._fetch_one(workspace, file)
-            if attachment is not None:
-                attachments.append(attachment)
-            if remark:
-                remarks.append(remark)
-        if len(sent) > _MAX_FILES:
-            remarks.append(f"[and {len(sent) - _MAX_FILES} more files, which were not fetched]")
-        return tuple(attachments), remarks
-
-    async def _fetch_one(self, workspace: Workspace, file: SentFile) -> tuple[Attachment | None, str]:
+    async def _fetch_one(
+        self, workspace: Workspace, file: SentFile, attempt: Attempt | None
+    ) -> tuple[Attachment | None, FileText]:
         if file.must_be_asked_for and file.id is not None:
             file = await self._ask(workspace, file)
         if file.size_bytes is not None and file.size_bytes > MAX_FILE_BYTES:
             return None, _too_large(file)
         if file.url is None or not self._is_slacks(file.url):
-            return None, f"[{file}: it lies outside Slack]"
+            return None, FileText(f"[{file}: it lies outside Slack]")
         try:
             data, content_type = await self._client.download(workspace.token, file.url, max_bytes=MAX_FILE_BYTES)
         except SlackFailure as failure:
             logger.warning("slack.file_not_fetched", extra={"reason": failure.code})
-            return None, f"[{file}: it could not be fetched; ask for it to be sent again]"
+            return None, FileText(f"[{file}: it could not be fetched; ask for it to be sent again]")
         if len(data) > MAX_FILE_BYTES:
             return None, _too_large(file)
         if content_type == "text/html" and file.mime_type != "text/html":  # the page that asks people to sign in
             logger.warning("slack.file_refused", extra={"advice": "the scope files:read is missing"})
-            return None, f"[{file}: Slack does not give it out]"
-        return await read_document(Attachment(file.mime_type, file.name, data), str(file), self._reading)
+            return None, FileText(f"[{file}: Slack does not give it out]")
+        key = ("slack", f"{workspace.team_id}:{file.id}") if file.id is not None else None
+        attachment = Attachment(file.mime_type, file.name, data)
+        return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
 
     async def _ask(self, workspace: Workspace, file: SentFile) -> SentFile:
         """Return a file of which an event tells only that it is there."""
@@ -124,5 +128,15 @@ def read_file(file: Mapping[str, Any]) -> SentFile:
     )
 
 
-def _too_large(file: SentFile) -> str:
-    return f"[{file}: too large to fetch; the limit is {MAX_FILE_BYTES // 1024**2} MB]"
+def named(sent: Sequence[Mapping[str, Any]]) -> Fetched:
+    """Return files that are not fetched, by their names: nobody asked for them, or not yet."""
+    return Fetched(remarks=[*(f"[{read_file(each)}]" for each in sent[:_MAX_FILES]), *_more_than_fetched(sent)])
+
+
+def _more_than_fetched(sent: Sequence[Mapping[str, Any]]) -> list[str]:
+    more = len(sent) - _MAX_FILES
+    return [f"[and {more} more files, which were not fetched]"] if more > 0 else []
+
+
+def _too_large(file: SentFile) -> FileText:
+    return FileText(f"[{file}: too large to fetch; the limit is {MAX_FILE_BYTES // 1024**2} MB]")

@@ -11,11 +11,11 @@ from botservice.messages import storable
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 
 _TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
-_MENTION = re.compile(r"<@([^>|\s]+)(?:\|[^>]*)?>")
+_MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>")
 _STOP = re.compile(r"\s*[/!]stop\s*", re.IGNORECASE)
 _MAX_ID_CHARACTERS = 100
 # What people write; every other subtype tells of something that happened.
-_WRITTEN = frozenset({None, "file_share", "me_message", "thread_broadcast"})
+_WRITTEN = frozenset({"file_share", "me_message", "thread_broadcast"})
 
 
 class Way(StrEnum):
@@ -69,7 +69,7 @@ def context_keys(team_id: str, channel_id: str, thread_ts: str | None = None) ->
 def read_message(body: object) -> SlackMessage | None:
     """Return what somebody wrote; None for anything else: other bots, edits, joins, and what is not whole."""
     event = field(body, "event")
-    if field(event, "type") not in ("message", "app_mention") or field(event, "subtype") not in _WRITTEN:
+    if field(event, "type") not in ("message", "app_mention") or not _is_written(event):
         return None
     if field(event, "bot_id") is not None or field(event, "hidden") is True:
         return None
@@ -88,6 +88,11 @@ def read_message(body: object) -> SlackMessage | None:
         field(event, "channel_type") == "im" or channel.startswith("D"),
         frozenset(_MENTION.findall(said)),
     )
+
+
+def _is_written(event: object) -> bool:
+    subtype = field(event, "subtype")
+    return subtype is None or (isinstance(subtype, str) and subtype in _WRITTEN)
 
 
 def message_event(message: SlackMessage, body: object, *, is_thread: bool) -> InboundEvent:

@@ -205,7 +205,8 @@ class Sender:
             )
             answer = await self._in_some_form(workspace, "chat.postMessage", link, **place)
             return str(answer.get("ts"))
-        data = await self._read_file(context_keys, str(file["sha256"]))
+        is_here = "text" in file  # what is too long for messages stands in the delivery itself
+        data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))
         if data is None:
             raise DeliveryRefused("the file is not kept any more")
         name = str(file.get("name") or f"file{_ending(str(file['mime_type']))}")
@@ -222,6 +223,7 @@ class Sender:
             files=[{"id": upload.get("file_id"), "title": name}],
             channel_id=place["channel"],
             thread_ts=place["thread_ts"],
+            initial_comment=delivery.payload.get("comment"),
         )
         return None
 

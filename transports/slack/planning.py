@@ -9,6 +9,7 @@ from botservice.turns.commands import parse_command
 from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
 from transports.files.stored import digest
+from transports.overflow import fitting, head_of, note, whole_file
 from transports.slack.formatting import Pings, format_answer
 from transports.slack.inbound import Way, field, read_message, stored, timestamp
 
@@ -18,14 +19,17 @@ from transports.slack.inbound import Way, field, read_message, stored, timestamp
 def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) -> list[Payload]:
     """Return the messages that make answer visible: its text in pieces, then its files."""
     place = _place(events)
-    pieces: list[dict[str, Any]] = [{"text": piece} for piece in format_answer(answer.text, pings)]
+    head = head_of(answer.text)
+    texts, is_all = fitting(format_answer(head, pings), is_all=head == answer.text)
+    pieces: list[dict[str, Any]] = [{"text": piece} for piece in texts]
     if pieces and answer.buttons:
         pieces[-1]["choices"] = [
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
         ]
     if pieces and not _is_for_service(events):
         pieces[-1]["asks_feedback"] = True
-    payloads = [*pieces, *({"file": _file(each)} for each in answer.attachments)]
+    whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
+    payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]
     return [payload | place for payload in payloads]
 
 

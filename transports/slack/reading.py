@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,11 +14,12 @@ from botservice.storage import Storage
 from botservice.storage.tables import events, messages, turns
 from botservice.turns.commands import parse_command
 from botservice.turns.turn import Outcome, StoredEvent
+from transports.files.fetched import Fetched
 from transports.slack.blocks import QUESTION_BLOCK, QUESTION_INPUT
 from transports.slack.client import SlackClient
 from transports.slack.content import files_of, readable, shared_in, users_in
 from transports.slack.failures import NotInstalled, SlackFailure
-from transports.slack.files import Files
+from transports.slack.files import Files, named
 from transports.slack.inbound import SlackMessage, Way, field, order_of, read_message, stored, team_of, timestamp, word
 from transports.slack.people import People, Person, account_of
 from transports.slack.workspaces import Workspace, Workspaces
@@ -104,23 +105,29 @@ class Reader:
         if person.is_bot:
             return None
         text = await self._text(message.text, workspace)
-        is_whole = is_addressed and not is_peek
-        attachments, remarks = await self._files.fetch(workspace, files_of(heard), is_for_bot=is_whole)
-        said = "\n".join(part for part in (text, shared_in(heard), *remarks) if part)
-        if not said and not attachments and not is_addressed:
+        fetched = await self._fetch(event, workspace, files_of(heard), is_wanted=is_addressed and not is_peek)
+        said = "\n".join(part for part in (text, shared_in(heard), *fetched.remarks) if part)
+        if not said and not fetched.attachments and not is_addressed:
             return None
         return InboundMessage(
             said or "(mentioned you without a word)",
             _author(person),
-            attachments,
+            tuple(fetched.attachments),
             _moment(message.ts),
             message.ts,
             is_addressed,
             command=_command_of(text) if is_addressed else None,
             language=person.language,
             is_private=message.is_direct,
-            before=await self._earlier(event, message, workspace) if is_whole else (),
+            before=await self._earlier(event, message, workspace) if is_addressed and not is_peek else (),
+            is_whole=not (is_addressed and is_peek) or (not files_of(heard) and not _may_be_late(event, message)),
+            unread=tuple(fetched.unread),
         )
+
+    async def _fetch(
+        self, event: StoredEvent, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, is_wanted: bool
+    ) -> Fetched:
+        return await self._files.fetch(workspace, sent, event_id=event.id) if is_wanted and sent else named(sent)
 
     async def _is_addressed(self, message: SlackMessage, workspace: Workspace) -> bool:
         if message.is_direct or workspace.bot_user_id in message.mentioned:
@@ -195,8 +202,7 @@ class Reader:
         A mention that was delivered late may have been followed by others, which were not for the bot to keep then.
         """
         storage = self._storage()
-        is_late = event.received_at.timestamp() - order_of(message.ts) / 1e6 > _LATE_SECONDS
-        if storage is None or message.is_direct or not (message.is_reply or is_late):
+        if storage is None or not _may_be_late(event, message):
             return ()
         keys = ContextKeys.of(message.keys(is_thread=True))
 
@@ -230,11 +236,17 @@ class Reader:
         if user == workspace.bot_user_id:
             return None
         person = await self._people.find(workspace, user) if user is not None else None
-        remarks = (await self._files.fetch(workspace, files_of(each), is_for_bot=False))[1]
+        remarks = named(files_of(each)).remarks
         words = await self._text(text if isinstance(text, str) else "", workspace)
         said = "\n".join(part for part in (words, *remarks) if part)
         author = _author(person) if person is not None else Author(name="a bot")
         return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False) if said else None
+
+
+def _may_be_late(event: StoredEvent, message: SlackMessage) -> bool:
+    """Return whether others may have spoken in a message's thread before the bot came to it."""
+    is_late = event.received_at.timestamp() - order_of(message.ts) / 1e6 > _LATE_SECONDS
+    return not message.is_direct and (message.is_reply or is_late)
 
 
 def _is_before(each: object, message: SlackMessage, event: StoredEvent) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 
+from transports.intricacy import is_too_intricate
+
 _PARSER = MarkdownIt("commonmark").enable("table")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001 - sentences end in many scripts
 _BLANK = re.compile(r"\s+")
@@ -27,6 +29,8 @@ def split_markdown(text: str, *, max_characters: int) -> list[str]:
         raise ValueError("max_characters must be 100 or more")
     if len(text) <= max_characters:
         return [text.strip("\n")] if text.strip() else []
+    if is_too_intricate(text):
+        return [piece for piece in _packed(text.strip("\n"), max_characters) if piece.strip()]
     pieces: list[str] = []
     for block in _blocks(text):
         for part in _fitting(block, max_characters):

@@ -18,7 +18,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
-from transports.files.pages import read_pdf
+from transports.files.reader import PdfReader
 from transports.pacing import Pace
 from transports.telegram.canvases import Tempo
 from transports.telegram.client import BotClient
@@ -78,7 +78,9 @@ class TelegramTransport:
         self._intake = Intake(self._client, lambda: self._bot)
         pace = pace or Pace()
         self._sender = Sender(self._client, pace, self._read_file)
-        self._reader = Reader(self._identify, Files(self._client, reading or Reading(read_pdf=read_pdf)))
+        self._reader = Reader(
+            self._identify, Files(self._client, reading or Reading(read_pdf=PdfReader()), lambda: self._storage)
+        )
         self._stage = Stage(self._client, pace, tempo or Tempo(), lambda: self._bot)
         self._keeper = WebhookKeeper(self._client, public_url, secret) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._intake.accept)
@@ -130,6 +132,10 @@ class TelegramTransport:
     async def peek(self, event: StoredEvent) -> InboundMessage | None:
         """Return what an event says, without its files."""
         return await self._reader.read(event, with_files=False)
+
+    def is_shared(self, context_keys: Mapping[str, str]) -> bool:
+        """Return whether a chat is a group."""
+        return context_keys.get("chat_id", "").startswith("-")
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""

@@ -12,6 +12,7 @@ from transports.telegram.entities import Rich
 from transports.telegram.formatting import as_wire, format_markdown
 
 _TAIL_CHARACTERS = 3500
+_HEAD_CHARACTERS = 6000  # of markdown: what a message shows is less
 _CALL_SECONDS = 10.0
 
 
@@ -189,8 +190,8 @@ class GrowingMessage:
         await self._record.confirm()
         if self._message_id is None:
             self._message_id = await self._record.opening()
-        pieces = format_markdown(f"{text} …")
-        self._is_full = len(pieces) > 1
+        pieces = format_markdown(f"{text[:_HEAD_CHARACTERS]} …")
+        self._is_full = len(pieces) > 1 or len(text) > _HEAD_CHARACTERS
         self._next_length = len(text) + self._CHARACTERS_PER_CALL
         said: dict[str, Any] = {"text": pieces[0].text, "entities": as_wire(pieces[0]) or None}
         if self._message_id is None:

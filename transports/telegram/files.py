@@ -1,7 +1,8 @@
 """The files that people send: fetched within limits, and what cannot be fetched is said in words."""
 
+import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,11 @@ from telegram import Message
 from telegram.error import BadRequest, TelegramError
 
 from botservice.messages import Attachment
+from botservice.storage import Storage
+from transports.files.attempts import Attempt
 from transports.files.documents import Reading, read_document
+from transports.files.fetched import Fetched
+from transports.files.kept import FileText
 from transports.telegram.client import BotClient
 
 logger = logging.getLogger(__name__)
@@ -27,6 +32,7 @@ class SentFile:
     Attributes:
         kind: What it is called when it is talked about.
         size_bytes: As Telegram says; None where it does not.
+        unique_id: Names the same file wherever it is sent; nothing is fetched by it.
     """
 
     kind: str
@@ -35,6 +41,7 @@ class SentFile:
     name: str | None = None
     size_bytes: int | None = None
     duration_seconds: int | None = None
+    unique_id: str | None = None
 
     def __str__(self) -> str:
         facts = [self.name, _duration(self.duration_seconds), _size(self.size_bytes)]
@@ -44,29 +51,24 @@ class SentFile:
 class Files:
     """Fetches what came with a message."""
 
-    def __init__(self, client: BotClient, reading: Reading | None = None) -> None:
+    def __init__(
+        self, client: BotClient, reading: Reading | None = None, storage: Callable[[], Storage | None] = lambda: None
+    ) -> None:
         self._client = client
         self._reading = reading or Reading()
+        self._storage = storage
 
-    async def fetch(self, files: Sequence[SentFile], *, is_for_bot: bool) -> tuple[tuple[Attachment, ...], list[str]]:
-        """Return files, and in words what is in them or why they are not there.
+    async def fetch(self, files: Sequence[SentFile], *, event_id: int) -> Fetched:
+        """Return files, and in words what is in them or why they are not there."""
+        fetched, storage = Fetched(), self._storage()
+        async with contextlib.AsyncExitStack() as stack:
+            attempt = await stack.enter_async_context(Attempt(storage, event_id)) if storage is not None else None
+            for file in files:
+                async with self._reading.room.taking(file.size_bytes or MAX_FILE_BYTES):
+                    fetched.add(*await self._fetch_one(file, attempt))
+        return fetched
 
-        Args:
-            is_for_bot: Otherwise files are only named: nobody asked for them.
-        """
-        attachments, remarks = [], []
-        for file in files:
-            if not is_for_bot:
-                remarks.append(f"[{file}]")
-                continue
-            attachment, remark = await self._fetch_one(file)
-            if attachment is not None:
-                attachments.append(attachment)
-            if remark:
-                remarks.append(remark)
-        return tuple(attachments), remarks
-
-    async def _fetch_one(self, file: SentFile) -> tuple[Attachment | None, str]:
+    async def _fetch_one(self, file: SentFile, attempt: Attempt | None) -> tuple[Attachment | None, FileText]:
         if file.size_bytes is not None and file.size_bytes > MAX_FILE_BYTES:
             return None, _too_large(file)
         try:
@@ -75,11 +77,13 @@ class Files:
             if "too big" in error.message.lower():
                 return None, _too_large(file)
             logger.warning("telegram.file_refused", extra={"reason": error.message})
-            return None, f"[{file}: Telegram does not give it out; ask for it to be sent again]"
+            return None, FileText(f"[{file}: Telegram does not give it out; ask for it to be sent again]")
         except TelegramError as error:
             logger.warning("telegram.file_not_fetched", extra={"reason": type(error).__name__})
-            return None, f"[{file}: it could not be fetched; ask for it to be sent again]"
-        return await read_document(Attachment(file.mime_type, file.name, data), str(file), self._reading)
+            return None, FileText(f"[{file}: it could not be fetched; ask for it to be sent again]")
+        key = ("telegram", file.unique_id) if file.unique_id is not None else None
+        attachment = Attachment(file.mime_type, file.name, data)
+        return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
 
     async def _download(self, file_id: str) -> bytes:
         """Return a file's bytes; what is lost on the way is fetched again, a few times."""
@@ -117,6 +121,7 @@ def _own_files(message: Message) -> Iterator[SentFile]:
                 _string(getattr(file, "file_name", None)),
                 _number(file.file_size),
                 _seconds(getattr(file, "duration", None)),
+                _string(file.file_unique_id),
             )
 
 
@@ -142,8 +147,8 @@ def _string(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _too_large(file: SentFile) -> str:
-    return f"[{file}: too large for a bot to fetch; Telegram's limit is {MAX_FILE_BYTES // 1024**2} MB]"
+def _too_large(file: SentFile) -> FileText:
+    return FileText(f"[{file}: too large for a bot to fetch; Telegram's limit is {MAX_FILE_BYTES // 1024**2} MB]")
 
 
 def _duration(seconds: int | None) -> str:

@@ -9,6 +9,7 @@ from telegramify_markdown import MessageEntity, convert
 from telegramify_markdown.config import RenderConfig
 
 from botservice.messages import storable
+from transports.intricacy import is_too_intricate
 from transports.telegram.entities import Entity, Rich, normalised, without_broken_links
 from transports.telegram.markdown import prepare
 from transports.telegram.splitting import split, units
@@ -46,9 +47,11 @@ def format_plain(text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
 
 
 def render(markdown: str) -> Rich:
-    """Return markdown as one text with entities, however long."""
+    """Return markdown as one text with entities, however long; what is too intricate stays as it is."""
     if not markdown.strip():
         return Rich("")
+    if is_too_intricate(markdown):
+        return Rich(storable(markdown))
     try:
         text, found = convert(prepare(markdown), config=_STYLE)
         return normalised(without_broken_links(Rich(text, tuple(_places(text, found)))))

@@ -18,7 +18,7 @@ _OPTIONS = (
 # Tags that only format: to leave them out loses nothing that can be read.
 _SILENT_TAG = re.compile(
     rb"</?(?:b|i|u|s|em|strong|del|ins|p|div|span|center|small|sub|sup|kbd|mark|font|details|summary)"
-    rb"(?:\s+[a-z-]+=[^<>]*)?\s*>",
+    rb"(?:\s+[a-z-]+=[^<>]*|\s*)>",
     re.IGNORECASE,
 )
 _BREAK = re.compile(rb"<br\s*/?>", re.IGNORECASE)

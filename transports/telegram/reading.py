@@ -11,6 +11,7 @@ from telegram import Message, Update
 
 from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.turns.turn import StoredEvent
+from transports.files.fetched import Fetched
 from transports.telegram.content import author_of, is_addressed, text_of
 from transports.telegram.files import Files, SentFile, sent_files
 from transports.telegram.inbound import BotIdentity, command_of, stored_update
@@ -40,7 +41,11 @@ class Reader:
         self._files = files
 
     async def read(self, event: StoredEvent, *, with_files: bool = True) -> InboundMessage | None:
-        """Return what an event says; None where it says nothing to anybody."""
+        """Return what an event says; None where it says nothing to anybody.
+
+        Args:
+            with_files: Otherwise they are only named.
+        """
         pressed = pressed_message(event)
         if pressed is not None:
             return pressed
@@ -49,13 +54,15 @@ class Reader:
         heard = listen(update, bot)
         if heard is None:
             return None
-        files = heard.files if with_files else ()
-        attachments, remarks = await self._files.fetch(files, is_for_bot=heard.is_addressed)
+        is_whole = with_files or not (heard.is_addressed and heard.files)
+        fetched = Fetched(remarks=[f"[{file}]" for file in heard.files])  # what nobody asked for is only named
+        if heard.is_addressed and with_files:
+            fetched = await self._files.fetch(heard.files, event_id=event.id)
         replied = heard.message.reply_to_message
         return InboundMessage(
-            "\n".join(part for part in (heard.text, *remarks) if part),
+            "\n".join(part for part in (heard.text, *fetched.remarks) if part),
             heard.author,
-            attachments,
+            tuple(fetched.attachments),
             heard.message.date,
             str(heard.message.message_id),
             heard.is_addressed,
@@ -63,6 +70,8 @@ class Reader:
             language=_language(heard.message),
             is_private=heard.message.chat.type == "private",
             replies_to=None if replied is None else str(replied.message_id),
+            is_whole=is_whole,
+            unread=tuple(fetched.unread),
         )
 
 

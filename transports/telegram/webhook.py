@@ -45,7 +45,7 @@ class WebhookEndpoint:
         """Return the answer to one delivery."""
         given = request.headers.get(_SECRET_HEADER, "").encode("utf-8", "replace")
         if not hmac.compare_digest(given, self._secret):
-            return PlainTextResponse("wrong or missing secret\n", 401)
+            return PlainTextResponse("wrong or missing secret\n", 401, headers={"connection": "close"})
         try:
             body = await read_body(request, _MAX_BODY_BYTES)
             update = json.loads(body)

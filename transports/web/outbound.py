@@ -14,6 +14,7 @@ from botservice.messages import Message, Role
 from botservice.storage.blobs import digest_of
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.transport import BUTTONS, Payload
+from transports.intricacy import is_too_intricate
 
 SHOWN_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -63,7 +64,7 @@ def show_buttons(kept: object) -> list[dict[str, str]]:
 @lru_cache(maxsize=256)
 def render_markdown(text: str) -> str | None:
     """Return text as HTML that holds nothing but text, marks and links; None where it is to be shown as it is."""
-    if len(text) > _LONGEST_MARKDOWN:
+    if len(text) > _LONGEST_MARKDOWN or is_too_intricate(text):
         return None
     return str(_MARKDOWN.render(text))
 

@@ -10,7 +10,7 @@ from botservice.errors import LLMError
 from botservice.messages import Attachment
 from transports.files.documents import MAX_TEXT_CHARACTERS, Reading, read_document
 from transports.files.hearing import OpenAITranscriber
-from transports.files.pages import read_pdf
+from transports.files.reader import PdfReader
 
 
 def pdf(*texts: str) -> bytes:
@@ -39,7 +39,7 @@ def pdf(*texts: str) -> bytes:
 
 async def read(data: bytes, mime_type: str, name: str = "file", reading: Reading | None = None) -> str:
     _, said = await read_document(Attachment(mime_type, name, data), f"file, {name}", reading or Reading())
-    return said
+    return said.text
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_what_is_no_text_is_named() -> None:
 
 
 async def test_a_pdf_is_read_page_by_page() -> None:
-    reading = Reading(read_pdf=read_pdf)
+    reading = Reading(read_pdf=PdfReader())
     assert (
         await read(pdf("One page", "Another"), "application/pdf", "a.pdf", reading)
         == "[file, a.pdf]\nOne page\n\nAnother"

@@ -141,7 +141,7 @@ def test_code_tables_and_line_breaks_are_rendered():
     "text", ["> " * 15_000, "[" * 30_000, "![a" * 10_000, "`" * 29_999, "- " * 15_000, "|a" * 15_000]
 )
 def test_a_text_that_means_to_take_for_ever_does_not(text):
-    check(text)
+    assert render_markdown(text) is None, "it is shown as it is"
 
 
 def test_a_very_long_answer_is_shown_as_it_is():

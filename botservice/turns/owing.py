@@ -1,0 +1,62 @@
+"""What a context owes of long answers: dropped where somebody says stop, and in turns where several people wait."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import Connection, and_, bindparam, exists, func, select, text, update
+
+from botservice.storage.statements import execute
+from botservice.storage.tables import deliveries, turns
+from botservice.turns.outbox import NEXT, read_delivery
+from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus
+
+_earlier = deliveries.alias("earlier")
+_others = deliveries.alias("others")
+_IS_PENDING = text(f"deliveries.status = '{DeliveryStatus.PENDING.value}'")
+_OTHERS_ARE_PENDING = text(f"others.status = '{DeliveryStatus.PENDING.value}'")
+
+# Messages of answers of which some have gone out, or are on their way, whose questions came before the stop.
+_STOPPED = and_(
+    deliveries.c.context_id == bindparam("context"),
+    deliveries.c.kind == DeliveryKind.MESSAGE.value,
+    _IS_PENDING,
+    deliveries.c.turn_id.in_(
+        select(turns.c.id).where(
+            turns.c.context_id == bindparam("context"), turns.c.order_key > 0, turns.c.order_key < bindparam("stop")
+        )
+    ),
+    exists().where(_earlier.c.turn_id == deliveries.c.turn_id, _earlier.c.id < deliveries.c.id),
+)
+_HAS_STOPPED = select(deliveries.c.id).where(_STOPPED).limit(1)
+_DROP = (
+    update(deliveries)
+    .where(_STOPPED)
+    .values(status=DeliveryStatus.FAILED.value, error="stopped", finished_at=bindparam("now"))
+    .execution_options(synchronize_session=False)
+)
+_FAIREST = NEXT.order_by(None).order_by(
+    select(func.count())
+    .select_from(_others)
+    .where(_others.c.context_id == bindparam("context"), _others.c.turn_id == deliveries.c.turn_id, _OTHERS_ARE_PENDING)
+    .scalar_subquery(),
+    deliveries.c.id,
+)
+
+
+def has_stopped(connection: Connection, context_id: int, stop: int) -> bool:
+    """Return whether anything is owed of answers that somebody wants no more of.
+
+    Args:
+        stop: The order key of that wish.
+    """
+    return execute(connection, _HAS_STOPPED, {"context": context_id, "stop": stop}).one_or_none() is not None
+
+
+def drop_stopped(connection: Connection, context_id: int, stop: int, now: datetime) -> None:
+    """Send nothing more of them."""
+    connection.execute(_DROP, {"context": context_id, "stop": stop, "now": now})
+
+
+def find_fairest_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
+    """Return what a context owes next where several people wait: of the answer of which least is left."""
+    return read_delivery(execute(connection, _FAIREST, {"context": context_id, "transports": list(transports)}))

@@ -1,0 +1,36 @@
+"""A Telegram bot under attack: the stand-in, the real client, a real worker and storage, a scripted model."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+from standins.bot_api import BotApi
+from standins.models import echo
+
+from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.worker import Worker
+from transports.telegram.app import TelegramTransport
+
+
+@contextlib.asynccontextmanager
+async def running(api: BotApi, storage: Storage, script: Any = echo, **options: Any) -> AsyncIterator[ScriptedChatLLM]:
+    """Run a bot while a block runs; give its model.
+
+    Args:
+        options: Of the transport, or `budgets` and `access` of the service.
+    """
+    llm = ScriptedChatLLM(script)
+    service = AgentService(FunctionsBasedAgent(llm=llm, search_k=0), storage)
+    of_service = {name: options.pop(name) for name in ("budgets", "access") if name in options}
+    service.options = replace(service.options, **of_service)
+    transport = TelegramTransport(token=api.token, api_url=api.url, **options)
+    worker = Worker(storage, service.options, [transport], commands=service.commands)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(transport.close)
+        await worker.start()
+        stack.push_async_callback(worker.stop, grace_seconds=5)
+        await transport.start(Inbox(storage, worker.wake), storage)
+        stack.push_async_callback(transport.stop)
+        yield llm
