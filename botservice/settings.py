@@ -52,6 +52,7 @@ _MUST_BE = {
     "slack_listen": "threads or channels",
     "slack_pings": "none, users or all",
     "slack_unfurl": "true or false",
+    "link_previews": "on or off",
     "public_url": "the https address where platforms reach this service (http only to a loopback address)",
     "port": "a number from 0 to 65535",
     "max_steps": "a whole number, 0 or more",
@@ -301,6 +302,7 @@ class Settings(ModelSettings):
     slack_listen: Annotated[SlackListen, BeforeValidator(str.lower)] = SlackListen.THREADS
     slack_pings: Annotated[SlackPings, BeforeValidator(str.lower)] = SlackPings.NONE
     slack_unfurl: bool = False
+    link_previews: bool = False
 
     encryption_key: Annotated[SecretStr, AfterValidator(_encryption_key)] | None = None
 

@@ -39,6 +39,7 @@ def build_telegram(settings: Settings) -> "TelegramTransport":
         webhook_secret=reveal(settings.telegram_webhook_secret),
         public_url=settings.public_url,
         reading=build_reading(settings),
+        previews=settings.link_previews,
     )
 
 
@@ -90,7 +91,7 @@ def build_slack(settings: Settings) -> "SlackTransport":
         manners=Manners(
             listening=settings.slack_listen,
             pings=Pings(users=pings is not SlackPings.NONE, everybody=pings is SlackPings.ALL),
-            unfurls=settings.slack_unfurl,
+            previews=settings.link_previews or settings.slack_unfurl,
             reading=build_reading(settings),
         ),
     )
