@@ -22,6 +22,7 @@ from botservice.memory.step_view import RenderedStep
 from botservice.messages import Attachment, Message, Role
 from botservice.people.facts import visible_facts
 from botservice.people.known import describe_person
+from botservice.quoting import quote_name, quote_record
 
 _REMEMBERED = (
     "Remembered from earlier in this chat, because it may have to do with what is asked now. These are records of what "
@@ -155,7 +156,7 @@ def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
 def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
     text = message.text
     if is_group and message.role is Role.USER and message.author and message.author.name:
-        text = f"{_one_line(message.author.name)}: {text}"
+        text = f"{quote_name(message.author.name)}: {text}"
     others = [_mention(each) for each in message.attachments if not _is_image(each)]
     text = "\n".join([text, *others] if text else others)
     images = [image_url(each) for each in message.attachments if _is_image(each)]
@@ -170,7 +171,7 @@ def _is_image(attachment: Attachment) -> bool:
 
 
 def _mention(attachment: Attachment) -> str:
-    return f"[file: {attachment.name or 'unnamed'}, {attachment.mime_type}]"
+    return f"[file: {quote_name(attachment.name, 'unnamed')}, {quote_name(attachment.mime_type)}]"
 
 
 def _remembered(found: Sequence[SearchHit]) -> str:
@@ -184,9 +185,4 @@ def _quote(message: Message) -> str:
     name = message.author.name if message.author and message.author.name else message.role.value
     text = " ".join([message.text, *map(_mention, message.attachments)]).strip()
     text = text if len(text) <= _LONGEST_FOUND else text[:_LONGEST_FOUND] + "…"
-    record = f"[{message.created_at:%Y-%m-%d %H:%M} UTC] {_one_line(name)}: {text}"
-    return record.replace(FOUND_END, "</ memory>")
-
-
-def _one_line(name: str) -> str:
-    return " ".join(name.split())
+    return f"[{message.created_at:%Y-%m-%d %H:%M} UTC] {quote_name(name)}: {quote_record(text)}"

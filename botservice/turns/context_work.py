@@ -25,6 +25,7 @@ from botservice.storage.interleaving import interleave
 from botservice.telemetry import turn_logging
 from botservice.turns.beginning import Beginning
 from botservice.turns.changes import (
+    Change,
     Controls,
     DueChanges,
     apply_changes,
@@ -34,6 +35,7 @@ from botservice.turns.changes import (
 )
 from botservice.turns.commands import Commands
 from botservice.turns.due import is_due
+from botservice.turns.effects import Effects
 from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
 from botservice.turns.records import (
     find_next_turn,
@@ -95,6 +97,7 @@ class ContextWork:
         self._transports = transports
         self._beginning = Beginning(storage, options, commands)
         self._outbox = Outbox(storage, transports, options.clock)
+        self._effects = Effects(storage, options, transports)
         self._setbacks = Setbacks(storage, options.clock)
         self._suspects = asyncio.Semaphore(SUSPECTS_AT_ONCE)
         self._born_at = time.monotonic()
@@ -117,7 +120,7 @@ class ContextWork:
                 case Owed(delivery, context_keys) if is_due(delivery, self._clock()):
                     await self._outbox.attempt(context_keys, delivery, claim)
                 case DueChanges():
-                    await apply_changes(self._storage, self._transports, work, claim, self._clock())
+                    await self._apply(work, claim)
                 case Begun(turn) if self._may_begin(turn):
                     with turn_logging(turn.id):
                         async with self._with_care(turn.attempts):
@@ -194,7 +197,8 @@ class ContextWork:
         )
         self.runs[claim.context_id] = Running(run, turn.order_key)
         try:
-            if work.controls.stop is not None and work.controls.stop > turn.order_key:
+            stop = await self._effects.newest(work.controls.stops, work.context.context_keys)
+            if stop is not None and stop.order_key > turn.order_key:
                 run.interrupt()  # it came before this process worked on the turn
                 await self._handle_stops(claim.context_id)
             await run.finish()
@@ -211,9 +215,24 @@ class ContextWork:
         running = self.runs.get(context_id)
         if running is None:
             return False
-        running.run.interrupt()
+        controls, keys = await self._storage.read(
+            lambda connection: (
+                find_controls(connection, context_id, self._transports),
+                read_context_keys(connection, context_id),
+            )
+        )
+        if await self._effects.newest(controls.stops, keys) is not None:
+            running.run.interrupt()
         await self._handle_stops(context_id)
         return True
+
+    async def _apply(self, due: DueChanges, claim: Claim) -> None:
+        keys = await self._storage.read(lambda connection: read_context_keys(connection, claim.context_id))
+
+        async def may(change: Change) -> bool:
+            return await self._effects.may(change.event, change.transport, keys)
+
+        await apply_changes(self._storage, self._transports, due, claim, self._clock(), may)
 
     def stop_next(self, context_id: int) -> None:
         """Have the stops of a context take effect when it is looked at next, though nothing may run there."""

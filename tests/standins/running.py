@@ -62,8 +62,8 @@ async def _running(
     """Make what answers; what is not the transport's is taken out of options."""
     llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
     agent: Agent = FunctionsBasedAgent(tools=options.pop("tools", ()), llm=llm, search_k=options.pop("search_k", 0))
-    access, budgets = options.pop("access", None), options.pop("budgets", None)
-    service = AgentService(agent, storage)
+    access, budgets, clock = (options.pop(name, None) for name in ("access", "budgets", "clock"))
+    service = AgentService(agent, storage, clock=clock)
     service.options = replace(service.options, access=access or Access(), budgets=budgets or Budgets())
     async with contextlib.AsyncExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from botservice.messages import Attachment
+from botservice.quoting import quote_name
 from transports.files.documents import Reading, read_document
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
@@ -38,7 +39,7 @@ class SentFile:
     def __str__(self) -> str:
         kind = {"image": "picture", "audio": "audio", "video": "video"}.get(self.mime_type.partition("/")[0], "file")
         size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
-        return ", ".join(part for part in (kind, self.name, size) if part)
+        return ", ".join(part for part in (kind, self.name and quote_name(self.name), size) if part)
 
 
 class Files:

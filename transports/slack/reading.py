@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, or_, select
 
 from botservice.contexts import ContextKeys, find_context
 from botservice.messages import Author, CommandCall, InboundMessage
+from botservice.quoting import quote_name
 from botservice.storage import Storage
 from botservice.storage.tables import events, messages, turns
 from botservice.turns.commands import parse_command
@@ -120,6 +121,7 @@ class Reader:
             language=person.language,
             is_private=message.is_direct,
             before=await self._earlier(event, message, workspace) if is_whole else (),
+            own_text=None if said == text else text,
         )
 
     async def _is_addressed(self, message: SlackMessage, workspace: Workspace) -> bool:
@@ -159,8 +161,8 @@ class Reader:
         quoted = await self._text(str(about.get("text") or ""), workspace)
         writer = word(about.get("user"))
         name = (await self._people.find(workspace, writer)).name or writer if writer is not None else "somebody"
-        text = f'[about a message of {name}: "{quoted}"]\n{question.strip()}'
-        return InboundMessage(text, _author(person), language=person.language)
+        text = f'[about a message of {quote_name(name)}: "{quoted}"]\n{question.strip()}'
+        return InboundMessage(text, _author(person), language=person.language, own_text=question.strip())
 
     async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         actions = field(body, "actions")
@@ -178,6 +180,7 @@ class Reader:
             command=parse_command(value),
             language=person.language,
             is_private=(channel or "").startswith("D"),
+            own_text="",  # whoever made the button wrote it
         )
 
     async def _text(self, text: str, workspace: Workspace) -> str:
@@ -234,7 +237,8 @@ class Reader:
         words = await self._text(text if isinstance(text, str) else "", workspace)
         said = "\n".join(part for part in (words, *remarks) if part)
         author = _author(person) if person is not None else Author(name="a bot")
-        return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False) if said else None
+        own = None if said == words else words
+        return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False, own_text=own) if said else None
 
 
 def _is_before(each: object, message: SlackMessage, event: StoredEvent) -> bool:

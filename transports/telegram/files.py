@@ -10,6 +10,7 @@ from telegram import Message
 from telegram.error import BadRequest, TelegramError
 
 from botservice.messages import Attachment
+from botservice.quoting import quote_name
 from transports.files.documents import Reading, read_document
 from transports.telegram.client import BotClient
 
@@ -37,7 +38,7 @@ class SentFile:
     duration_seconds: int | None = None
 
     def __str__(self) -> str:
-        facts = [self.name, _duration(self.duration_seconds), _size(self.size_bytes)]
+        facts = [self.name and quote_name(self.name), _duration(self.duration_seconds), _size(self.size_bytes)]
         return ", ".join([self.kind, *(fact for fact in facts if fact)])
 
 
