@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import func, select
 from standins.bot_api import BotApi
 from standins.models import Typist
-from standins.running import Running, telegram_bot
+from standins.running import Running, slack_bot, telegram_bot
+from standins.slack_api import BOT_USER, SlackApi
 
 from botservice import Storage, ToolCall
 from botservice.messages import Author, InboundMessage
@@ -17,8 +18,10 @@ from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.people.usage import Payer
 from botservice.policies import Scope, parse_limits
-from botservice.storage.tables import events, messages, reminders
+from botservice.storage.slack_tables import feedback
+from botservice.storage.tables import events, messages, reminders, turns
 from botservice.tools.reminding import REMINDER_TOOLS
+from transports.slack.feedback import write_feedback
 
 GROUP = -100500
 CHANNEL = {"id": -100777, "type": "channel", "title": "Channel"}
@@ -31,6 +34,12 @@ def api() -> Iterator[BotApi]:
     with BotApi.running() as server:
         server.add_group(GROUP, type="supergroup")
         server.add_private_chat(42)
+        yield server
+
+
+@pytest.fixture
+def slack() -> Iterator[SlackApi]:
+    with SlackApi.running() as server:
         yield server
 
 
@@ -174,3 +183,31 @@ async def test_a_name_hides_nobody_where_nobody_is_taken_out(sqlite_storage: Sto
     message = InboundMessage("hello", Author("telegram", "-100777"), is_private=False, is_anonymous=True)
     ruling = await Access().judge(sqlite_storage, message, {"transport": "telegram", "chat_id": str(GROUP)}, NOW)
     assert ruling.is_admitted
+
+
+async def test_slacks_stop_button_is_nobodys_who_was_taken_out(slack: SlackApi, sqlite_storage: Storage) -> None:
+    async with slack_bot(slack, sqlite_storage, Typist(), access=Access()) as bot:
+        ts = slack.person_says(f"<@{BOT_USER}> go on", channel="C0GENERAL")
+        bot.llm.write("It goes")
+        await slack.until(lambda: bool(bot.llm.prompts))
+        await take_out(bot, "slack:T0001:U0BOB")
+        stopped = {"type": "agent_session_stopped", "user": "U0BOB", "channel": "C0GENERAL", "thread_ts": ts}
+        slack.send_event(stopped)
+        handled = select(func.count()).where(events.c.kind == "stop", events.c.handled_at.is_not(None))
+        await until(bot.storage, handled, [1])
+        bot.llm.write(" on.")
+        bot.llm.finish()
+        await slack.until(lambda: slack.said("C0GENERAL"))
+    assert slack.said("C0GENERAL") == ["It goes on."]
+
+
+async def test_a_verdict_of_somebody_who_was_taken_out_does_not_count(slack: SlackApi, sqlite_storage: Storage) -> None:
+    async with slack_bot(slack, sqlite_storage, access=Access()) as bot:
+        slack.person_says("hello")
+        await slack.until(slack.said)
+        turn = await bot.storage.read(lambda c: c.execute(select(func.max(turns.c.id))).scalar_one())
+        await take_out(bot, "slack:T0001:U0ALICE")
+        await write_feedback(bot.storage, "T0001", "D0ALICE", "U0ALICE", f"good:{turn}")
+        await write_feedback(bot.storage, "T0001", "D0ALICE", "U0BOB", f"good:{turn}")
+        said = select(feedback.c.person_id)
+        assert await bot.storage.read(lambda c: c.execute(said).scalars().all()) == ["T0001:U0BOB"]

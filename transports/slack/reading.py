@@ -82,16 +82,15 @@ class Reader:
         except NotInstalled:
             logger.info("slack.not_installed", extra={"team": team_of(body)})
             return None
-        match way:
-            case Way.MESSAGE:
-                return await self._message(event, body, workspace, is_peek=is_peek)
-            case Way.COMMAND:
-                return await self._command(body, workspace)
-            case Way.QUESTION:
-                return await self._question(body, workspace)
-            case Way.BUTTON:
-                return await self._button(body, workspace)
-        return None
+        if way is Way.MESSAGE:
+            return await self._message(event, body, workspace, is_peek=is_peek)
+        others = {  # what people do besides writing
+            Way.COMMAND: self._command,
+            Way.QUESTION: self._question,
+            Way.BUTTON: self._button,
+            Way.STOP: self._stop,
+        }
+        return None if way is None else await others[way](body, workspace)
 
     async def _message(
         self, event: StoredEvent, body: Mapping[str, Any], workspace: Workspace, *, is_peek: bool
@@ -182,6 +181,16 @@ class Reader:
             is_private=(channel or "").startswith("D"),
             own_text="",  # whoever made the button wrote it
         )
+
+    async def _stop(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        """Return who pressed the stop button, as the command that it stands for; None where Slack does not say."""
+        event = field(body, "event")
+        user, channel = word(field(event, "user")), word(field(event, "channel"))
+        if user is None:
+            return None
+        person = await self._people.find(workspace, user)
+        is_private = (channel or "").startswith("D")
+        return InboundMessage("/stop", _author(person), command=CommandCall("stop"), is_private=is_private, own_text="")
 
     async def _text(self, text: str, workspace: Workspace) -> str:
         names = {}
