@@ -5,6 +5,7 @@ Everything that somebody can choose freely passes through here: names, titles, n
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 _LONGEST_NAME: Final = 80
@@ -22,6 +23,7 @@ _AROUND_NAMES: Final = str.maketrans(dict.fromkeys('<>[]{}|:"`\\', " "))
 _STYLED: Final = frozenset("*_~`<>[]\\|#@/:+.&^$")
 
 
+@lru_cache(maxsize=4096)
 def quote_name(name: str | None, otherwise: str = "somebody") -> str:
     """Return a freely chosen name as one short line that cannot be taken for anything but a name."""
     bare = " ".join(_visible(name or "").translate(_AROUND_NAMES).split())

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from typing import Final
 
-from botservice.people import wording_lists as lists
+from botservice.people import wording_texts as texts
 
 _WORD: Final = re.compile(r"\w+")
 _SPACELESS: Final = 0x2E80
@@ -25,9 +25,9 @@ def _folded(word: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part)) or word
 
 
-_GLUE: Final = frozenset(map(_folded, lists.GLUE.split()))
-_GLUE_WITHOUT_SPACES: Final = re.compile("|".join(lists.GLUE_WITHOUT_SPACES.split()))
-_TOPICS: Final = frozenset(lists.TOPICS.split())
+_GLUE: Final = frozenset(map(_folded, texts.GLUE.split()))
+_GLUE_WITHOUT_SPACES: Final = re.compile("|".join(texts.GLUE_WITHOUT_SPACES.split()))
+_TOPICS: Final = frozenset(texts.TOPICS.split())
 
 
 def is_said_in(fact: str, own: str) -> bool:

