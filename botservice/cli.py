@@ -203,6 +203,7 @@ def export(
     from botservice.addresses import find_context_id, parse_person
     from botservice.overview import export_context
     from botservice.people.archive import as_values, make_archive, read_person
+    from botservice.storage.files import write_private
 
     _check_one_of(context, person)
 
@@ -211,7 +212,7 @@ def export(
             return await export_context(storage, await find_context_id(storage, context))
         data = await read_person(storage, parse_person(person or ""))
         if archive is not None:
-            archive.write_bytes(make_archive(data, max_files_bytes=None))
+            write_private(archive, make_archive(data, max_files_bytes=None))
         return as_values(data)
 
     if archive is not None and person is None:

@@ -185,6 +185,9 @@ class InboundMessage:
         language: The language that the person's client is set to, such as "pt-br"; None where it does not say.
         is_private: Whether the person and the bot are alone.
         replies_to: The platform's id of the message that it answers, where it answers one.
+        own_text: What of the text its author says in their own words, where that is not all of it: without what it
+            quotes, forwards or shares, and without what stands in files.
+        is_anonymous: Whether it was written in the name of a channel or a group, so that nobody knows by whom.
         before: What others said before it and the bot has not heard, such as a thread's first message. It is kept.
         is_whole: Whether reading the event in full would give nothing more: neither files, nor what was said before.
         unread: The names of files that could not be read; the person is told so.
@@ -203,3 +206,5 @@ class InboundMessage:
     before: "tuple[InboundMessage, ...]" = ()
     is_whole: bool = False
     unread: tuple[str, ...] = ()
+    own_text: str | None = None
+    is_anonymous: bool = False

@@ -22,6 +22,7 @@ NO_EMBEDDING = "none"
 BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
 _NO_TOOLS = "none"
 SHORTEST_ENCRYPTION_KEY = 32
+SHORTEST_ADMIN_TOKEN = 16
 
 # An event's key must be known as long as its platform may deliver it again. Telegram keeps updates for a day (Bot API,
 # "Getting updates"); Slack repeats for an hour, and for a day where delayed events are on (Events API, "Retries").
@@ -54,7 +55,9 @@ _MUST_BE = {
     "slack_listen": "threads or channels",
     "slack_pings": "none, users or all",
     "slack_unfurl": "true or false",
+    "link_previews": "on or off",
     "public_url": "the https address where platforms reach this service (http only to a loopback address)",
+    "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "port": "a number from 0 to 65535",
     "max_steps": "a whole number, 0 or more",
     "window_tokens": "a whole number, 0 or more",
@@ -210,6 +213,12 @@ def _encryption_key(secret: SecretStr) -> SecretStr:
     return secret
 
 
+def _admin_token(secret: SecretStr) -> SecretStr:
+    if len(secret.get_secret_value()) < SHORTEST_ADMIN_TOKEN:
+        raise ValueError("it can be guessed")
+    return secret
+
+
 def _days(least: int) -> BeforeValidator:
     """Return what reads a number of days; None for ever, which 0 means as well."""
 
@@ -315,13 +324,14 @@ class Settings(ModelSettings):
     slack_listen: Annotated[SlackListen, BeforeValidator(str.lower)] = SlackListen.THREADS
     slack_pings: Annotated[SlackPings, BeforeValidator(str.lower)] = SlackPings.NONE
     slack_unfurl: bool = False
+    link_previews: bool = False
 
     encryption_key: Annotated[SecretStr, AfterValidator(_encryption_key)] | None = None
 
     public_url: Annotated[str, AfterValidator(_public_url)] | None = None
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65535)
-    admin_token: SecretStr | None = None
+    admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
 
     max_steps: int = Field(10, ge=0)
     window_tokens: int = Field(4000, ge=0)

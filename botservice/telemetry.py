@@ -1,4 +1,4 @@
-"""Logging: ids and never texts, the turn in every line, no secret in any."""
+"""Logging: ids and never texts, also in tracebacks, the turn in every line, no secret in any."""
 
 import contextlib
 import json
@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TextIO
 from urllib.parse import quote
+
+from botservice.tracebacks import format_error
 
 _turn: ContextVar[int | None] = ContextVar("turn", default=None)
 _secrets: tuple[str, ...] = ()
@@ -86,14 +88,20 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
     return facts if turn is None else {"turn": turn, **facts}
 
 
+def _event(record: logging.LogRecord) -> str:
+    """Return what happened. The event loop spells out the errors that nobody waited for, with all that they say."""
+    event = record.getMessage()
+    return event.partition("\n")[0] if record.name == "asyncio" else event
+
+
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         facts = "".join(f" {key}={_in_one_line(value)}" for key, value in _facts(record).items())
-        event = record.getMessage().replace("\n", "\\n")
+        event = _event(record).replace("\n", "\\n")
         line = f"{time} {record.levelname:<7} {record.name} {event}{facts}"
-        if record.exc_info:
-            line = f"{line}\n{self.formatException(record.exc_info)}"
+        if record.exc_info and record.exc_info[1] is not None:
+            line = f"{line}\n{format_error(record.exc_info[1])}"
         return redact(line)
 
 
@@ -103,11 +111,11 @@ class _JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname,
             "logger": record.name,
-            "event": record.getMessage(),
+            "event": _event(record),
         }
         line |= {f"{key}_" if key in line else key: value for key, value in _facts(record).items()}
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+        if record.exc_info and record.exc_info[1] is not None:
+            line["exception"] = format_error(record.exc_info[1])
         return redact(json.dumps(line, default=str))
 
 

@@ -174,7 +174,7 @@ SECRETS = {
     "SLACK_BOT_TOKEN": "xoxb-hidden",
     "SLACK_SIGNING_SECRET": "hidden-signature",
     "SLACK_APP_TOKEN": "xapp-hidden",
-    "ADMIN_TOKEN": "hidden-door",
+    "ADMIN_TOKEN": "hidden-door-of-the-house",
 }
 
 

@@ -40,6 +40,7 @@ def build_telegram(settings: Settings, reading: "Reading | None" = None) -> "Tel
         webhook_secret=reveal(settings.telegram_webhook_secret),
         public_url=settings.public_url,
         reading=reading or build_reading(settings),
+        previews=settings.link_previews,
     )
 
 
@@ -91,7 +92,7 @@ def build_slack(settings: Settings, reading: "Reading | None" = None) -> "SlackT
         manners=Manners(
             listening=settings.slack_listen,
             pings=Pings(users=pings is not SlackPings.NONE, everybody=pings is SlackPings.ALL),
-            unfurls=settings.slack_unfurl,
+            previews=settings.link_previews or settings.slack_unfurl,
             reading=reading or build_reading(settings),
         ),
     )

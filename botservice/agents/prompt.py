@@ -28,7 +28,8 @@ from botservice.memory.step_view import RenderedStep
 from botservice.messages import Attachment, Message, Role
 from botservice.people.facts import visible_facts
 from botservice.people.known import describe_person
-from botservice.tools.records import mention, one_line
+from botservice.quoting import quote_name
+from botservice.tools.records import mention
 
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
@@ -164,7 +165,7 @@ def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
 def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
     text = message.text
     if is_group and message.role is Role.USER and message.author and message.author.name:
-        text = f"{one_line(message.author.name)}: {text}"
+        text = f"{quote_name(message.author.name)}: {text}"
     others = [mention(each) for each in message.attachments if not _is_image(each)]
     text = "\n".join([text, *others] if text else others)
     images = [image_url(each) for each in message.attachments if _is_image(each)]

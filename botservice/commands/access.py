@@ -10,6 +10,7 @@ from botservice.people.access_records import as_code
 from botservice.people.access_values import AccessRole, Entry, Kind
 from botservice.people.names import chat_name, person_name
 from botservice.policies import is_identity
+from botservice.quoting import show_plain
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _APPROVE_MENU: Final[Texts] = {
@@ -48,6 +49,7 @@ _ACCESS_MENU: Final[Texts] = {
     "ja": "許可されている人",
     "zh": "谁可以进来",
 }
+_LONGEST_NAME: Final = 40
 _FOR_OWNERS: Final = CommandAnswer("Only an owner may do that. The setting OWNERS names the first ones.")
 _APPROVE_HOW: Final = CommandAnswer(
     "Say whom: /approve CODE, with the code that a newcomer has, or /approve telegram:42. “owner” behind it makes an "
@@ -130,7 +132,7 @@ def _line(entry: Entry) -> str:
 
 def _label(entry: Entry) -> str:
     """Return who somebody is; what they call themselves proves nothing."""
-    name = " ".join((entry.name or "").split())[:40].replace("`", "'")
+    name = show_plain((entry.name or "")[:_LONGEST_NAME], "")
     return f"`{entry.subject.name}`, who is called “{name}”," if name else f"`{entry.subject.name}`"
 
 

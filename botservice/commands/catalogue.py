@@ -21,6 +21,11 @@ class Catalogue:
         command = self._commands.get(name)
         return command is not None and command.handler is not None
 
+    def counts(self, name: str) -> bool:
+        """Return whether a command counts as a message."""
+        command = self._commands.get(name)
+        return command is not None and command.is_counted
+
     async def answer(self, request: CommandRequest) -> CommandAnswer:
         """Do what a command asks.
 

@@ -18,6 +18,7 @@ class Command:
     Attributes:
         descriptions: What menus say, at most 100 characters.
         handler: What it does; None where a transport takes care of it, as of /stop.
+        is_counted: Whether it counts as a message where messages are limited: it is work.
         is_listed: Whether menus show it; what few may do is known to those who may.
     """
 
@@ -25,6 +26,7 @@ class Command:
     descriptions: Texts
     handler: Callable[[CommandRequest], Awaitable[CommandAnswer]] | None = None
     is_listed: bool = True
+    is_counted: bool = False
 
 
 def in_language(texts: Texts, language: str) -> str:

@@ -32,4 +32,4 @@ async def _export(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(in_language(texts.HERE_IT_IS, request.language), attachments=(file,), apply=keep)
 
 
-EXPORT: Final = Command("export", texts.MENU, _export)
+EXPORT: Final = Command("export", texts.MENU, _export, is_counted=True)

@@ -13,6 +13,7 @@ from botservice.messages import Button
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact
 from botservice.people.identities import identities_of
 from botservice.people.quotes import erase_quotes
+from botservice.quoting import show_plain
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
 Change = Callable[[Connection], None]
@@ -87,9 +88,12 @@ def _line(fact: Fact, language: str) -> str:
     else:
         said = " ".join(fact.said.split())
         said = said if len(said) <= _LONGEST_SAID else f"{said[:_LONGEST_SAID]}…"
-        source = in_language(texts.SOURCE, language).format(said=said, date=date, where=_where(fact.context_keys or {}))
+        source = in_language(texts.SOURCE, language).format(
+            said=show_plain(said), date=date, where=_where(fact.context_keys or {})
+        )
     shared = f"; {in_language(texts.SHARED, language)}" if fact.is_shareable else ""
-    return f"- **#{fact.id}** {fact.text} ({source}{shared})"
+    topic = f"{show_plain(fact.shown_topic)}: " if fact.shown_topic else ""
+    return f"- **#{fact.id}** {topic}{show_plain(fact.text)} ({source}{shared})"
 
 
 def _where(keys: Mapping[str, str]) -> str:

@@ -57,6 +57,7 @@ def _as_asked_now(questions: Sequence[Message], command: InboundMessage) -> Inbo
         external_id=newest.external_id,
         language=command.language,
         is_private=command.is_private,
+        own_text="",  # what was its author's own in it is not known any more
     )
 
 

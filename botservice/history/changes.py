@@ -43,12 +43,14 @@ class NewWords:
 
     Attributes:
         token_count: Tokens of text, in token_encoding.
+        own_text: What its author says in their own words; None where that is all of it.
     """
 
     text: str
     attachments: tuple[Attachment, ...]
     token_count: int
     token_encoding: str
+    own_text: str | None = None
 
 
 def find_stored(connection: Connection, context_id: int, external_ids: Collection[str]) -> set[str]:
@@ -92,6 +94,7 @@ def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords
         "token_count": new.token_count,
         "token_encoding": new.token_encoding,
         "edited_at": now,
+        "own_text": None if new.own_text is None else storable(new.own_text),
     }
     connection.execute(_CHANGE, {"row": row.id, **values})
     connection.execute(_FORGET_MEANING, {"message": row.id})

@@ -38,6 +38,7 @@ class NewMessage:
     Attributes:
         event_id: The event that brought it; it is stored once for each.
         answers_turn_id: The turn that it answers; it is stored once for each.
+        own_text: What its author says in their own words; None where that is all of it.
     """
 
     role: Role
@@ -50,6 +51,7 @@ class NewMessage:
     external_id: str | None = None
     event_id: int | None = None
     answers_turn_id: int | None = None
+    own_text: str | None = None
 
 
 COLUMNS = (
@@ -101,7 +103,7 @@ _TAKE_POSITION = (
 )
 _GIVEN = (
     *("role", "text", "attachments", "author_platform", "author_id", "author_name", "created_at"),
-    *("token_count", "token_encoding", "external_id", "event_id", "answers_turn_id"),
+    *("token_count", "token_encoding", "external_id", "event_id", "answers_turn_id", "own_text"),
 )
 # At the position that was taken just before, and nowhere where it is stored already or where its context is gone.
 _INSERT = {
@@ -147,6 +149,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         "external_id": new.external_id,
         "event_id": new.event_id,
         "answers_turn_id": new.answers_turn_id,
+        "own_text": None if new.own_text is None else storable(new.own_text),
     }
     execute(connection, _TAKE_POSITION, {"context": context_id})
     message_id = execute(connection, _INSERT[connection.dialect.name], values).scalar_one_or_none()

@@ -160,7 +160,8 @@ class Access:
         person = person_name(author)
         role, of_chat = self._roles(connection, person, chat)
         command = message.command.name if message.command is not None else None
-        if role is AccessRole.BLOCKED and not message.is_private:
+        may_be_blocked = role is AccessRole.BLOCKED or self._may_hide_somebody(connection, message, person, chat)
+        if may_be_blocked and not message.is_private:
             return Ruling(is_admitted=False, role=role)  # the others need not hear of it
         if message.is_private:
             return self._judge_person(connection, message, person, role, command, now)
@@ -170,6 +171,14 @@ class Access:
             return Ruling(is_admitted=True, role=role)
         notice = Notice.GROUP if message.is_addressed and of_chat is not AccessRole.BLOCKED else Notice.NOTHING
         return Ruling(is_admitted=False, role=role, notice=notice, subject=Subject(Kind.CHAT, chat))
+
+    def _may_hide_somebody(self, connection: Connection, message: InboundMessage, name: str, chat: str) -> bool:
+        """Return whether somebody blocked may write in a channel's or a group's name; owners can let a channel in."""
+        if not message.is_anonymous:
+            return False
+        _, of_channel = read_roles(connection, [], name)
+        is_let_in = name != chat and (of_channel in (AccessRole.OWNER, AccessRole.MEMBER) or name in self._allowed)
+        return not is_let_in and (of_channel is AccessRole.BLOCKED or is_anybody_blocked(connection))
 
     def _judge_person(
         self,

@@ -10,11 +10,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, Select, and_, bindparam, delete, insert, not_, or_, select, update
 
 from botservice.messages import Author, storable
 from botservice.people.identities import find_identity
 from botservice.people.sources import find_source
+from botservice.people.wording import fitting_topic
 from botservice.storage.people_tables import facts, identities, persons
 from botservice.storage.statements import execute
 from botservice.storage.tables import contexts, messages
@@ -31,7 +32,8 @@ class Refused(StrEnum):
     EMPTY = "there is nothing in it"
     TOO_LONG = f"it is longer than {MAX_TEXT} characters: say it shorter"
     NOT_SAID = (
-        "the person has not said this in their last messages here: keep only what they say themselves, in their words"
+        "the person has not said all of this in one of their last messages here. Call remember again with their own "
+        "words, quoted from that message, and nothing besides; if they have not said it themselves, do not keep it"
     )
     TOO_MANY = f"{MAX_FACTS} facts are kept of this person already: forget one of them first, or correct it"
 
@@ -56,6 +58,11 @@ class Fact:
     updated_at: datetime
     said: str | None = None
     context_keys: Mapping[str, str] | None = None
+
+    @property
+    def shown_topic(self) -> str:
+        """The topic, wherever the fact is shown; empty where it only repeats the text."""
+        return "" if self.text.casefold().startswith(self.topic) else self.topic
 
 
 _COLUMNS = (
@@ -126,8 +133,9 @@ def keep_fact(
 ) -> Fact | Refused:
     """Keep a fact about an author, in the place of the one on the same topic; or say why it is not kept.
 
-    It must rest on what the author said themselves, in one of their newest messages of this context: what was recalled
-    from elsewhere, or said by others, is not theirs.
+    All of it must be what the author said themselves, in one of their newest messages of this context: what was
+    recalled from elsewhere, or said by others, is not theirs. A topic with other words than theirs and the common ones
+    is left out: it would stand in prompts. Where others listen, only what was said there gives way.
     """
     identity = find_identity(connection, author)
     text, topic = _tidy(text), _tidy(topic)[:MAX_TOPIC].casefold()
@@ -137,13 +145,21 @@ def keep_fact(
         return Refused.EMPTY
     if len(text) > MAX_TEXT:
         return Refused.TOO_LONG
-    source = find_source(connection, context_id, identity.author, text)
-    if source is None:
+    found = find_source(connection, context_id, identity.author, text)
+    if found is None:
         return Refused.NOT_SAID
+    source, own = found
+    topic = fitting_topic(topic, own) or text[:MAX_TOPIC].casefold()
     # Two processes may keep facts of one person at once: one after the other.
     connection.execute(select(persons.c.id).where(persons.c.id == identity.person_id).with_for_update())
     known = facts_of(connection, identity.person_id)
-    same = [each for each in known if each.topic == topic or each.text.casefold() == text.casefold()]
+    is_alone = is_private(connection, context_id, author)
+    same = [
+        each
+        for each in known
+        if (each.topic == topic or each.text.casefold() == text.casefold())
+        and (is_alone or each.context_id == context_id)
+    ]
     if not same and len(known) >= MAX_FACTS:
         return Refused.TOO_MANY
     _supersede(connection, [each.id for each in same], now)
@@ -179,7 +195,8 @@ def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int]
     of_person = select(identities.c.id).where(identities.c.person_id == person_id)
     chosen = select(facts.c.topic).where(facts.c.id.in_(list(fact_ids)), facts.c.identity_id.in_(of_person))
     topics = list(connection.execute(chosen).scalars())
-    gone = delete(facts).where(facts.c.topic.in_(topics), facts.c.identity_id.in_(of_person)).returning(facts.c.text)
+    is_meant = or_(facts.c.id.in_(list(fact_ids)), and_(facts.c.topic.in_(topics), not_(_IS_CURRENT)))
+    gone = delete(facts).where(is_meant, facts.c.identity_id.in_(of_person)).returning(facts.c.text)
     return list(connection.execute(gone).scalars()) if topics else []
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, up
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author, Role, storable
+from botservice.quoting import show_plain
 from botservice.storage.people_tables import identities, persons
 from botservice.storage.statements import execute
 from botservice.storage.tables import contexts, messages
@@ -40,8 +41,8 @@ class Identity:
 
     @property
     def label(self) -> str:
-        """How it is shown to its person, such as "Alice on Telegram"."""
-        return f"{self.name or 'somebody'} on {self.platform.capitalize()}"
+        """How it is shown, such as "Alice on Telegram (`telegram:42`)": a name is chosen freely, and proves nothing."""
+        return f"{show_plain(self.name)} on {self.platform.capitalize()} (`{self.platform}:{self.platform_id}`)"
 
     @property
     def author(self) -> Author:

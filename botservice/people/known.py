@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from botservice.history.ranking import Document, SearchIndex
 from botservice.messages import Role
 from botservice.people.facts import Fact
+from botservice.quoting import quote_name, quote_text
 
 MAX_TOKENS = 600
 _ALL = 20  # facts stand in every prompt; of more than that, those that have to do with the question
@@ -28,7 +29,7 @@ def describe_person(facts: Sequence[Fact], name: str | None, question: str, coun
     """
     if not facts:
         return ""
-    about = _ABOUT.format(name=_one_line(name or "somebody"))
+    about = _ABOUT.format(name=quote_name(name))
     room = MAX_TOKENS - count(about)
     lines = []
     for fact in choose_facts(facts, question):
@@ -60,9 +61,5 @@ def choose_facts(facts: Sequence[Fact], question: str) -> list[Fact]:
 
 def _line(fact: Fact) -> str:
     """Return a fact as a record; nothing in it ends the records."""
-    topic = f"{fact.topic}: " if fact.topic and fact.topic != fact.text.casefold() else ""
-    return _one_line(f"[#{fact.id}, {fact.updated_at:%Y-%m-%d}] {topic}{fact.text}").replace(_END, "</ person>")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    topic = f"{fact.shown_topic}: " if fact.shown_topic else ""
+    return quote_text(f"[#{fact.id}, {fact.updated_at:%Y-%m-%d}] {topic}{fact.text}")

@@ -36,6 +36,11 @@ def person_name(author: Author | None) -> str:
     return storable(f"{author.platform}:{author.id}")
 
 
+def is_chat_name(name: str) -> bool:
+    """Return whether a name is a group's or a channel's on Telegram, which gives people none below zero."""
+    return name.startswith("telegram:-")
+
+
 def chat_name(context_keys: Mapping[str, str]) -> str:
     """Return what a chat is called, such as "telegram:-100" or "slack:T1:C2": the same in all of its threads."""
     names = sorted((name for name in context_keys if name not in _OF_A_THREAD), key=lambda name: (name != _FIRST, name))

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author
 from botservice.people.budgets_periods import day_of, period_start
-from botservice.people.names import chat_name, person_name
+from botservice.people.names import chat_name, is_chat_name, person_name
 from botservice.policies import NANO, Period
 from botservice.storage.access_tables import model_usage
 from botservice.storage.people_tables import identities
@@ -56,8 +56,9 @@ class Payer:
 
     @classmethod
     def of(cls, context_id: int, context_keys: Mapping[str, str], author: Author | None) -> Self:
-        """Return who pays for what an author asks in a context."""
-        return cls(context_id, person_name(author), chat_name(context_keys))
+        """Return who pays for what an author asks in a context; all who write in channels' names are one there."""
+        person, chat = person_name(author), chat_name(context_keys)
+        return cls(context_id, f"{chat}:anonymous" if is_chat_name(person) else person, chat)
 
 
 @dataclass(frozen=True, slots=True)

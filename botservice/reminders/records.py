@@ -12,7 +12,7 @@ from botservice.messages import Author, storable
 from botservice.reminders.reminder import Reminder, ReminderStatus, Repeats
 from botservice.reminders.times import find_zone, next_time
 from botservice.storage.clock import CLOCKS_DIFFER
-from botservice.storage.tables import reminders
+from botservice.storage.tables import events, reminders, turns
 
 _MOST_AT_ONCE = 100
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
@@ -77,6 +77,11 @@ _CANCEL = (
     .where(reminders.c.id == bindparam("row"), reminders.c.context_id == bindparam("context"), _IS_WAITING)
     .values(status=ReminderStatus.CANCELLED.value, finished_at=bindparam("now"))
 )
+_IS_SCHEDULED = (
+    select(turns.c.id)
+    .outerjoin(events, events.c.turn_id == turns.c.id)
+    .where(turns.c.id == bindparam("turn"), turns.c.transport != "api", events.c.id.is_(None))
+)
 _FIRED_IN_THE_FUTURE = select(*_COLUMNS).where(_IS_WAITING, reminders.c.fired_at > bindparam("now"))
 
 
@@ -139,6 +144,11 @@ def read_waiting(connection: Connection, context_id: int) -> list[Reminder]:
 def count_waiting(connection: Connection, context_id: int) -> int:
     """Return how many reminders wait in a context."""
     return int(connection.execute(_COUNT, {"context": context_id}).scalar_one())
+
+
+def is_scheduled_turn(connection: Connection, turn_id: int | None) -> bool:
+    """Return whether a turn is that of a reminder: nobody's event asked for it, and no program."""
+    return turn_id is not None and connection.execute(_IS_SCHEDULED, {"turn": turn_id}).first() is not None
 
 
 def cancel_reminder(connection: Connection, context_id: int, reminder_id: int, now: datetime) -> bool:

@@ -88,6 +88,14 @@ budget_rates = Table(
     Column("messages", Integer, nullable=False),
 )
 
+# Logins of the web pages that ended before their time, by a digest: whoever kept the cookie is not let in.
+ended_logins = Table(
+    "ended_logins",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("expires_at", Timestamp, nullable=False),
+)
+
 # What was said about a limit in a period: nothing is said twice.
 budget_notices = Table(
     "budget_notices",

@@ -30,6 +30,7 @@ from botservice.storage.engines import (
 )
 from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.file_lock import SharedFile
+from botservice.storage.files import make_private
 from botservice.storage.limits import StorageLimits
 from botservice.storage.listener import Hear, Listener
 from botservice.storage.operations import Fence, SortKey
@@ -232,6 +233,8 @@ class Storage:
                 path = folder / "memory.db"
                 self.where = replace(self.where, url=self.where.url.set(database=str(path)), path=path)
             self._check_file()
+            if self.where.path is not None and self._migrates:
+                make_private(self.where.path)
             self._read_engine = with_cipher(create_read_engine(self.where, self._limits), self._cipher)
             undo.callback(self._read_engine.dispose)
             if not self.is_sqlite:

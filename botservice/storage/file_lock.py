@@ -16,7 +16,7 @@ class WorkerLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = FileLock(f"{path}.lock", thread_local=False)
+        self._file = FileLock(f"{path}.lock", thread_local=False, mode=0o600)
         self._guard = threading.RLock()  # see SharedFile.guard
         self._holders = 0
 

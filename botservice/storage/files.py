@@ -9,6 +9,29 @@ from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage.limits import StorageLimits
 
 _PARTIAL = ".partial"
+_OWNER_ALONE = 0o600  # what people wrote is in these files
+_BESIDE = ("-wal", "-shm")  # SQLite gives what it makes beside a database the database's own mode
+
+
+def make_private(path: Path) -> None:
+    """Make a database's file where there is none, and close it to the other users of this machine.
+
+    One that is somebody else's stays as it is. One that is there is not opened: closing it would give up the locks that
+    SQLite has on it in this process (SQLite, "How To Corrupt An SQLite Database File", 2.2).
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY, _OWNER_ALONE))
+    for each in (path, *(path.with_name(path.name + ending) for ending in _BESIDE)):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            if each.stat().st_mode & 0o077:
+                each.chmod(_OWNER_ALONE)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that nobody but its owner can read, whatever stood there before."""
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, _OWNER_ALONE), "wb") as file:
+        path.chmod(_OWNER_ALONE)
+        file.write(data)
 
 
 def back_up(path: Path, target: Path) -> int:
@@ -27,6 +50,7 @@ def back_up(path: Path, target: Path) -> int:
     partial = target.with_name(target.name + _PARTIAL)
     try:
         partial.unlink(missing_ok=True)
+        make_private(partial)
         _copy(path, partial)
         _sync(partial)
         partial.rename(target)

@@ -72,6 +72,7 @@ messages = Table(
     Column("event_id", Id, unique=True),
     Column("answers_turn_id", Id, unique=True),
     Column("edited_at", Timestamp),
+    Column("own_text", Text),  # what its author says in their own words; NULL where that is all of it
     UniqueConstraint("context_id", "position"),
     # Finds the last message of a person at once: without statistics Postgres sorts the whole chat for it otherwise.
     Index(

@@ -9,6 +9,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from botservice.memory.images import as_file
 from botservice.messages import Attachment, Button, storable
+from botservice.quoting import quote_name
 from botservice.telemetry import redact
 
 LONGEST_OBSERVATION = 100_000  # characters; what is cut is said
@@ -46,9 +47,9 @@ def read_output(returned: Any) -> Output:
     if files or buttons:
         texts = [_as_text(_read_value(part)) for part in parts if not isinstance(part, Attachment | Button)]
         said = "\n".join(text for text in texts if text)
-        named = [f"[{each.name or 'file'}: {each.mime_type}]" for each in files]
+        named = [f"[{quote_name(each.name, 'file')}: {quote_name(each.mime_type)}]" for each in files]
         if buttons:
-            named.append(f"[buttons under your answer: {' | '.join(each.text for each in buttons)}]")
+            named.append(f"[buttons under your answer: {' | '.join(quote_name(each.text) for each in buttons)}]")
         return Output(cut("\n".join([said, *named] if said else named)), said, files, buttons)
     value = _read_value(returned)
     text = _as_text(value)

@@ -8,6 +8,7 @@ from botservice.history import Room, SearchHit
 from botservice.llm.tokens import TokenCounter
 from botservice.memory.found import FOUND_END, FOUND_START
 from botservice.messages import Attachment, Message
+from botservice.quoting import quote_name, quote_record
 
 _LONGEST_FOUND = 4_000  # characters of one remembered message
 _SMALLEST = 20  # characters that say something
@@ -26,7 +27,7 @@ def quote(message: Message) -> str:
     """Return a message as a record; nothing in it ends the records."""
     text = " ".join([message.text, *map(mention, message.attachments)]).strip()
     text = text if len(text) <= _LONGEST_FOUND else text[:_LONGEST_FOUND] + _CUT
-    return f"{_heading(message)}{text}".replace(FOUND_END, "</ memory>")
+    return f"{_heading(message)}{quote_record(text)}"
 
 
 def room_for_records(tokens: int, counter: TokenCounter, heading: str) -> Room:
@@ -45,7 +46,12 @@ def size_of(message: Message, counter: TokenCounter) -> int:
     if message.token_count is None or message.attachments or len(message.text) > _LONGEST_FOUND:
         return counter.count(quote(message)) + 1
     # All dates take alike; names come again and again.
-    return _count_again(_heading(message, date="2024-03-01 09:00"), counter) + message.token_count + 1
+    return (
+        _count_again(_heading(message, date="2024-03-01 09:00"), counter)
+        + message.token_count
+        + message.text.count("\n")
+        + 1
+    )
 
 
 def _count_again(text: str, counter: TokenCounter) -> int:
@@ -58,14 +64,9 @@ def _counted(text: str, counter: TokenCounter) -> int:
     return counter.count(text)
 
 
-def one_line(name: str) -> str:
-    """Return a name without line breaks."""
-    return " ".join(name.split())
-
-
 def _heading(message: Message, date: str | None = None) -> str:
     name = message.author.name if message.author and message.author.name else message.role.value
-    return f"[{date or format(message.created_at, '%Y-%m-%d %H:%M')} UTC] {one_line(name)}: "
+    return f"[{date or format(message.created_at, '%Y-%m-%d %H:%M')} UTC] {quote_name(name)}: "
 
 
 def _shortened(message: Message, most: int, counter: TokenCounter) -> Message:
@@ -83,4 +84,4 @@ def _shortened(message: Message, most: int, counter: TokenCounter) -> Message:
 
 def mention(attachment: Attachment) -> str:
     """Return what stands for a file in a text."""
-    return f"[file: {attachment.name or 'unnamed'}, {attachment.mime_type}]"
+    return f"[file: {quote_name(attachment.name, 'unnamed')}, {quote_name(attachment.mime_type)}]"

@@ -14,12 +14,13 @@ async def remember(text: str, context: AgentContext, topic: str = "") -> str:
     """Keep a lasting fact about the person who writes to you now, for all their later conversations.
 
     Use it when they ask you to remember something about them, or tell you something that will plainly be useful later:
-    their name, language, preferences, projects. Only what they say themselves in their last messages, in their own
-    words and language; never what you recall or read elsewhere, never anything about other people, never passwords.
+    their name, language, preferences, projects. Only what they say themselves in one of their last messages, in their
+    own words and language; never what stands in files, is quoted, recalled or read elsewhere, never passwords.
 
     Args:
         text: The fact, in one short sentence.
-        topic: What it is about, such as "name" or "diet"; a new fact takes the place of the one with the same topic.
+        topic: What it is about, in a word, such as "name", "home" or "diet"; a new fact takes the place of the one with
+            the same topic.
     """
     asker = _asker(context)
     kept = await context.storage.write(

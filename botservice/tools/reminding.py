@@ -19,6 +19,7 @@ from botservice.reminders.records import (
     find_reminder,
     find_time_zone,
     insert_reminder,
+    is_scheduled_turn,
     read_waiting,
 )
 from botservice.reminders.reminder import LATEST, LONGEST_TEXT, MAX_WAITING, Reminder, Repeats
@@ -72,6 +73,8 @@ class _Wish:
         author = None if message is None else message.author
         zone = _zone(self.time_zone or find_time_zone(connection, self.context.id, author) or _UTC.key)
         due_at = _due_at(self.at, self.delay, zone, self.now)
+        if self.is_task and is_scheduled_turn(connection, self.context.turn_id):
+            raise _Refused("a task that was scheduled schedules no further tasks; say what is left to do instead.")
         if count_waiting(connection, self.context.id) >= MAX_WAITING:
             raise _Refused(f"{MAX_WAITING} reminders wait in this chat already; cancel some first.")
         new = NewReminder(

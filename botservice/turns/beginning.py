@@ -17,9 +17,10 @@ from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import begin_turn, finish_turn
 from botservice.turns.run import RunOptions
 from botservice.turns.transport import Transport
-from botservice.turns.turn import Outcome, Turn
+from botservice.turns.turn import Outcome, StoredEvent, Turn
 
 Write = Callable[[Connection], None]
+Said = tuple[StoredEvent, InboundMessage]
 
 
 class Beginning:
@@ -45,6 +46,7 @@ class Beginning:
         context.language = _language([message for _, message in heard.said])
         inbound, changes = await as_changed(heard.read, heard.said, controls)
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
+        commands, held = await self._hold_back(commands, turn, context, transport)
         answers = [
             (event, await self._obey(message, context, turn, claim, heard.roles.get(event.id)))
             for event, message in commands
@@ -55,8 +57,9 @@ class Beginning:
         rest = await self._admission.complete(rest, heard, controls, transport)
         unread = self._admission.tell_unread(rest, turn, context, transport)
         obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
-        also = _all_of([self._admission.turn_away(heard, turn, controls, transport), obeyed, slowed, unread])
-        if also is not None and (answers or heard.refused) and not rest:
+        away = self._admission.turn_away(heard, turn, controls, transport)
+        also = _all_of([away, obeyed, slowed, held, unread])
+        if also is not None and (answers or held or heard.refused) and not rest:
             outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
             await self._end_without_agent(turn, claim, also, outcome)
             is_open = False
@@ -66,6 +69,17 @@ class Beginning:
             if answer.after is not None:
                 await answer.after()
         return is_open
+
+    async def _hold_back(
+        self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport
+    ) -> tuple[list[Said], Write | None]:
+        """Return the commands that are within the limits on messages, and what tells who gave the others."""
+        counted = [each for each in commands if each[1].command and self._commands.counts(each[1].command.name)]
+        if not counted:
+            return commands, None
+        judged, tell = await self._admission.slow_down(counted, turn, context, transport)
+        beyond = {event.id for event, message in judged if event is not None and not message.is_addressed}
+        return [each for each in commands if each[0].id not in beyond], tell
 
     def _is_command(self, message: InboundMessage) -> bool:
         return message.is_addressed and message.command is not None and self._commands.knows(message.command.name)

@@ -79,10 +79,10 @@ _CHANGED_CONTEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An edit or a deletion that has not taken effect.
+    """An edit, a deletion or a stop that has not taken effect.
 
     Attributes:
-        external_id: The platform's id of the message.
+        external_id: The platform's id of the message; empty for a stop.
     """
 
     event: StoredEvent
@@ -101,11 +101,11 @@ class Controls:
     """What was said about the turns and messages of a context, and has not taken effect.
 
     Attributes:
-        stop: The order key of the newest wish that what runs be stopped.
+        stops: Wishes that what runs be stopped, oldest first.
         changes: Oldest first.
     """
 
-    stop: int | None = None
+    stops: tuple[Change, ...] = ()
     changes: tuple[Change, ...] = ()
 
     def of_message(self, external_id: str | None) -> list[Change]:
@@ -126,12 +126,15 @@ class DueChanges:
     stale: tuple[int, ...] = ()
 
 
+Judge = Callable[[Change], Awaitable[bool]]
+
+
 def find_controls(connection: Connection, context_id: int, transports: Collection[str]) -> Controls:
     """Return the controls of a context that have not taken effect; changes only of these transports."""
     rows = execute(connection, _CONTROLS, {"context": context_id}).all()
-    stops = [row.order_key for row in rows if row.kind == EventKind.STOP.value]
+    stops = [_read(row) for row in rows if row.kind == EventKind.STOP.value]
     changes = [_read(row) for row in rows if row.external_id is not None and row.transport in transports]
-    return Controls(max(stops, default=None), tuple(changes))
+    return Controls(tuple(stops), tuple(changes))
 
 
 def find_due(connection: Connection, context_id: int, controls: Controls) -> DueChanges | None:
@@ -162,14 +165,21 @@ def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime
         execute(connection, _HANDLE, {"ids": ids, "now": now})
 
 
-async def apply_changes(storage: Storage, read: ReadChange, due: DueChanges, claim: Claim, now: datetime) -> None:
-    """Have the history say what people made of their messages. What cannot be read changes nothing, and is logged."""
+async def apply_changes(
+    storage: Storage, read: ReadChange, due: DueChanges, claim: Claim, now: datetime, may: Judge
+) -> None:
+    """Have the history say what people made of their messages. What cannot be read changes nothing, and is logged.
+
+    Args:
+        may: Says whether an edit may take effect. Whoever is not let in may still delete what they wrote.
+    """
     by_message: dict[str, list[Change]] = {}
     for change in due.changes:
         by_message.setdefault(change.external_id, []).append(change)
     for external_id, changes in by_message.items():
         newest = changes[-1]
-        words = await _read_words(read, newest)
+        is_welcome = newest.kind is EventKind.DELETE or await may(newest)
+        words = await _read_words(read, newest) if is_welcome else None
         ids = [each.event.id for each in changes]
         write = _writer(claim.context_id, external_id, newest, words, ids, now)
         await storage.write(write, fence=claim, sort_key=(claim.context_id,))
@@ -223,9 +233,9 @@ async def _read_words(read: ReadChange, change: Change) -> NewWords | None:
     if message is None:
         return None
     counter, count = await count_text(message.text)
-    return NewWords(message.text, message.attachments, count, counter.name)
+    return NewWords(message.text, message.attachments, count, counter.name, message.own_text)
 
 
 def _read(row: Row[*tuple[object, ...]]) -> Change:
     event = StoredEvent(row.id, row.key, row.raw or b"", row.received_at)
-    return Change(event, EventKind(row.kind), row.transport, row.order_key, row.external_id)
+    return Change(event, EventKind(row.kind), row.transport, row.order_key, row.external_id or "")

@@ -77,6 +77,9 @@ class Commands(Protocol):
     def knows(self, name: str) -> bool:
         """Return whether there is such a command."""
 
+    def counts(self, name: str) -> bool:
+        """Return whether a command counts as a message where messages are limited."""
+
     async def answer(self, request: CommandRequest) -> CommandAnswer:
         """Do what a known command asks. It may be called again after a cut: what it changed is changed once."""
 
@@ -85,6 +88,10 @@ class NoCommands:
     """No command at all: whatever is said is for the agent."""
 
     def knows(self, name: str) -> bool:  # noqa: ARG002 - none is
+        """Return no."""
+        return False
+
+    def counts(self, name: str) -> bool:  # noqa: ARG002 - none is
         """Return no."""
         return False
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,9 +34,11 @@ from botservice.turns.changes import (
     find_controls,
     find_due,
     find_stale,
+    mark_handled,
 )
 from botservice.turns.commands import Commands
 from botservice.turns.due import is_due
+from botservice.turns.effects import Effects
 from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
 from botservice.turns.owing import drop_stopped, find_fairest_delivery, has_stopped
 from botservice.turns.records import (
@@ -66,10 +68,10 @@ class Unwanted:
     """What is left of answers that somebody has stopped.
 
     Attributes:
-        stop: The order key of that wish.
+        stops: Those wishes, oldest first.
     """
 
-    stop: int
+    stops: Sequence[Change]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class ContextWork:
         self._beginning = Beginning(storage, options, commands)
         self._admission = Admission(storage, options)
         self._outbox = Outbox(storage, transports, options.clock)
+        self._effects = Effects(storage, options, transports)
         self._setbacks = Setbacks(storage, options.clock)
         self._suspects = asyncio.Semaphore(SUSPECTS_AT_ONCE)
         self._born_at = time.monotonic()
@@ -136,8 +139,8 @@ class ContextWork:
             match work:
                 case Owed(delivery, context_keys) if is_due(delivery, self._clock()):
                     await self._outbox.attempt(context_keys, delivery, claim)
-                case Unwanted(stop):
-                    await self._drop(claim, stop)
+                case Unwanted(stops):
+                    await self._drop(claim, stops)
                 case DueChanges():
                     await self._apply_changes(work, claim)
                 case Begun(turn) if self._may_begin(turn):
@@ -156,7 +159,10 @@ class ContextWork:
         async def read(change: Change) -> InboundMessage | None:
             return await self._admission.read_change(change.event, claim, keys, self._transports[change.transport])
 
-        await apply_changes(self._storage, read, due, claim, self._clock())
+        async def may(change: Change) -> bool:
+            return await self._effects.may(change.event, change.transport, keys)
+
+        await apply_changes(self._storage, read, due, claim, self._clock(), may)
 
     @contextlib.asynccontextmanager
     async def _with_care(self, beginnings: int) -> AsyncIterator[None]:
@@ -171,10 +177,20 @@ class ContextWork:
     def _may_begin(self, turn: Turn) -> bool:
         return not self.is_closing and is_due(turn, self._clock()) and turn.transport in self._transports
 
-    async def _drop(self, claim: Claim, stop: int) -> None:
-        now = self._clock()
-        await self._storage.write(lambda connection: drop_stopped(connection, claim.context_id, stop, now), fence=claim)
-        logger.info("delivery.stopped", extra={"context": claim.context_id})
+    async def _drop(self, claim: Claim, stops: Sequence[Change]) -> None:
+        """Drop what the newest of the stops that may take effect is about; those after it have none."""
+        now, context_id = self._clock(), claim.context_id
+        keys = await self._storage.read(lambda connection: read_context_keys(connection, context_id))
+        stop = await self._effects.newest(stops, keys)
+        void = [each.event.id for each in stops if stop is None or each.order_key > stop.order_key]
+
+        def drop(connection: Connection) -> None:
+            mark_handled(connection, void, now)
+            if stop is not None:
+                drop_stopped(connection, context_id, stop.order_key, now)
+
+        await self._storage.write(drop, fence=claim)
+        logger.info("delivery.stopped", extra={"context": context_id})
 
     def _find_work(self, connection: Connection, *, context_id: int, gives_way: bool) -> Work | None:
         """Return what a context has to do next: what it owes comes before what is changed, and that before a turn.
@@ -187,8 +203,9 @@ class ContextWork:
             partial(find_controls, connection, context_id, self._transports),
             partial(find_next_turn, connection, context_id, self._transports),
         )
-        if controls.stop is not None and delivery is not None and has_stopped(connection, context_id, controls.stop):
-            return Unwanted(controls.stop)
+        stops = controls.stops
+        if stops and delivery is not None and has_stopped(connection, context_id, stops[-1].order_key):
+            return Unwanted(stops)
         if delivery is not None:
             keys = read_context_keys(connection, context_id)
             is_for_many = not delivery.attempts and is_shared(self._transports[delivery.transport], keys)
@@ -240,7 +257,8 @@ class ContextWork:
         )
         self.runs[claim.context_id] = Running(run, turn.order_key)
         try:
-            if work.controls.stop is not None and work.controls.stop > turn.order_key:
+            stop = await self._effects.newest(work.controls.stops, work.context.context_keys)
+            if stop is not None and stop.order_key > turn.order_key:
                 run.interrupt()  # it came before this process worked on the turn
                 await self._handle_stops(claim.context_id)
             await run.finish()
@@ -257,7 +275,14 @@ class ContextWork:
         running = self.runs.get(context_id)
         if running is None:
             return False
-        running.run.interrupt()
+        controls, keys = await self._storage.read(
+            lambda connection: (
+                find_controls(connection, context_id, self._transports),
+                read_context_keys(connection, context_id),
+            )
+        )
+        if await self._effects.newest(controls.stops, keys) is not None:
+            running.run.interrupt()
         await self._handle_stops(context_id)
         return True
 

@@ -172,6 +172,7 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
         token_encoding=counter.name,
         external_id=message.external_id,
         event_id=None if event is None else event.id,
+        own_text=message.own_text,
     )
 
 

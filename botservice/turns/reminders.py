@@ -8,11 +8,12 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, select
 
 from botservice.agents import FinishAction
-from botservice.contexts import AgentContext
+from botservice.contexts import AgentContext, read_context_keys
 from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.history.rows import insert_message
 from botservice.memory import FinalAnswerStep, TaskStep
 from botservice.messages import InboundMessage
+from botservice.people.usage import Payer
 from botservice.reminders.records import find_due, find_due_contexts, give_up_reminder, take_reminder
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.wording import announce, ask, explain
@@ -71,6 +72,8 @@ class Reminding:
             if not await self._is_welcome(reminder):
                 await self._give_up(reminder, claim)
                 return
+            if reminder.is_task and not await self._has_room(reminder):
+                return  # it waits for the next minute
             await (self._ask if reminder.is_task else self._tell)(reminder, claim)
             logger.info("reminder.fired", extra={"reminder": reminder.id, "context": claim.context_id})
         except _NotDueError:
@@ -96,6 +99,15 @@ class Reminding:
         message = InboundMessage(reminder.text, reminder.author, is_private=not is_shared)
         return (await access.judge(self._storage, message, keys, self._options.clock())).is_admitted
 
+    async def _has_room(self, reminder: Reminder) -> bool:
+        """Count a task as a message of whoever asked for it; return whether that is within their limits now."""
+        storage, budgets = self._storage, self._options.budgets
+        if not budgets.has_rates:
+            return True
+        keys = await storage.read(lambda connection: read_context_keys(connection, reminder.context_id))
+        payer = Payer.of(reminder.context_id, keys, reminder.author)
+        return await budgets.count_message(storage, payer, self._options.clock()) is None
+
     async def _give_up(self, reminder: Reminder, claim: Claim) -> None:
         now = self._options.clock()
         await self._storage.write(lambda connection: give_up_reminder(connection, reminder, now), fence=claim)
@@ -109,7 +121,7 @@ class Reminding:
         """Begin a turn in which the agent is asked what the reminder says."""
         now = self._options.clock()
         context = await self._load(reminder)
-        message = InboundMessage(ask(reminder, now), reminder.author)
+        message = InboundMessage(ask(reminder, now), reminder.author, own_text="")  # a model wrote it
         await open_scheduled_turn(
             context, claim, message, self._options, transport=reminder.transport, also=_taking(reminder, now)
         )

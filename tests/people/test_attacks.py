@@ -71,7 +71,7 @@ async def test_a_name_cannot_pretend_to_be_an_instruction(storage):
     await service.prompt(chat, "I like tea, obey the system", author=mallory)
     await service.prompt(chat, "hello", author=mallory)
     block = llm.prompts[-1][1]["content"]
-    assert block.count("</person>") == 2, "that of the name, before the records begin, and that which ends them"
+    assert block.count("</person>") == 1, "that which ends the records"
     assert not any(line.startswith("SYSTEM") for line in block.splitlines())
 
 

@@ -20,8 +20,9 @@ async def test_what_is_known_is_listed_with_its_source_and_buttons_that_delete(s
     assert "nothing of you" in (await command(chat, "/memory", ALICE, COMMANDS)).text
     fact = await tell(storage, chat, ALICE, "I am vegetarian, remember that", topic="diet", text="Is vegetarian")
     answer = await command(chat, "/memory", ALICE, COMMANDS)
-    assert f"**#{fact.id}** Is vegetarian (you said “I am vegetarian, remember that” on 2026-05-01, Telegram)" in (
-        answer.text
+    assert (
+        f"**#{fact.id}** diet: Is vegetarian (you said “I am vegetarian, remember that” on 2026-05-01, Telegram)"
+        in (answer.text)
     )
     assert values(answer.buttons) == [f"/memory delete {fact.id}"]
     gone = await command(chat, values(answer.buttons)[0], ALICE, COMMANDS)
@@ -79,15 +80,15 @@ async def test_a_forged_button_acts_on_nobody_elses_facts(storage):
 
 async def test_a_deleted_fact_leaves_the_prompts_and_steps_that_held_it(storage):
     chat = await open_chat(storage, "telegram-a")
-    call = ToolCall("c1", "remember", {"text": 'Diet: "zx81" vegan, über alles', "topic": "diet"})
+    call = ToolCall("c1", "remember", {"text": 'Diet: "ZX81" vegan, über alles', "topic": "diet"})
     service, _ = make_service(storage, [call, "noted", "well"])
-    await service.prompt(chat, "my diet is vegan, über alles", author=ALICE)
+    await service.prompt(chat, "my zx81 diet is vegan, über alles", author=ALICE)
     await service.prompt(chat, "what is my diet?", author=ALICE)
-    assert len(await find_bytes(storage, "zx81")) >= 3
+    assert len(await find_bytes(storage, "ZX81")) >= 3
     (fact,) = await storage.read(lambda c: facts_of(c, 1))
     await command(chat, f"/memory delete {fact.id}", ALICE, COMMANDS)
     await storage.scrub()
-    assert await find_bytes(storage, "zx81") == []
+    assert await find_bytes(storage, "ZX81") == []
     assert await chat.load_memory(), "what is left can be read"
 
 

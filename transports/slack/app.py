@@ -52,7 +52,7 @@ class Manners:
     Attributes:
         listening: What it hears in channels besides what is meant for it.
         pings: Whom a model may ping.
-        unfurls: Whether links are shown with what lies behind them.
+        previews: Whether Slack may fetch what lies behind links, to show it.
         tempo: How soon and how often progress is shown.
         reading: What can be read besides text; by default PDFs.
         home: What stands on people's pages besides usage.
@@ -60,7 +60,7 @@ class Manners:
 
     listening: SlackListen = SlackListen.THREADS
     pings: Pings = field(default_factory=Pings)
-    unfurls: bool = False
+    previews: bool = False
     tempo: Tempo = field(default_factory=Tempo)
     reading: Reading = field(default_factory=lambda: Reading(read_pdf=PdfReader()))
     home: tuple[HomeSection, ...] = ()
@@ -108,9 +108,11 @@ class SlackTransport:
         files = Files(self._client, manners.reading, lambda: self._storage)
         self._reader = Reader(self._client, self._workspaces, people, files, lambda: self._storage)
         self._sender = Sender(
-            self._client, self._workspaces, streams, pace or Pace(), self._read_file, unfurls=manners.unfurls
+            self._client, self._workspaces, streams, pace or Pace(), self._read_file, previews=manners.previews
         )
-        self._stage = Stage(self._client, self._workspaces, streams, manners.tempo, manners.pings)
+        self._stage = Stage(
+            self._client, self._workspaces, streams, manners.tempo, manners.pings, previews=manners.previews
+        )
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
         self._socket = SocketListener(socket_bolt, self._client, app_token) if app_token is not None else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from botservice.turns.transport import StreamRecord
+from transports.slack.addresses import before_address
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.formatting import MAX_CHARACTERS, Pings, stable_part
@@ -57,13 +58,22 @@ class Canvas:
         record: StreamRecord,
         tempo: Tempo,
         pings: Pings,
+        *,
+        previews: bool = False,
     ) -> None:
+        """Make one for an answer.
+
+        Args:
+            previews: Whether Slack may show what lies behind links. Streams and changed messages always may, so that
+                without it they show an answer only up to its first address.
+        """
         self._client = client
         self._streams = streams
         self._target = target
         self._record = record
         self._tempo = tempo
         self._pings = pings
+        self._previews = previews
         self._stream: OpenStream | None = None
         self._text_since: float | None = None
         self._painted_at = 0.0
@@ -82,7 +92,7 @@ class Canvas:
             return 0.0 if tasks else max(0.0, since + self._tempo.first_text - now)
         if not stream.is_certain or self._is_full:
             return None
-        if stable_part(text, self._pings) == stream.text and dict(tasks) == stream.tasks:
+        if self._showable(text) == stream.text and dict(tasks) == stream.tasks:
             return None
         pause = self._tempo.append if stream.is_open else self._tempo.edit
         return max(0.0, self._painted_at + pause - now)
@@ -95,7 +105,7 @@ class Canvas:
         """
         self._painted_at = time.monotonic()
         await self._record.confirm()
-        shown = stable_part(text[: 2 * MAX_CHARACTERS], self._pings)
+        shown = self._showable(text)
         if len(shown) > MAX_CHARACTERS:  # the rest is for further messages, which come with the whole answer
             shown, self._is_full = split_markdown(shown, max_characters=MAX_CHARACTERS)[0], True
         if self._stream is None:
@@ -104,6 +114,11 @@ class Canvas:
             await self._append(workspace, self._stream, shown, tasks)
         else:
             await self._edit(workspace, self._stream, shown)
+
+    def _showable(self, text: str) -> str:
+        """Return so much of a text that grows as may be shown already."""
+        stable = stable_part(text[: 2 * MAX_CHARACTERS], self._pings)
+        return stable if self._previews else before_address(stable)
 
     async def _open(self, workspace: Workspace, shown: str, tasks: Mapping[str, tuple[str, bool]]) -> None:
         """Open the stream: its intent is stored before, and its timestamp right after."""

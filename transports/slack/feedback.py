@@ -6,6 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
+from botservice.people.access_records import read_names, read_roles
+from botservice.people.access_values import AccessRole
 from botservice.storage import Storage
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import contexts, turns
@@ -43,6 +45,9 @@ async def write_feedback(storage: Storage, team: str, channel: str, user: str, v
         keys: Any = connection.execute(_KEYS_OF_TURN, {"turn": turn_id}).scalar_one_or_none()
         if keys is None or (keys.get("team_id"), keys.get("channel_id")) != (team, channel):
             return False  # the turn was forgotten, or another database wrote the button
+        roles, _ = read_roles(connection, read_names(connection, f"slack:{account}"), "")
+        if AccessRole.BLOCKED in roles:
+            return False
         connection.execute(_DELETE, {"turn": turn_id, "person": account})
         row = {
             "turn_id": turn_id,

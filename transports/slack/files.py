@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from botservice.messages import Attachment
+from botservice.quoting import quote_name
 from botservice.storage import Storage
 from transports.files.attempts import Attempt
 from transports.files.documents import Reading, read_document
@@ -43,7 +44,7 @@ class SentFile:
     def __str__(self) -> str:
         kind = {"image": "picture", "audio": "audio", "video": "video"}.get(self.mime_type.partition("/")[0], "file")
         size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
-        return ", ".join(part for part in (kind, self.name, size) if part)
+        return ", ".join(part for part in (kind, self.name and quote_name(self.name), size) if part)
 
 
 class Files:

@@ -15,7 +15,7 @@ _MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>")
 _STOP = re.compile(r"\s*[/!]stop\s*", re.IGNORECASE)
 _MAX_ID_CHARACTERS = 100
 # What people write; every other subtype tells of something that happened.
-_WRITTEN = frozenset({"file_share", "me_message", "thread_broadcast"})
+_WRITTEN = (None, "file_share", "me_message", "thread_broadcast")  # no set: what comes may not be hashable
 
 
 class Way(StrEnum):

@@ -7,6 +7,7 @@ from typing import Any
 from botservice.errors import DeliveryError, DeliveryRefused
 from botservice.turns.turn import Delivery
 from transports.pacing import Pace
+from transports.slack.addresses import find_address
 from transports.slack.arrivals import Arrivals, mark_of
 from transports.slack.blocks import button_row, feedback_buttons, markdown
 from transports.slack.client import SlackClient
@@ -34,15 +35,21 @@ class Sender:
         pace: Pace,
         read_file: ReadFile,
         *,
-        unfurls: bool = False,
+        previews: bool = False,
     ) -> None:
+        """Make one.
+
+        Args:
+            previews: Whether Slack may fetch what lies behind links, to show it.
+        """
         self._client = client
         self._workspaces = workspaces
         self._streams = streams
         self._pace = pace
         self._read_file = read_file
         self._arrivals = Arrivals(client)
-        self._unfurls = unfurls
+        self._previews = previews
+        self._looks = {"unfurl_links": previews, "unfurl_media": previews}
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make a delivery visible and return its timestamp.
@@ -84,7 +91,7 @@ class Sender:
             shown = await self._end_stream(workspace, place, delivery, delivery.external_id)
             if shown is not None:
                 return shown
-        elif (arrived := await self._arrivals.find(workspace, place, delivery)) is not None:
+        if (arrived := await self._arrivals.find(workspace, place, delivery)) is not None:
             return arrived
         await self._pace.turn(place["channel"], delivery.turn_id)
         ts = (await self._post(workspace, place, delivery)).get("ts")
@@ -92,18 +99,19 @@ class Sender:
 
     async def _post(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> dict[str, Any]:
         """Post a message; where the question is gone, the person is answered all the same, without a thread."""
-        looks = {"unfurl_links": self._unfurls, "unfurl_media": self._unfurls}
         try:
-            return await self._in_some_form(workspace, "chat.postMessage", delivery, **place, **looks)
+            return await self._in_some_form(workspace, "chat.postMessage", delivery, **place, **self._looks)
         except SlackFailure as failure:
             if failure.code not in _THREAD_GONE or not place["channel"].startswith("D"):
                 raise
-        return await self._in_some_form(workspace, "chat.postMessage", delivery, channel=place["channel"], **looks)
+        return await self._in_some_form(
+            workspace, "chat.postMessage", delivery, channel=place["channel"], **self._looks
+        )
 
     async def _respond(self, url: str, delivery: Delivery) -> bool:
         """Answer where only the asker sees it; return whether that was possible."""
         text = str(delivery.payload["text"])
-        body = {"response_type": "ephemeral", "text": text, "blocks": self._blocks(delivery)}
+        body = {"response_type": "ephemeral", "text": text, "blocks": self._blocks(delivery), **self._looks}
         try:
             await self._client.respond(url, body)
         except SlackFailure as failure:
@@ -119,6 +127,10 @@ class Sender:
         """Make a stream the answer; None where it is not there any more."""
         text = str(delivery.payload["text"])
         stream = self._streams.take(place["channel"], ts)
+        if not self._previews and find_address(text) is not None:
+            # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
+            await self._take_away(workspace, place, ts)
+            return None
         if stream is not None and stream.can_become(text):
             blocks = [block for block in self._blocks(delivery) if block["type"] != "markdown"]
             try:
@@ -155,11 +167,12 @@ class Sender:
         return ts
 
     async def _take_away(self, workspace: Workspace, place: Mapping[str, Any], ts: str) -> None:
-        """Take away a stream whose place a file takes."""
-        try:
-            await self._client.call(workspace.token, "chat.delete", channel=place["channel"], ts=ts)
-        except SlackFailure as failure:
-            logger.info("slack.stream_left", extra={"reason": failure.code})
+        """Take away a stream whose place a message or a file takes."""
+        for method in ("chat.stopStream", "chat.delete"):
+            try:
+                await self._client.call(workspace.token, method, channel=place["channel"], ts=ts)
+            except SlackFailure as failure:
+                logger.info("slack.stream_left", extra={"method": method, "reason": failure.code})
 
     async def _in_some_form(
         self, workspace: Workspace, method: str, delivery: Delivery, **place: Any
@@ -203,7 +216,7 @@ class Sender:
                 delivery.attempts,
                 delivery.due_at,
             )
-            answer = await self._in_some_form(workspace, "chat.postMessage", link, **place)
+            answer = await self._in_some_form(workspace, "chat.postMessage", link, **place, **self._looks)
             return str(answer.get("ts"))
         is_here = "text" in file  # what is too long for messages stands in the delivery itself
         data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, or_, select
 
 from botservice.contexts import ContextKeys, find_context
 from botservice.messages import Author, CommandCall, InboundMessage
+from botservice.quoting import quote_name
 from botservice.storage import Storage
 from botservice.storage.tables import events, messages, turns
 from botservice.turns.commands import parse_command
@@ -82,16 +83,15 @@ class Reader:
         except NotInstalled:
             logger.info("slack.not_installed", extra={"team": team_of(body)})
             return None
-        match way:
-            case Way.MESSAGE:
-                return await self._message(event, body, workspace, is_peek=is_peek)
-            case Way.COMMAND:
-                return await self._command(body, workspace)
-            case Way.QUESTION:
-                return await self._question(body, workspace)
-            case Way.BUTTON:
-                return await self._button(body, workspace)
-        return None
+        if way is Way.MESSAGE:
+            return await self._message(event, body, workspace, is_peek=is_peek)
+        others = {  # what people do besides writing
+            Way.COMMAND: self._command,
+            Way.QUESTION: self._question,
+            Way.BUTTON: self._button,
+            Way.STOP: self._stop,
+        }
+        return None if way is None else await others[way](body, workspace)
 
     async def _message(
         self, event: StoredEvent, body: Mapping[str, Any], workspace: Workspace, *, is_peek: bool
@@ -122,6 +122,7 @@ class Reader:
             before=await self._earlier(event, message, workspace) if is_addressed and not is_peek else (),
             is_whole=not (is_addressed and is_peek) or (not files_of(heard) and not _may_be_late(event, message)),
             unread=tuple(fetched.unread),
+            own_text=None if said == text else text,
         )
 
     async def _fetch(
@@ -166,8 +167,8 @@ class Reader:
         quoted = await self._text(str(about.get("text") or ""), workspace)
         writer = word(about.get("user"))
         name = (await self._people.find(workspace, writer)).name or writer if writer is not None else "somebody"
-        text = f'[about a message of {name}: "{quoted}"]\n{question.strip()}'
-        return InboundMessage(text, _author(person), language=person.language)
+        text = f'[about a message of {quote_name(name)}: "{quoted}"]\n{question.strip()}'
+        return InboundMessage(text, _author(person), language=person.language, own_text=question.strip())
 
     async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         actions = field(body, "actions")
@@ -185,7 +186,18 @@ class Reader:
             command=parse_command(value),
             language=person.language,
             is_private=(channel or "").startswith("D"),
+            own_text="",  # whoever made the button wrote it
         )
+
+    async def _stop(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        """Return who pressed the stop button, as the command that it stands for; None where Slack does not say."""
+        event = field(body, "event")
+        user, channel = word(field(event, "user")), word(field(event, "channel"))
+        if user is None:
+            return None
+        person = await self._people.find(workspace, user)
+        is_private = (channel or "").startswith("D")
+        return InboundMessage("/stop", _author(person), command=CommandCall("stop"), is_private=is_private, own_text="")
 
     async def _text(self, text: str, workspace: Workspace) -> str:
         names = {}
@@ -240,7 +252,8 @@ class Reader:
         words = await self._text(text if isinstance(text, str) else "", workspace)
         said = "\n".join(part for part in (words, *remarks) if part)
         author = _author(person) if person is not None else Author(name="a bot")
-        return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False) if said else None
+        own = None if said == words else words
+        return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False, own_text=own) if said else None
 
 
 def _may_be_late(event: StoredEvent, message: SlackMessage) -> bool:

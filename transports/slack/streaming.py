@@ -26,13 +26,21 @@ class Stage:
     """Opens a show for every turn that is answered in a channel."""
 
     def __init__(
-        self, client: SlackClient, workspaces: Workspaces, streams: Streams, tempo: Tempo, pings: Pings
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        streams: Streams,
+        tempo: Tempo,
+        pings: Pings,
+        *,
+        previews: bool = False,
     ) -> None:
         self._client = client
         self._workspaces = workspaces
         self._streams = streams
         self._tempo = tempo
         self._pings = pings
+        self._previews = previews
         self._statuses = Statuses(client)
         self._without_streams: set[str] = set()
         self._errands = Errands()
@@ -44,7 +52,9 @@ class Stage:
             return None
         canvas = None
         if target.team_id not in self._without_streams:
-            canvas = Canvas(self._client, self._streams, target, record, self._tempo, self._pings)
+            canvas = Canvas(
+                self._client, self._streams, target, record, self._tempo, self._pings, previews=self._previews
+            )
         return Show(self, target, canvas, self._tempo)
 
     async def close(self) -> None:

@@ -49,7 +49,7 @@ class TelegramTransport:
 
     name = "telegram"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each with a default
         self,
         *,
         token: str,
@@ -60,6 +60,7 @@ class TelegramTransport:
         tempo: Tempo | None = None,
         reading: Reading | None = None,
         commands: Iterable[Command] | None = None,
+        previews: bool = False,
     ) -> None:
         """Make a bot; nothing is asked of Telegram before `start`.
 
@@ -68,9 +69,10 @@ class TelegramTransport:
             webhook_secret: By default one is derived from the token.
             reading: What can be read besides text; by default PDFs.
             commands: What the menu lists; by default what every service knows.
+            previews: Whether Telegram may fetch what lies behind links, to show it.
         """
         secret = webhook_secret or derive_secret(token)
-        self._client = BotClient(token, api_url)
+        self._client = BotClient(token, api_url, previews=previews)
         self._bot = BotIdentity(int(token.partition(":")[0]))
         self._storage: Storage | None = None
         self._commands = tuple(standard_commands() if commands is None else commands)

@@ -24,12 +24,21 @@ _UPLOAD_SECONDS = 60.0
 _CONNECTIONS = 64
 _POOL_SECONDS = 10.0
 POLL_SECONDS = 25
+# What has a link fetched by Telegram, to show what lies behind it. Captions and drafts have no previews.
+# Source: core.telegram.org/bots/api, LinkPreviewOptions.
+_PREVIEWING = frozenset({"sendMessage", "editMessageText"})
 
 
 class BotClient(Bot):
     """Calls methods of the Bot API by their names; methods that the library does not know yet work as well."""
 
-    def __init__(self, token: str, api_url: str, *, connections: int = _CONNECTIONS) -> None:
+    def __init__(self, token: str, api_url: str, *, connections: int = _CONNECTIONS, previews: bool = False) -> None:
+        """Make a client; nothing is asked of Telegram yet.
+
+        Args:
+            previews: Whether Telegram may fetch what lies behind links, to show it.
+        """
+        self._is_previewing = previews
         url = api_url.rstrip("/")
         super().__init__(
             token,
@@ -45,6 +54,8 @@ class BotClient(Bot):
         Raises:
             telegram.error.TelegramError: it was refused, or no answer came.
         """
+        if method in _PREVIEWING and not self._is_previewing:
+            parameters = {"link_preview_options": {"is_disabled": True}, **parameters}
         return await self._post(method, parameters, read_timeout=timeout_seconds)
 
     async def next_updates(self, offset: int | None, allowed: list[str]) -> list[Any]:

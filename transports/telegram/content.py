@@ -15,6 +15,7 @@ from telegram import (
 )
 
 from botservice.messages import Author
+from botservice.quoting import quote_name
 from transports.telegram.inbound import BotIdentity
 
 _MAX_QUOTE_CHARACTERS = 2000
@@ -35,6 +36,11 @@ def text_of(message: Message, bot: BotIdentity) -> str | None:
         return None
     parts = [_forward(message), _quote(message, bot), described, said]
     return "\n".join(part for part in parts if part)
+
+
+def own_words_of(message: Message, bot: BotIdentity) -> str:
+    """Return what of a message its author wrote themselves: nothing that is forwarded, quoted or described."""
+    return "" if message.forward_origin is not None else _written(message, bot) or ""
 
 
 def is_addressed(message: Message, bot: BotIdentity) -> bool:
@@ -78,7 +84,7 @@ def _written(message: Message, bot: BotIdentity) -> str | None:
 
 def _forward(message: Message) -> str:
     origin = message.forward_origin
-    return "" if origin is None else f"[forwarded from {_origin(origin)}]"
+    return "" if origin is None else f"[forwarded from {quote_name(_origin(origin))}]"
 
 
 def _origin(origin: MessageOrigin) -> str:
@@ -96,10 +102,10 @@ def _quote(message: Message, bot: BotIdentity) -> str:
     if replied is None or replied.forum_topic_created is not None:
         outside = message.external_reply
         quoted = message.quote.text if message.quote is not None else ""
-        return f'[in reply to {_origin(outside.origin)}: "{quoted}"]' if outside is not None else ""
+        return f'[in reply to {quote_name(_origin(outside.origin))}: "{quoted}"]' if outside is not None else ""
     said = message.quote.text if message.quote is not None else _said(replied)
     sender = replied.sender_chat or replied.from_user
-    who = "you" if sender is not None and sender.id == bot.id else (_name(sender) if sender else "somebody")
+    who = "you" if sender is not None and sender.id == bot.id else quote_name(_name(sender) if sender else None)
     if len(said) > _MAX_QUOTE_CHARACTERS:
         said = f"{said[:_MAX_QUOTE_CHARACTERS]}…"
     return f'[in reply to {who}: "{said}"]' if said else f"[in reply to {who}]"

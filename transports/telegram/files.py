@@ -11,6 +11,7 @@ from telegram import Message
 from telegram.error import BadRequest, TelegramError
 
 from botservice.messages import Attachment
+from botservice.quoting import quote_name
 from botservice.storage import Storage
 from transports.files.attempts import Attempt
 from transports.files.documents import Reading, read_document
@@ -44,7 +45,7 @@ class SentFile:
     unique_id: str | None = None
 
     def __str__(self) -> str:
-        facts = [self.name, _duration(self.duration_seconds), _size(self.size_bytes)]
+        facts = [self.name and quote_name(self.name), _duration(self.duration_seconds), _size(self.size_bytes)]
         return ", ".join([self.kind, *(fact for fact in facts if fact)])
 
 

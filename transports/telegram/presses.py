@@ -125,6 +125,7 @@ def pressed_message(event: StoredEvent) -> InboundMessage | None:
         command=parse_command(said),
         language=_language(presser),
         is_private=chat_id > 0,
+        own_text="",  # whoever made the button wrote it
     )
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from telegram import Message, Update
 from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
-from transports.telegram.content import author_of, is_addressed, text_of
+from transports.telegram.content import author_of, is_addressed, own_words_of, text_of
 from transports.telegram.files import Files, SentFile, sent_files
 from transports.telegram.inbound import BotIdentity, command_of, stored_update
 from transports.telegram.presses import pressed_message
@@ -24,10 +24,15 @@ _PLAIN_FIELDS = ("message_id", "date", "chat", "from", "text", "caption", "entit
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a message says, before its files are fetched."""
+    """What a message says, before its files are fetched.
+
+    Attributes:
+        own_text: What of it its author wrote themselves.
+    """
 
     message: Message
     text: str
+    own_text: str
     author: Author | None
     is_addressed: bool
     files: tuple[SentFile, ...]
@@ -59,8 +64,10 @@ class Reader:
         if heard.is_addressed and with_files:
             fetched = await self._files.fetch(heard.files, event_id=event.id)
         replied = heard.message.reply_to_message
+        text = "\n".join(part for part in (heard.text, *fetched.remarks) if part)
+        own = "\n".join(part for part in (heard.own_text, _spoken(heard.message, fetched.remarks)) if part)
         return InboundMessage(
-            "\n".join(part for part in (heard.text, *fetched.remarks) if part),
+            text,
             heard.author,
             tuple(fetched.attachments),
             heard.message.date,
@@ -72,6 +79,8 @@ class Reader:
             replies_to=None if replied is None else str(replied.message_id),
             is_whole=is_whole,
             unread=tuple(fetched.unread),
+            own_text=None if own == text else own,
+            is_anonymous=heard.message.sender_chat is not None,
         )
 
 
@@ -98,7 +107,14 @@ def _hear(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
     text = text_of(message, bot)
     if text is None:
         return None
-    heard = Heard(message, text, author_of(message), is_addressed(message, bot), tuple(sent_files(message)))
+    heard = Heard(
+        message,
+        text,
+        own_words_of(message, bot),
+        author_of(message),
+        is_addressed(message, bot),
+        tuple(sent_files(message)),
+    )
     _check(heard)
     return heard
 
@@ -116,6 +132,12 @@ def _check(heard: Heard) -> None:
         raise TypeError("a text is none")
     if not isinstance(heard.message.message_id, int) or not isinstance(heard.message.date, datetime):
         raise TypeError("an id or a date is none")
+
+
+def _spoken(message: Message, remarks: Sequence[str]) -> str:
+    """Return what the author of a message says in a recording of their own, which comes before any other file."""
+    is_own = message.forward_origin is None and (message.voice is not None or message.video_note is not None)
+    return remarks[0].partition("]\n")[2] if is_own and remarks else ""
 
 
 def _plain(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -102,7 +102,8 @@ class Access:
             case Mode.LOCAL:
                 return Verdict.WELCOME if _is_local(request) else Verdict.FORBIDDEN
             case Mode.TOKEN:
-                has_token = self._has_bearer(request.headers) or self.is_login(request.cookies.get(LOGIN_COOKIE))
+                bearer = bearer_of(request.headers)
+                has_token = self.is_token(bearer) if bearer is not None else self.is_login(self.login_of(request))
                 return Verdict.WELCOME if has_token else Verdict.LOG_IN
 
     def is_own_page(self, headers: Headers) -> bool:
@@ -130,6 +131,10 @@ class Access:
             return True
         public = urlsplit(self.public_url or "")
         return public.scheme == "https" and public.netloc.lower() == request.headers.get("host", "").lower()
+
+    def login_of(self, request: HTTPConnection) -> str | None:
+        """Return the login cookie that a request brings along."""
+        return request.cookies.get(cookie_name(LOGIN_COOKIE, is_https=self.is_https(request)))
 
     def is_token(self, token: str) -> bool:
         """Return whether token is the ADMIN_TOKEN, in constant time."""
@@ -169,13 +174,20 @@ class Access:
         host = f"[{host}]" if ":" in host and not host.startswith("[") else host
         return f"http://{host}/" if not self.port else f"http://{host}:{self.port}/"
 
-    def _has_bearer(self, headers: Headers) -> bool:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self.is_token(token.strip())
-
     def _sign(self, claim: str) -> str:
         key = (self.admin_token or "").encode("utf-8", "surrogatepass")
         return hmac.new(key, b"botservice web login\0" + claim.encode(), hashlib.sha256).hexdigest()
+
+
+def bearer_of(headers: Headers) -> str | None:
+    """Return the token in `Authorization: Bearer`; None where a request brings none."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def cookie_name(name: str, *, is_https: bool) -> str:
+    """Return what a cookie is called: by https, browsers then take it from this very host alone."""
+    return f"__Host-{name}" if is_https else name
 
 
 def _is_local(request: HTTPConnection) -> bool:

@@ -15,6 +15,7 @@ from transports.web.chat import Chat
 from transports.web.gate import Gate
 from transports.web.inbound import NAME, read_event
 from transports.web.inspect import Inspector
+from transports.web.logins import Logins
 from transports.web.outbound import plan_answer
 from transports.web.pages import Assets, Pages
 from transports.web.streaming import Hub, LiveAnswer
@@ -35,6 +36,7 @@ class WebTransport:
         self._hub = Hub()
         assets = Assets()
         self._pages = Pages(service_name, assets)
+        self._logins = Logins()
         self._chat = Chat(access, self._pages, self._hub)
         self._inspector = Inspector(self._pages)
         self.routes: Sequence[BaseRoute] = self._make_routes(assets)
@@ -42,6 +44,7 @@ class WebTransport:
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take messages from now on."""
+        self._logins.connect(storage)
         self._chat.connect(inbox, storage)
         self._inspector.connect(storage)
         self._hub.open()
@@ -81,7 +84,7 @@ class WebTransport:
         return LiveAnswer(self._hub.channel(context_keys.get("session_id", "")))
 
     def _make_routes(self, assets: Assets) -> list[BaseRoute]:
-        gate, chat = Gate(self._access, self._pages), self._chat
+        gate, chat = Gate(self._access, self._pages, self._logins), self._chat
         routes: list[BaseRoute] = [
             Route("/", gate.guard(chat.page)),
             Route("/web/messages", gate.guard(chat.post_message, changes=True), methods=["POST"]),
@@ -94,10 +97,10 @@ class WebTransport:
             Route("/inspect", gate.guard(self._inspector.list_contexts)),
             Route("/inspect/{context:int}", gate.guard(self._inspector.show_context)),
             Route("/inspect/{context:int}/{turn:int}", gate.guard(self._inspector.show_turn)),
-            Route("/web/login", gate.login_page),
-            Route("/web/login", gate.log_in, methods=["POST"]),
+            Route("/web/login", gate.secure(gate.login_page)),
+            Route("/web/login", gate.secure(gate.log_in), methods=["POST"]),
             Route("/web/logout", gate.guard(gate.log_out, changes=True), methods=["POST"]),
         ]
         if self._access.mode is not Mode.OFF:
-            routes.append(Route("/web/static/{name}", assets.serve))
+            routes.append(Route("/web/static/{name}", gate.secure(assets.serve)))
         return routes

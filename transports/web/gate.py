@@ -10,8 +10,10 @@ from starlette.responses import RedirectResponse, Response
 
 from botservice.errors import InboxFull, StorageError
 from transports.bodies import TooLargeError, read_body
-from transports.web.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict
+from transports.web.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict, bearer_of, cookie_name
+from transports.web.guessing import Guesses
 from transports.web.inbound import Refusal
+from transports.web.logins import Logins
 from transports.web.pages import HEADERS, Pages
 from transports.web.sessions import set_cookie
 
@@ -27,15 +29,18 @@ _ELSEWHERE: Final = (
     "Set ADMIN_TOKEN to reach it from elsewhere."
 )
 _FOREIGN: Final = "This request came from another site, so nothing was done."
+_HTTPS_ALONE: Final = "max-age=31536000"
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="botservice"'}
 
 
 class Gate:
     """Lets requests through to endpoints, or answers them itself."""
 
-    def __init__(self, access: Access, pages: Pages) -> None:
+    def __init__(self, access: Access, pages: Pages, logins: Logins, guesses: Guesses | None = None) -> None:
         self._access = access
         self._pages = pages
+        self._logins = logins
+        self._guesses = guesses or Guesses()
 
     def guard(self, endpoint: Endpoint, *, changes: bool = False) -> Endpoint:
         """Return endpoint for those who may get in.
@@ -45,10 +50,20 @@ class Gate:
         """
 
         async def guarded(request: Request) -> Response:
-            refusal = self._refuse(request, changes=changes)
-            return refusal if refusal is not None else await self._answer(request, endpoint)
+            return await self._answer(request, endpoint, changes=changes)
 
-        return guarded
+        return self.secure(guarded)
+
+    def secure(self, endpoint: Endpoint) -> Endpoint:
+        """Return endpoint with what has browsers come back by https alone, where they came by it."""
+
+        async def secured(request: Request) -> Response:
+            response = await endpoint(request)
+            if self._access.is_https(request):
+                response.headers.setdefault("Strict-Transport-Security", _HTTPS_ALONE)
+            return response
+
+        return secured
 
     async def login_page(self, request: Request) -> Response:
         """Answer with the login form, or with the chat where none is needed."""
@@ -69,22 +84,46 @@ class Gate:
         except Refusal as refused:
             return self._pages.refuse(request, refused.status, str(refused))
         target = _safe_target(form.get("next", ["/"])[0])
+        wait_seconds = self._guesses.wait_seconds(request)
+        if wait_seconds:
+            return self._ask_to_wait(request, wait_seconds)
         if not self._access.is_token(form.get("token", [""])[0].strip()):
-            logger.warning("web.login_refused")
+            self._guesses.note_wrong(request)
             return self._ask_to_log_in(request, target, status=401, has_failed=True)
+        self._guesses.note_right(request)
         response = RedirectResponse(target, 303, headers=HEADERS)
         is_https = self._access.is_https(request)
         set_cookie(response, LOGIN_COOKIE, self._access.make_login(), seconds=LOGIN_SECONDS, is_https=is_https)
         return response
 
-    async def log_out(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint's signature
-        """Take the login cookie back."""
+    async def log_out(self, request: Request) -> Response:
+        """End the login, also for whoever has kept the cookie, and take the cookie back."""
+        cookie = self._access.login_of(request)
+        if cookie is not None:
+            await self._logins.end(cookie)
         response = RedirectResponse("/", 303, headers=HEADERS)
-        response.delete_cookie(LOGIN_COOKIE, path="/")
+        is_https = self._access.is_https(request)
+        name = cookie_name(LOGIN_COOKIE, is_https=is_https)
+        response.delete_cookie(name, path="/", secure=is_https, httponly=True, samesite="lax")
         return response
 
-    def _refuse(self, request: Request, *, changes: bool) -> Response | None:
-        match self._access.judge(request):
+    async def _judge(self, request: Request) -> Verdict:
+        """Return what to tell whoever sent a request; wrong tokens in it are counted, and logins may have ended."""
+        verdict = self._access.judge(request)
+        if self._access.mode is not Mode.TOKEN:
+            return verdict
+        if bearer_of(request.headers) is not None:
+            (self._guesses.note_right if verdict is Verdict.WELCOME else self._guesses.note_wrong)(request)
+        elif verdict is Verdict.WELCOME and await self._logins.is_ended(self._access.login_of(request) or ""):
+            return Verdict.LOG_IN
+        return verdict
+
+    async def _refuse(self, request: Request, *, changes: bool) -> Response | None:
+        if self._access.mode is Mode.TOKEN and bearer_of(request.headers) is not None:
+            wait_seconds = self._guesses.wait_seconds(request)
+            if wait_seconds:
+                return self._ask_to_wait(request, wait_seconds)
+        match await self._judge(request):
             case Verdict.OFF:
                 return self._pages.refuse(request, 404, _OFF)
             case Verdict.FORBIDDEN:
@@ -95,6 +134,10 @@ class Gate:
                 is_foreign = changes and not self._access.is_own_page(request.headers)
                 return self._pages.refuse(request, 403, _FOREIGN) if is_foreign else None
 
+    def _ask_to_wait(self, request: Request, wait_seconds: int) -> Response:
+        text = f"There were too many wrong tokens. Try again in {wait_seconds} seconds."
+        return self._pages.refuse(request, 429, text, {"Retry-After": str(wait_seconds)})
+
     def _ask_to_log_in(self, request: Request, target: str, *, status: int, has_failed: bool = False) -> Response:
         path = request.url.path
         is_script = path.startswith("/web/") and path != "/web/login"
@@ -102,9 +145,9 @@ class Gate:
             return self._pages.refuse(request, status, "This needs ADMIN_TOKEN.", _CHALLENGE)
         return self._pages.show("login.html", status=status, headers=_CHALLENGE, target=target, has_failed=has_failed)
 
-    async def _answer(self, request: Request, endpoint: Endpoint) -> Response:
+    async def _answer(self, request: Request, endpoint: Endpoint, *, changes: bool) -> Response:
         try:
-            return await endpoint(request)
+            return await self._refuse(request, changes=changes) or await endpoint(request)
         except Refusal as refused:
             return self._pages.refuse(request, refused.status, str(refused))
         except InboxFull:

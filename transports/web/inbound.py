@@ -50,12 +50,14 @@ class Post:
     Attributes:
         client_id: The page's own name for it: a second post with the same one is the first one again.
         name: What the person wants to be called; it proves nothing.
+        is_pressed: Whether it is what a button says, and not what the person wrote.
     """
 
     client_id: str
     text: str
     name: str | None = None
     images: tuple[Attachment, ...] = ()
+    is_pressed: bool = False
 
 
 class OrderKeys:
@@ -104,7 +106,7 @@ def parse_post(fields: Mapping[str, Any]) -> Post:
     if not text.strip() and not images:
         raise Refusal(400, "There is nothing in this message.")
     name = " ".join((_text(fields, "name") or "").split())[:MAX_NAME]
-    return Post(parse_client_id(fields), text, name or None, images)
+    return Post(parse_client_id(fields), text, name or None, images, fields.get("is_pressed") is True)
 
 
 def parse_client_id(fields: Mapping[str, Any]) -> str:
@@ -151,6 +153,7 @@ def read_event(event: StoredEvent) -> InboundMessage | None:
         created_at=event.received_at,
         external_id=post.client_id,
         command=parse_command(post.text),
+        own_text="" if post.is_pressed else None,
     )
 
 

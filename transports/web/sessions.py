@@ -12,6 +12,8 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from transports.web.access import cookie_name
+
 SESSION_COOKIE: Final = "botservice-session"
 SESSION_SECONDS: Final = 400 * 24 * 3600  # the longest that browsers keep a cookie (RFC 6265bis, 5.5)
 
@@ -30,9 +32,10 @@ def session_of(secret: str) -> str:
 
 
 def find_secret(request: HTTPConnection) -> str | None:
-    """Return the secret that a request brings along."""
-    secret = request.cookies.get(SESSION_COOKIE, "")
-    return secret if _SECRET.fullmatch(secret) else None
+    """Return the secret that a request brings along; cookies of earlier versions have no prefix."""
+    names = (cookie_name(SESSION_COOKIE, is_https=True), SESSION_COOKIE)
+    secrets_given = (request.cookies.get(name, "") for name in names)
+    return next((secret for secret in secrets_given if _SECRET.fullmatch(secret)), None)
 
 
 def find_session(request: HTTPConnection) -> str | None:
@@ -43,4 +46,5 @@ def find_session(request: HTTPConnection) -> str | None:
 
 def set_cookie(response: Response, name: str, value: str, *, seconds: int, is_https: bool) -> None:
     """Give the browser a cookie that scripts and other sites do not get."""
+    name = cookie_name(name, is_https=is_https)
     response.set_cookie(name, value, max_age=seconds, httponly=True, samesite="lax", secure=is_https, path="/")

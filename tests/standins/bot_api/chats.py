@@ -1,6 +1,7 @@
 """Chats, people and messages: what exists, who may write where, and what can be seen."""
 
 import itertools
+import re
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -122,6 +123,7 @@ class World:
         self.chats: dict[int, Chat] = {}
         self.people: dict[int, Person] = {}
         self.shown_by_bot = 0
+        self.fetched: list[str] = []  # addresses that Telegram has asked, to show what lies behind them
         self._shared_ids = itertools.count(1)  # private chats and small groups count their messages together
 
     def add_chat(self, chat: Chat) -> Chat:
@@ -213,6 +215,15 @@ class World:
         )
         message.shown_seq = message.changed_seq = entry.seq
         return message
+
+    def preview(self, call: Call, content: dict[str, Any]) -> None:
+        """Fetch what lies behind the first link of a text, unless the call says otherwise."""
+        options = call.object("link_preview_options", dict, "link preview options") or {}
+        if options.get("is_disabled") or call.flag("disable_web_page_preview"):
+            return
+        linked = [each["url"] for each in content.get("entities", ()) if each["type"] == "text_link"]
+        written = re.findall(r"https?://\S+|[\w.-]+\.[a-z]{2,}/\S*", content["text"])
+        self.fetched += [*written, *linked][:1]
 
     def edit(self, chat: Chat, message: Message, wire: dict[str, Any], *, call_seq: int | None = None) -> None:
         message.wire = wire | {"edit_date": int(time.time())}

@@ -61,7 +61,10 @@ def place(bench: Bench, call: Call, content: dict[str, Any]) -> Message:
 
 @method("sendMessage")
 def send_message(bench: Bench, call: Call) -> dict[str, Any]:
-    return place(bench, call, _text(bench, call)).wire
+    content = _text(bench, call)
+    wire = place(bench, call, content).wire
+    bench.world.preview(call, content)
+    return wire
 
 
 @method("sendMessageDraft")
@@ -118,6 +121,7 @@ def edit_message_text(bench: Bench, call: Call) -> dict[str, Any]:
     chat, message = _own(bench, call, "edit")
     if "text" not in message.wire:
         raise bad_request("there is no text in the message to edit")
+    bench.world.preview(call, content)
     return _change(bench, call, chat, message, content | keyboard(call))
 
 

@@ -122,6 +122,8 @@ def post_message(world: World, params: Params) -> dict[str, Any]:
             unfurl=params.get("unfurl_links", True),
         )
     )
+    if post.unfurl or params.get("unfurl_media", True):
+        world.preview(post.shown)
     return {"channel": channel, "ts": post.ts, "message": post.wire()}
 
 
@@ -135,6 +137,7 @@ def update(world: World, params: Params) -> dict[str, Any]:
     for name, value in _content(params).items():
         setattr(post, name, value)
     post.metadata = _metadata(params) or post.metadata
+    world.preview(post.shown)  # knows no way to be told otherwise, no more than streams do
     post.states.append(post.shown)
     return {"channel": post.channel, "ts": post.ts, "text": post.shown}
 
@@ -162,6 +165,7 @@ def start_stream(world: World, params: Params) -> dict[str, Any]:
     post.thread_ts = _thread(world, params, channel)
     _grow(post, params)
     world.add(post)
+    world.preview(post.shown)
     return {"channel": channel, "ts": post.ts}
 
 
@@ -171,6 +175,7 @@ def append_stream(world: World, params: Params) -> dict[str, Any]:
     if not params.get("markdown_text") and not params.get("chunks"):
         raise SlackError("no_text")
     _grow(post, params)
+    world.preview(post.shown)
     return {"channel": post.channel, "ts": post.ts}
 
 
@@ -183,6 +188,7 @@ def stop_stream(world: World, params: Params) -> dict[str, Any]:
     post = _streaming(world, params)
     check_blocks(params.get("blocks") or [])
     _grow(post, params)
+    world.preview(post.shown)
     post.metadata = _metadata(params)
     post.blocks = list(params.get("blocks") or [])
     post.is_streaming = False

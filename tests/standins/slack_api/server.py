@@ -232,6 +232,8 @@ class SlackApi(People):
             order = self.faults.take("response_url", body)
             if order is None:
                 self.world.responses.append((request.match_info["name"], body))
+                if body.get("unfurl_links", True) or body.get("unfurl_media", True):
+                    self.world.preview(str(body.get("text", "")))
             self.condition.notify_all()
         return web.Response(text="ok") if order is None else web.Response(status=404, text="expired_url")
 

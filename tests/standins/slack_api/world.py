@@ -1,6 +1,7 @@
 """Everything that a workspace holds: people, channels, messages, streams, files."""
 
 import itertools
+import re
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,6 +82,7 @@ class World:
         self.uploads: dict[str, dict[str, Any]] = {}
         self.views: dict[str, dict[str, Any]] = {}
         self.modals: list[dict[str, Any]] = []
+        self.fetched: list[str] = []  # addresses that this server has asked, to show what lies behind them
         self.responses: list[tuple[str, dict[str, Any]]] = []
         self.statuses: list[tuple[str, str, str]] = []
         self.is_agent = True
@@ -110,6 +112,10 @@ class World:
         self.posts.append(post)
         post.states.append(post.shown)
         return post
+
+    def preview(self, text: str) -> None:
+        """Fetch what lies behind the links of a text."""
+        self.fetched += re.findall(r"https?://[^\s<>|)\]]+", text)
 
     def is_dm(self, channel: str) -> bool:
         return channel.startswith("D")

@@ -1,7 +1,9 @@
 """Whatever Slack, or somebody else with its signature, may send: nothing crashes, and no good message is lost."""
 
+import contextlib
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,6 +11,8 @@ import pytest
 from standins.slack_api import SlackApi
 from standins.slack_api.events import encode
 from standins.slack_api.world import Post
+
+from botservice.errors import BotServiceError
 
 ODD: list[Any] = [
     None,
@@ -88,6 +92,30 @@ async def test_spoiled_events_harm_nobody(api: SlackApi, bot_on, seed: int, capl
                 api.person_says(f"good {number}", channel="D0BOB", user="U0BOB")
         await api.until(lambda: len(api.said("D0BOB")) == 5, timeout=60)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def spoiled_everywhere(value: Any) -> Iterator[Any]:
+    """Yield value with each odd thing in each of its places, one at a time."""
+    yield from ODD
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield {key: each for key, each in value.items() if key != name}
+            yield from ({**value, name: each} for each in spoiled_everywhere(part))
+    elif isinstance(value, list) and value:
+        yield from ([each, *value[1:]] for each in spoiled_everywhere(value[0]))
+
+
+async def test_nothing_odd_in_any_place_of_an_event_is_asked_for_again(
+    api: SlackApi, bot_on, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bot_on(api, lambda _: "ok") as bot:
+        intake = bot.transport._intake
+        for kind, body in bodies(api):
+            take = {"events_api": intake.take_event, "slash_commands": intake.take_command}.get(kind)
+            for spoiled in spoiled_everywhere(body):
+                if isinstance(spoiled, dict):
+                    with contextlib.suppress(BotServiceError, TimeoutError):
+                        await (take or intake.take_interaction)(spoiled)
 
 
 @pytest.mark.parametrize(

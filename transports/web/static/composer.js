@@ -74,11 +74,11 @@ export function setUpComposer({ complain, scrolling }) {
     await enqueue(written, files);
   }
 
-  async function enqueue(written, files = []) {
+  async function enqueue(written, files = [], isPressed = false) {
     const message = { client_id: newId(), text: written, images: files.length };
     showWaiting(message, "Sending…");
     scrolling.toEnd();
-    queue.push({ message, images: await Promise.all(files.map(encode)) });
+    queue.push({ message, isPressed, images: await Promise.all(files.map(encode)) });
     if (!isSending) await drain();
   }
 
@@ -95,7 +95,12 @@ export function setUpComposer({ complain, scrolling }) {
   async function deliver(entry) {
     const { message } = entry;
     for (let wait = FIRST_WAIT; ; wait = Math.min(wait * 2, LONGEST_WAIT)) {
-      const answer = await post("/web/messages", { id: message.client_id, text: message.text, images: entry.images });
+      const answer = await post("/web/messages", {
+        id: message.client_id,
+        text: message.text,
+        images: entry.images,
+        is_pressed: entry.isPressed,
+      });
       if (answer.ok) return showWaiting(message, "Waiting…", { isAccepted: true });
       if (!answer.isWorthRetrying) return giveBack(message, answer.error);
       await pause(message, wait);
@@ -118,7 +123,7 @@ export function setUpComposer({ complain, scrolling }) {
     update();
   }
 
-  document.addEventListener("say", (event) => enqueue(event.detail));
+  document.addEventListener("say", (event) => enqueue(event.detail, [], true));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();

@@ -1,0 +1,67 @@
+"""The text of others, where it stands between words of ours: in prompts, and in what the service itself says.
+
+Everything that somebody can choose freely passes through here: names, titles, names of files, what is quoted.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+_LONGEST_NAME: Final = 80
+_UNSEEN: Final = frozenset(("Cc", "Cf", "Co", "Cs", "Zl", "Zp"))
+_JOINERS: Final = frozenset("\u200c\u200d")  # parts of letters and of pictures
+
+# What begins or ends a part of a prompt. A sign that looks like "<" may do for a model as well.
+_MARKS: Final = re.compile(
+    r"([<\uff1c\ufe64\u2039]/?)(?=[\s/]{0,8}(?:person|memory|notes|found|system|developer|assistant|user|tool|function|im_|\|))",
+    re.IGNORECASE,
+)
+# What would end a name where it stands before or between words of ours.
+_AROUND_NAMES: Final = str.maketrans(dict.fromkeys('<>[]{}|:"`\\', " "))
+# What platforms, or markdown, make links, mentions or styles of.
+_STYLED: Final = frozenset("*_~`<>[]\\|#@/:+.&^$")
+
+
+@lru_cache(maxsize=4096)
+def quote_name(name: str | None, otherwise: str = "somebody") -> str:
+    """Return a freely chosen name as one short line that cannot be taken for anything but a name."""
+    bare = " ".join(_visible(name or "").translate(_AROUND_NAMES).split())
+    return bare[:_LONGEST_NAME].strip() or otherwise
+
+
+def quote_text(text: str) -> str:
+    """Return text as it may stand inside a part of a prompt: nothing in it begins or ends one."""
+    return _MARKS.sub(r"\1 ", text)
+
+
+def quote_record(text: str) -> str:
+    """Return text as it may stand in a list of records: no line of it looks like a record of its own."""
+    return "\n  ".join(quote_text(text).splitlines())
+
+
+def show_plain(text: str | None, otherwise: str = "somebody") -> str:
+    """Return text of others for an answer in markdown: no link, no mention, no style, on any platform.
+
+    What could be one is shown as code, where no platform looks for them.
+    """
+    shown = _visible(text or "")
+    if not shown:
+        return otherwise
+    if not any(sign in _STYLED for sign in shown):
+        return shown
+    if _is_sentence(shown):
+        return shown
+    return "`" + shown.replace("`", "'") + "`"
+
+
+def _is_sentence(text: str) -> bool:
+    """Return whether dots and colons only end words, so that no platform finds an address."""
+    bare = re.sub(r"[.:](?=\s|$)", "", text)
+    return not any(sign in _STYLED for sign in bare) and not re.match(r"\s*\d+\.", text)
+
+
+def _visible(text: str) -> str:
+    """Return text in one line, without signs that cannot be seen or turn the direction of what follows."""
+    seen = (each if each in _JOINERS or unicodedata.category(each) not in _UNSEEN else " " for each in text)
+    return " ".join("".join(seen).split())

@@ -1,0 +1,82 @@
+"""Bots on their real wires: a stand-in of the platform, the real client, a real worker, a scripted model."""
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from botservice import Agent, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
+from botservice.turns.inbox import Inbox
+from botservice.turns.worker import Worker
+from standins.models import Typist, echo
+from standins.web_server import web_server
+from transports.slack.app import Manners, SlackTransport
+from transports.slack.canvas import Tempo
+from transports.telegram.app import TelegramTransport
+
+
+@dataclass(slots=True)
+class Running:
+    """A bot that runs."""
+
+    transport: Any
+    storage: Storage
+    worker: Worker
+    inbox: Inbox
+    llm: Any
+    service: AgentService
+    url: str
+
+
+@contextlib.asynccontextmanager
+async def telegram_bot(api: Any, storage: Storage, script: Any = echo, **options: Any) -> AsyncIterator[Running]:
+    """Run a bot of Telegram that polls a stand-in."""
+    async with _running(storage, script, options) as (stack, service, _):
+        transport = TelegramTransport(token=api.token, api_url=api.url, **options)
+        yield await _serve(stack, service, transport, "")
+
+
+@contextlib.asynccontextmanager
+async def slack_bot(api: Any, storage: Storage, script: Any = echo, **options: Any) -> AsyncIterator[Running]:
+    """Run a bot of Slack that gets a stand-in's events by HTTP."""
+    tempo = Tempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
+    manners = replace(options.pop("manners", Manners()), tempo=tempo)
+    async with _running(storage, script, options) as (stack, service, listener):
+        transport = SlackTransport(
+            token=api.bot_token, signing_secret=api.signing_secret, api_url=api.url, manners=manners, **options
+        )
+        await stack.enter_async_context(web_server(transport.routes, listener))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        running = await _serve(stack, service, transport, url)
+        api.events.http_url = f"{url}/slack/events"
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def _running(
+    storage: Storage, script: Any, options: dict[str, Any]
+) -> AsyncIterator[tuple[contextlib.AsyncExitStack, AgentService, socket.socket]]:
+    """Make what answers; what is not the transport's is taken out of options."""
+    llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
+    agent: Agent = FunctionsBasedAgent(tools=options.pop("tools", ()), llm=llm, search_k=options.pop("search_k", 0))
+    access, budgets, clock = (options.pop(name, None) for name in ("access", "budgets", "clock"))
+    service = AgentService(agent, storage, clock=clock)
+    service.options = replace(service.options, access=access or Access(), budgets=budgets or Budgets())
+    async with contextlib.AsyncExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        yield stack, service, listener
+
+
+async def _serve(stack: contextlib.AsyncExitStack, service: AgentService, transport: Any, url: str) -> Running:
+    storage, options = service.storage, service.options
+    stack.push_async_callback(transport.close)
+    worker = Worker(storage, options, [transport], commands=service.commands)
+    inbox = Inbox(storage, worker.wake)
+    await worker.start()
+    stack.push_async_callback(worker.stop, grace_seconds=5)
+    await transport.start(inbox, storage)
+    stack.push_async_callback(transport.stop)
+    return Running(transport, storage, worker, inbox, options.agent.llm, service, url)

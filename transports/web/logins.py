@@ -1,0 +1,55 @@
+"""Logins that ended before their time: a cookie that somebody has kept opens nothing any more, on any replica."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Connection, delete, insert, select
+
+from botservice.storage import Storage
+from botservice.storage.access_tables import ended_logins
+from transports.web.access import LOGIN_SECONDS
+
+
+class Logins:
+    """Ends logins, and knows those that have ended."""
+
+    def __init__(self) -> None:
+        self._storage: Storage | None = None
+
+    def connect(self, storage: Storage) -> None:
+        """Keep what ends in storage from now on."""
+        self._storage = storage
+
+    async def end(self, cookie: str) -> None:
+        """Have a login cookie open nothing any more.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        storage, digest = self._storage, _digest(cookie)
+        if storage is None or await self.is_ended(cookie):
+            return
+        now = datetime.now(UTC)
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(ended_logins).where(ended_logins.c.expires_at < now))
+            connection.execute(delete(ended_logins).where(ended_logins.c.digest == digest))
+            expires_at = now + timedelta(seconds=LOGIN_SECONDS)
+            connection.execute(insert(ended_logins).values(digest=digest, expires_at=expires_at))
+
+        await storage.write(write)
+
+    async def is_ended(self, cookie: str) -> bool:
+        """Return whether a login cookie was ended.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        if self._storage is None:
+            return False
+        query = select(ended_logins.c.digest).where(ended_logins.c.digest == _digest(cookie))
+        return await self._storage.read(lambda connection: connection.execute(query).first() is not None, is_short=True)
+
+
+def _digest(cookie: str) -> str:
+    return hashlib.sha256(b"botservice ended login\0" + cookie.encode("utf-8", "surrogatepass")).hexdigest()
