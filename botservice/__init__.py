@@ -72,7 +72,7 @@ from botservice.turns.results import RunResult, RunState
 if TYPE_CHECKING:
     from botservice.llm import OpenAIChatLLM
 
-__version__ = "0.2.2"
+__version__ = "0.3.0"
 
 __all__ = [
     "Action",
