@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sqlite3
+import stat
 from pathlib import Path
 
 from botservice.errors import StorageError, StorageUnavailable
@@ -21,9 +22,10 @@ def make_private(path: Path) -> None:
     """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY, _OWNER_ALONE))
-    for each in (path, *(path.with_name(path.name + ending) for ending in _BESIDE)):
+    for each in (path, *(Path(f"{path}{ending}") for ending in _BESIDE)):
         with contextlib.suppress(FileNotFoundError, PermissionError):
-            if each.stat().st_mode & 0o077:
+            mode = each.stat().st_mode
+            if stat.S_ISREG(mode) and mode & 0o077:  # what is no file, such as a folder, is refused later, as it is
                 each.chmod(_OWNER_ALONE)
 
 

@@ -44,7 +44,7 @@ def size_around(heading: str, counter: TokenCounter) -> int:
 def size_of(message: Message, counter: TokenCounter) -> int:
     """Return how many tokens a record takes, with its end of line; a text that is counted is not counted again."""
     if message.token_count is None or message.attachments or len(message.text) > _LONGEST_FOUND:
-        return counter.count(quote(message)) + 1
+        return counter.count(quote(message) + "\n")
     # All dates take alike; names come again and again.
     return (
         _count_again(_heading(message, date="2024-03-01 09:00"), counter)

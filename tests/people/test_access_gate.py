@@ -186,7 +186,7 @@ async def test_somebody_who_is_blocked_is_not_heard_in_a_group_either(storage: S
         await say(bot, "/revoke crowd:666", OWNER)
         await say(bot, "nasty", EVE, GROUP)
         await say(bot, "hello", BOB, GROUP)
-        assert bot.messenger.visible[GROUP] == ["re: hello", "re: hello"]
+        assert bot.messenger.visible[GROUP] == ["re: hello", "re: name of 2: hello"]  # two people have spoken by then
     assert "nasty" not in await texts(storage)
 
 

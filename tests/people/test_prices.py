@@ -49,7 +49,7 @@ def test_a_long_prompt_costs_twice_as_much_and_its_answer_half_as_much_again() -
 
 def test_openais_models_have_prices_from_the_start() -> None:
     budgets = Budgets.of(settings(budget_service="1 money/day"))
-    for model in ("gpt-5.5", "gpt-5.6-luna", "gpt-6-astra", "gpt-6.1-terra", "gpt-6.2-sol"):
+    for model in ("gpt-5.5", "gpt-5.6-luna", "gpt-6-astra", "gpt-6-sol", "gpt-6.1-terra"):
         budgets.check_model(model)
     assert cost(budgets, "gpt-6.1-terra", TokenUsage(MILLION // 10, 0)) == 0.1
     assert datetime.fromisoformat(KNOWN_ON).year == 2026

@@ -71,6 +71,13 @@ async def test_a_file_in_a_folder_that_does_not_exist_is_refused(tmp_path):
     assert "its folder does not exist" in str(error)
 
 
+async def test_a_folder_that_is_taken_for_a_database_stays_as_open_as_it_was(tmp_path):
+    tmp_path.chmod(0o755)
+    with pytest.raises(StorageUnavailable):
+        await Storage.open(f"sqlite:///{tmp_path}")
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
 async def test_a_folder_is_no_database(tmp_path):
     assert "cannot open the database" in str(await refusal(f"sqlite:///{tmp_path}"))
 

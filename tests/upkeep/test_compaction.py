@@ -77,7 +77,9 @@ async def test_a_chat_goes_on_after_its_steps_are_gone(storage):
         await bot.write("two", order=2)
         await bot.messenger.shows("1", "seven")
     context = await AgentContext.get_or_create(storage, CHAT)
-    assert [step.step_number for step in context.completed_steps] == [11], "numbers go on where they were"
+    assert [step.step_number for step in context.completed_steps] == [12], (
+        "after ten steps and a note that they are used up"
+    )
 
 
 async def test_an_open_turn_keeps_its_steps_and_its_event_however_old(storage):
