@@ -95,20 +95,24 @@ def _without_reply(text: str, forgotten: Collection[str]) -> str | None:
 
 def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:
     """Take a text out of the record of the agent's work in every chat of some authors: its prompts and its steps."""
-    spellings = _spellings(text)
     for context_id in sorted(_contexts_of(connection, authors)):
-        for column in _RECORDS:
-            kept = type_coerce(column, Text)
-            for spelling in spellings:
-                change = update(column.table).where(
-                    column.table.c.context_id == context_id,
-                    func.instr(kept, spelling) > 0
-                    if connection.dialect.name == "sqlite"
-                    else func.strpos(kept, spelling) > 0,
-                )
-                connection.execute(change.values({column: func.replace(kept, spelling, _GONE)}))
-        _erase_long_texts(connection, context_id, text)
-        _erase_seals(connection, context_id)
+        erase_from_records(connection, context_id, text)
+
+
+def erase_from_records(connection: Connection, context_id: int, text: str) -> None:
+    """Take a text out of the record of the agent's work in one chat."""
+    for column in _RECORDS:
+        kept = type_coerce(column, Text)
+        for spelling in _spellings(text):
+            change = update(column.table).where(
+                column.table.c.context_id == context_id,
+                func.instr(kept, spelling) > 0
+                if connection.dialect.name == "sqlite"
+                else func.strpos(kept, spelling) > 0,
+            )
+            connection.execute(change.values({column: func.replace(kept, spelling, _GONE)}))
+    _erase_long_texts(connection, context_id, text)
+    _erase_seals(connection, context_id)
 
 
 def _spellings(text: str) -> list[str]:

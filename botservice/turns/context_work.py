@@ -281,7 +281,10 @@ class ContextWork:
                 read_context_keys(connection, context_id),
             )
         )
-        if await self._effects.newest(controls.stops, keys) is not None:
+        is_meant = await self._effects.newest(controls.stops, keys) is not None
+        if self.runs.get(context_id) is not running:
+            return False  # it has ended meanwhile: the stop is about what is owed of its answer
+        if is_meant:
             running.run.interrupt()
         await self._handle_stops(context_id)
         return True

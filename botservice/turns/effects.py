@@ -6,10 +6,11 @@ Between the moment at which something was accepted and this one, an owner may ha
 import logging
 from collections.abc import Mapping, Sequence
 
+from botservice.errors import ClaimLost, StorageUnavailable
 from botservice.storage import Storage
 from botservice.turns.changes import Change
 from botservice.turns.options import RunOptions
-from botservice.turns.transport import Transport
+from botservice.turns.transport import Transport, glimpse
 from botservice.turns.turn import StoredEvent
 
 logger = logging.getLogger(__name__)
@@ -25,11 +26,20 @@ class Effects:
         self._transports = transports
 
     async def may(self, event: StoredEvent, transport: str, context_keys: Mapping[str, str]) -> bool:
-        """Return whether an event may take effect now. One that names nobody may: the platform itself sent it."""
+        """Return whether an event may take effect now. One that names nobody may: the platform itself sent it.
+
+        What cannot be read has no effect.
+        """
         reader = self._transports.get(transport)
         if reader is None or await self._access.is_idle(self._storage):
             return True
-        message = await (getattr(reader, "peek", None) or reader.read)(event) if event.raw else None
+        try:
+            message = await glimpse(reader)(event) if event.raw else None
+        except (ClaimLost, StorageUnavailable):
+            raise
+        except Exception:  # it must not keep what comes after it in this conversation
+            logger.exception("turn.effect_unreadable", extra={"event": event.id})
+            return False
         if message is None:
             return True
         ruling = await self._access.judge(self._storage, message, context_keys, self._clock())

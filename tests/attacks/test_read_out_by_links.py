@@ -7,13 +7,15 @@ import pytest
 from standins.bot_api import BotApi, Person
 from standins.models import Typist
 from standins.running import slack_bot, telegram_bot
-from standins.slack_api import BOT_USER, SlackApi
+from standins.slack_api import BOT_USER, SlackApi, limited
 
 from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.settings import Settings
 from transports.registry import build_slack, build_telegram
 from transports.slack.addresses import before_address, find_address
 from transports.slack.app import Manners
+from transports.slack.canvas import Canvas, Tempo
+from transports.slack.formatting import Pings
 from transports.web.outbound import render_markdown
 from transports.web.pages import HEADERS
 
@@ -86,6 +88,27 @@ async def test_slack_fetches_nothing_of_a_stream(slack: SlackApi, sqlite_storage
         await slack.until(lambda: any(LEAK in text for text in slack.said("C0GENERAL")))
     assert slack.said("C0GENERAL") == [f"Before it. {LEAK} and after it."]
     assert (slack.world.fetched, post.states[-1]) == ([], "Before it. ")
+
+
+def test_slack_opens_no_stream_for_an_answer_of_which_nothing_may_be_shown_yet() -> None:
+    canvas = Canvas(None, None, None, None, Tempo(), Pings())  # nothing is painted
+    assert canvas.wait(LEAK, {}) is None
+    assert canvas.wait(f"{LEAK} and after it", {}) is None
+    assert canvas.wait(f"Before it. {LEAK}", {}) is not None
+
+
+async def test_slack_keeps_the_answer_back_until_its_stream_is_gone(
+    slack: SlackApi, sqlite_storage: Storage, typist: Typist
+) -> None:
+    slack.order(limited(1), "chat.delete")
+    async with slack_bot(slack, sqlite_storage, typist):
+        slack.person_says(f"<@{BOT_USER}> go on", channel="C0GENERAL")
+        typist.write("Before it. ")
+        await slack.until(lambda: [each for each in slack.world.posts if each.is_streaming])
+        typist.write(LEAK)
+        typist.finish()
+        await slack.until(lambda: any(LEAK in text for text in slack.said("C0GENERAL")))
+    assert slack.said("C0GENERAL") == [f"Before it. {LEAK}"]
 
 
 async def test_slack_fetches_nothing_of_an_answer_that_only_the_asker_sees(

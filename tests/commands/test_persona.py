@@ -12,6 +12,7 @@ from botservice.commands.command import LANGUAGES
 from botservice.people.archive import as_values, read_person
 from botservice.people.forgetting import forget_person
 from botservice.personas import persona_in, system_prompt
+from botservice.storage.metadata import metadata
 
 PIRATE = "You are a pirate.\nYou say arr."
 
@@ -75,6 +76,24 @@ async def test_what_a_person_wanted_is_forgotten_with_them(storage):
     await forget_person(storage, Author("messenger", "9"))
     left = [(await AgentContext.get_or_create(storage, {"chat_id": number})).metadata for number in ("1", "2")]
     assert left == [{"other": 1}, {"persona": {"text": PIRATE, "by": "messenger:10"}, "other": 1}]
+
+
+async def test_what_a_person_wanted_is_forgotten_in_the_prompts_of_others_too(context, storage):
+    context.metadata["persona"] = {"text": PIRATE, "by": "messenger:9"}
+    await context.save_metadata()
+    await context.chat_history.append_user_message("ho", author=Author("messenger", "9", "Ann"))
+    service, _ = make_service(storage, ["arr"])
+    await service.prompt(context, "hello", author=Author("messenger", "11", "Bob"))
+    assert "pirate" in await kept_of(storage)
+    await forget_person(storage, Author("messenger", "9"))
+    assert "pirate" not in await kept_of(storage)
+
+
+async def kept_of(storage) -> str:
+    def read(connection):
+        return str([connection.execute(table.select()).all() for table in metadata.sorted_tables])
+
+    return await storage.read(read)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, offic
 
 from botservice import AgentContext, InboundMessage, Storage
 from botservice.messages import Author
+from botservice.people.access import Access
+from botservice.policies import AccessMode
 from botservice.storage.tables import events, vectors
 from botservice.turns.turn import EventKind, InboundEvent
 
@@ -165,3 +167,21 @@ async def test_an_edit_without_new_words_is_no_change(storage):
         await bot.inbox.accept("messenger", [change("m1", "other", order=3)])
         await until_history(storage, "other", "re: same")
         assert not await storage.read(lambda connection: connection.execute(vectors.select()).all())
+
+
+async def test_a_change_that_cannot_be_read_holds_nothing_up_where_people_are_judged(storage):
+    class Unreadable(Mutable):
+        async def read(self, event):
+            if b"broken" in event.raw:
+                raise ValueError("what is that?")
+            return await super().read(event)
+
+    access = Access(AccessMode.ALLOW, allowed=frozenset({"messenger:7"}))
+    async with office(storage, echo, messenger=Unreadable(), access=access) as bot:
+        await bot.write("m1 first", order=1)
+        await bot.messenger.shows("1", "re: first")
+        await bot.inbox.accept("messenger", [change("m1", "broken", order=2)])
+        await bot.write("m2 second", order=3)
+        await bot.messenger.shows("1", "re: first", "re: second")
+        await until_handled(storage)
+    assert await history(storage) == ["first", "re: first", "second", "re: second"]

@@ -2,11 +2,14 @@
 
 import asyncio
 
+from sqlalchemy import select
 from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
 from turns.test_worker import history
 
-from botservice import ScriptedChatLLM
+from botservice import AgentContext, ScriptedChatLLM
 from botservice.llm import ChatResponse
+from botservice.storage.tables import events
+from botservice.turns.turn import EventKind
 
 
 class Talker:
@@ -142,3 +145,21 @@ async def test_a_stream_that_was_cut_off_is_replaced_by_the_next_worker_and_not_
     messenger.make_live = lambda *_: None
     async with office(storage, echo, messenger=messenger):
         await messenger.shows("1", "re: tell me")
+
+
+async def test_a_stop_that_a_run_does_not_wait_for_is_left_to_what_is_owed(storage):
+    async with office(storage, echo, is_started=False) as bot:
+        await bot.write("hello", order=1)
+        work = bot.worker._context_work  # only there can a run end at this moment
+
+        class Ending:
+            async def newest(self, stops, keys):
+                work.runs.clear()
+                return stops[-1]
+
+        context = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "1"})
+        await bot.stop_turn(order=2)
+        work._effects, work.runs[context.id] = Ending(), object()
+        assert not await work.stop(context.id)
+        unhandled = select(events.c.id).where(events.c.kind == EventKind.STOP.value, events.c.handled_at.is_(None))
+        assert await storage.read(lambda connection: connection.execute(unhandled).all())

@@ -82,11 +82,12 @@ class Canvas:
     def wait(self, text: str, tasks: Mapping[str, tuple[str, bool]]) -> float | None:
         """Return the seconds until this should be shown; None if it need not be."""
         now = time.monotonic()
-        if text and self._text_since is None:
-            self._text_since = now
         stream = self._stream
+        is_text = bool(text) if stream is not None else bool(self._showable(text))
+        if is_text and self._text_since is None:
+            self._text_since = now
         if stream is None:
-            if not text and not tasks:
+            if not is_text and not tasks:
                 return None
             since = self._text_since or now
             return 0.0 if tasks else max(0.0, since + self._tempo.first_text - now)

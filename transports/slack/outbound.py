@@ -172,6 +172,8 @@ class Sender:
             try:
                 await self._client.call(workspace.token, method, channel=place["channel"], ts=ts)
             except SlackFailure as failure:
+                if failure.is_later:
+                    raise
                 logger.info("slack.stream_left", extra={"method": method, "reason": failure.code})
 
     async def _in_some_form(
