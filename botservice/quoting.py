@@ -17,6 +17,10 @@ _MARKS: Final = re.compile(
     r"([<\uff1c\ufe64\u2039]/?)(?=[\s/]{0,8}(?:person|memory|notes|found|system|developer|assistant|user|tool|function|im_|\|))",
     re.IGNORECASE,
 )
+# What the service itself puts around records that it gives in the user's role.
+_OWN_MARKS: Final = re.compile(
+    r"([<\uff1c\ufe64\u2039][\s/]{0,8}?)(?=[\s/]{0,8}(?:person|memory)\s{0,8}[>\uff1e\ufe65\u203a])", re.IGNORECASE
+)
 # What would end a name where it stands before or between words of ours.
 _AROUND_NAMES: Final = str.maketrans(dict.fromkeys('<>[]{}|:"`\\', " "))
 # What platforms, or markdown, make links, mentions or styles of.
@@ -38,6 +42,16 @@ def quote_text(text: str) -> str:
 def quote_record(text: str) -> str:
     """Return text as it may stand in a list of records: no line of it looks like a record of its own."""
     return "\n  ".join(quote_text(text).splitlines())
+
+
+def quote_said(text: str) -> str:
+    """Return what somebody says, in a prompt: it does not begin or end what the service itself says in their role."""
+    return _OWN_MARKS.sub(r"\1 ", text)
+
+
+def quote_said_in_group(text: str) -> str:
+    """Return what somebody says among others, in a prompt: besides, no line of it looks like a message of its own."""
+    return "\n  ".join(quote_said(text).splitlines()) if len(text.splitlines()) > 1 else quote_said(text)
 
 
 def show_plain(text: str | None, otherwise: str = "somebody") -> str:

@@ -28,7 +28,7 @@ from botservice.memory.step_view import RenderedStep
 from botservice.messages import Attachment, Message, Role
 from botservice.people.facts import visible_facts
 from botservice.people.known import describe_person
-from botservice.quoting import quote_name
+from botservice.quoting import quote_name, quote_said, quote_said_in_group
 from botservice.tools.records import mention
 
 _TOKENS_AROUND_A_MESSAGE = 4
@@ -133,6 +133,7 @@ def _without_images(message: ChatMessage) -> ChatMessage:
 
 def _message_size(message: Message, counter: TokenCounter) -> int:
     count = counter.count(message.text) if message.token_count is None else message.token_count
+    count += message.text.count("\n")  # of a group's messages, further lines are moved to the right
     name = counter.count(f"{message.author.name}: ") if message.author and message.author.name else 0
     files = sum(counter.count(_IMAGE_TOKENS_TEXT if _is_image(each) else mention(each)) for each in message.attachments)
     return _TOKENS_AROUND_A_MESSAGE + name + count + files
@@ -163,9 +164,7 @@ def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
 
 
 def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
-    text = message.text
-    if is_group and message.role is Role.USER and message.author and message.author.name:
-        text = f"{quote_name(message.author.name)}: {text}"
+    text = _quoted(message, is_group=is_group) if message.role is Role.USER else message.text
     others = [mention(each) for each in message.attachments if not _is_image(each)]
     text = "\n".join([text, *others] if text else others)
     images = [image_url(each) for each in message.attachments if _is_image(each)]
@@ -173,6 +172,13 @@ def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
         return {"role": message.role.value, "content": text}
     shown = [{"type": "image_url", "image_url": {"url": url}} for url in images]
     return {"role": message.role.value, "content": [{"type": "text", "text": text}, *shown] if text else shown}
+
+
+def _quoted(message: Message, *, is_group: bool) -> str:
+    author = message.author
+    if is_group and author and (author.name or author.id):
+        return f"{quote_name(author.name)}: {quote_said_in_group(message.text)}"
+    return quote_said(message.text)
 
 
 def _is_image(attachment: Attachment) -> bool:

@@ -7,7 +7,7 @@ side and comes from the history, such as a whole window, is one row.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from sqlalchemy import Connection, insert, select
 from botservice.memory.data_urls import read_data_url, write_data_url
 from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.messages import Message
+from botservice.quoting import quote_said, quote_said_in_group
 from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.statements import execute_many
 from botservice.storage.tables import messages, prompt_log
@@ -25,6 +26,8 @@ _INSERT = insert(prompt_log)
 
 Range = list[int]  # [first, end): end is not in it
 _GONE = "[deleted]"
+# How a prompt may show a message of the history; the place in this list is stored.
+_WAYS: Sequence[Callable[[str], str]] = (str, quote_said, quote_said_in_group)
 _LONG_TEXT = 512  # characters; longer ones, such as a system prompt, are kept once per context
 
 
@@ -148,7 +151,7 @@ class PromptLog:
 def _key(content: Mapping[str, Any]) -> object:
     """Return what tells the contents of a log apart."""
     if "message" in content:
-        return content["message"], content["role"], content["prefix"]
+        return content["message"], content["role"], content["prefix"], content.get("way", 0)
     return json.dumps(content, sort_keys=True)
 
 
@@ -163,7 +166,8 @@ def _as_rows(unsaved: Sequence[Unsaved]) -> list[tuple[int, Mapping[str, Any]]]:
             continue
         if not run:
             rows.append((place, {"messages": run, "literal": {}}))  # what an older release reads in its place
-        run.append([entry.content["message"], entry.content["role"], entry.content["prefix"]])
+        way = [entry.content["way"]] if "way" in entry.content else []
+        run.append([entry.content["message"], entry.content["role"], entry.content["prefix"], *way])
     return rows
 
 
@@ -171,7 +175,8 @@ def _read_row(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the contents of the entries that a row stands for."""
     if "messages" not in content:
         return [content]
-    return [{"message": number, "role": role, "prefix": prefix} for number, role, prefix in content["messages"]]
+    names = ("message", "role", "prefix", "way")
+    return [dict(zip(names, each, strict=False)) for each in content["messages"]]
 
 
 def _freeze(message: Mapping[str, Any]) -> FrozenDict:
@@ -183,9 +188,12 @@ def _freeze(message: Mapping[str, Any]) -> FrozenDict:
 
 def _encode(message: Mapping[str, Any], source: Message | None) -> _Entry:
     content = message.get("content")
-    if source is not None and source.id is not None and isinstance(content, str) and content.endswith(source.text):
-        prefix = content[: len(content) - len(source.text)]
-        return _Entry({"message": source.id, "role": message["role"], "prefix": prefix}, {})
+    if source is not None and source.id is not None and isinstance(content, str):
+        for way, quote in enumerate(_WAYS):
+            if content.endswith(text := quote(source.text)):
+                prefix = content[: len(content) - len(text)]
+                kept = {"message": source.id, "role": message["role"], "prefix": prefix}
+                return _Entry(kept | {"way": way} if way else kept, {})
     blobs: dict[str, bytes] = {}
     literal = _detach(message, blobs)
     return _Entry({"literal": literal, "blobs": sorted(blobs)} if blobs else {"literal": literal}, blobs)
@@ -212,7 +220,8 @@ def _detach(value: Any, blobs: dict[str, bytes]) -> Any:
 
 def _show(content: Mapping[str, Any], texts: Mapping[int, str], blobs: Mapping[str, bytes]) -> FrozenDict:
     if "message" in content:
-        text = content["prefix"] + texts.get(content["message"], _GONE)
+        quote = _WAYS[content.get("way", 0)]
+        text = content["prefix"] + quote(texts.get(content["message"], _GONE))
         return FrozenDict.trust({"role": content["role"], "content": text})
     shown: FrozenDict = freeze(_attach(content["literal"], blobs), "model_input_messages")
     return shown

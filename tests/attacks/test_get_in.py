@@ -19,7 +19,7 @@ from botservice.storage.files import back_up, write_private
 from botservice.turns.inbox import Inbox
 from transports.web import Access, WebTransport
 from transports.web.access import LOGIN_COOKIE
-from transports.web.guessing import Guesses
+from transports.web.guessing import Guesses, address_of
 from transports.web.sessions import SESSION_COOKIE
 
 TOKEN = "a-long-admin-token"
@@ -109,6 +109,14 @@ def test_many_addresses_get_no_further_than_one_and_keep_no_owner_out() -> None:
     assert guesses.wait_seconds(request("10.9.9.9")) == 0
     times[0] += 60
     assert guesses.wait_seconds(request("10.0.0.2")) == 0
+
+
+def test_a_proxy_that_adds_a_line_of_its_own_is_believed_and_not_who_came_to_it() -> None:
+    from starlette.requests import Request
+
+    headers = [(b"x-forwarded-for", b"10.9.9.9"), (b"x-forwarded-for", b"5.6.7.8")]
+    forged = Request({"type": "http", "method": "GET", "path": "/", "headers": headers, "client": ("10.0.0.1", 1)})
+    assert address_of(forged) == "10.0.0.1 for 5.6.7.8"
 
 
 async def test_a_login_ends_on_the_server_and_on_every_replica(storage: Storage) -> None:

@@ -85,6 +85,6 @@ def address_of(request: HTTPConnection) -> str:
     Whoever reaches this service without a proxy can name anybody; that is what the count over all addresses is for.
     """
     direct = request.client.host if request.client is not None else "unknown"
-    named = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+    named = ",".join(request.headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()
     shown = "".join(each for each in named if each.isascii() and (each.isalnum() or each in ".:[]"))
     return f"{direct} for {shown[:_LONGEST_ADDRESS]}" if shown else direct
