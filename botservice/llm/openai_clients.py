@@ -1,7 +1,8 @@
 """The one place that makes clients of OpenAI's API, and of every server that speaks it."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from botservice.errors import SettingsError
 from botservice.settings import OPENAI_API_URL, ModelSettings, reveal
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _CONNECT_SECONDS = 10.0
+# Servers close what was idle for 5 s (uvicorn, and so vLLM; Node): a call that is sent at that moment would fail.
+_IDLE_SECONDS = 3.0
 
 
 class OpenAIClients:
@@ -56,6 +59,7 @@ class OpenAIClients:
                 base_url=self.base_url,
                 max_retries=0,
                 timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
+                http_client=openai.DefaultAsyncHttpxClient(limits=_limits()),
             )
         return client
 
@@ -64,3 +68,10 @@ class OpenAIClients:
         client = self._of_loop.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
+
+
+def _limits() -> Any:
+    """Return what connections are kept, and how long; how many there are at once, MAX_TURNS bounds."""
+    import openai
+
+    return replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)

@@ -121,13 +121,14 @@ def _remedy(error: openai.APIStatusError, kind: LLMFailure, model: str) -> str:
     if kind is LLMFailure.UNAUTHORIZED:
         return ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"
     if kind is LLMFailure.UNKNOWN_MODEL or error.status_code == 404:
-        return f": there is no model {model!r} there (OPENAI_MODEL), or the path of OPENAI_BASE_URL is wrong"
+        named = "OPENAI_MODEL, OPENAI_FALLBACK_MODELS"
+        return f": there is no model {model!r} there, or no more ({named}), or the path of OPENAI_BASE_URL is wrong"
     if kind is LLMFailure.OUT_OF_QUOTA:
         return ": the account has no credit left"
     if kind is LLMFailure.BAD_REQUEST and "/v1/responses" in str(error):
-        return f": with tools, {model!r} wants OPENAI_API=responses, or else OPENAI_REASONING_EFFORT=none"
+        return f": with tools, {model!r} wants OPENAI_API=responses, or OPENAI_REASONING_EFFORT=none if it knows that"
     if error.param in _EFFORT:
-        return f": {model!r} knows no such OPENAI_REASONING_EFFORT"
+        return f": {model!r} does not take this OPENAI_REASONING_EFFORT: unset it, or set another one"
     return ""
 
 

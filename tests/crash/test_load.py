@@ -9,7 +9,7 @@ import pytest
 from crash.served import ServedBot
 from crash.test_kills import free_port
 from standins.bot_api import BotApi
-from standins.openai_api import OpenAIApi, Reply
+from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -58,6 +58,45 @@ def test_two_hundred_chats_lose_nothing_and_keep_their_order(tmp_path: Path) -> 
         }
         assert len(names) == CHATS
     database.close()
+
+
+def use_a_tool(body: dict) -> Reply:
+    """Look at the clock before every answer; take so long that all chats are at it at once."""
+    calls = () if body["messages"][-1]["role"] == "tool" else [ToolUse("current_time")]
+    return Reply(text="" if calls else "re: done", tool_calls=calls, delay=3)
+
+
+def test_two_hundred_chats_use_tools_at_once_and_no_reasoning_is_lost(tmp_path: Path) -> None:
+    with OpenAIApi.running(use_a_tool) as llm, BotApi.running() as api:
+        port = free_port()
+        settings = {
+            "DATABASE_URL": f"sqlite:///{tmp_path / 'bot.db'}",
+            "TELEGRAM_BOT_TOKEN": api.token,
+            "TELEGRAM_API_URL": api.url,
+            "OPENAI_BASE_URL": llm.base_url,
+            "OPENAI_MODEL": "gpt-6.1-sol",
+            "OPENAI_API": "responses",
+            "PORT": str(port),
+            "PUBLIC_URL": f"http://127.0.0.1:{port}",
+        }
+        chats = range(5000, 5000 + CHATS)
+        with ServedBot(tmp_path, **settings) as bot:
+            bot.start()
+            for chat in chats:
+                api.person_says("what time is it?", chat_id=chat)
+            api.wait_until(
+                lambda: all(_answers(api, chat) for chat in chats), timeout=400, what="every message is answered"
+            )
+            log = bot.log
+        assert "ERROR" not in log
+        assert {tuple(_answers(api, chat)) for chat in chats} == {("re: done",)}
+    assert len(llm.endings(Ending.COMPLETED, path=RESPONSES)) == len(llm.endings(path=RESPONSES)) == 2 * CHATS
+    thought = [[item for item in body["input"] if item.get("type") == "reasoning"] for body in llm.bodies(RESPONSES)]
+    assert sorted(len(items) for items in thought) == [0] * CHATS + [1] * CHATS
+    returned = [item for items in thought for item in items]
+    given = {item["id"]: item for item in llm.seals.given}
+    assert [given[item["id"]] for item in returned] == returned, "as it came"
+    assert len({item["id"] for item in returned}) == CHATS
 
 
 def _answers(api: BotApi, chat: int) -> list[str]:

@@ -117,6 +117,30 @@ async def test_a_server_that_keeps_sending_may_take_longer_than_its_limit(api: O
     await llm.close()
 
 
+@pytest.mark.parametrize(
+    ("model", "options", "says"),
+    [
+        ("gpt-6-astra", {"reasoning_effort": "none"}, "does not take this OPENAI_REASONING_EFFORT: unset it"),
+        ("gpt-5.6", {"api": "chat"}, "OPENAI_API=responses"),
+        ("gpt-4-turbo", {}, "OPENAI_MODEL, OPENAI_FALLBACK_MODELS"),
+    ],
+)
+async def test_a_setting_that_a_model_does_not_take_is_named_with_what_to_do(
+    api: OpenAIApi, model: str, options: dict[str, str], says: str
+) -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+    llm = OpenAIChatLLM(model, base_url=api.base_url, api_key=KEY, **options)
+    with pytest.raises(LLMError, match=says):
+        await llm.chat(HELLO, [tool])
+    await llm.close()
+
+
+async def test_idle_connections_are_let_go_before_servers_do(llm: OpenAIChatLLM) -> None:
+    pool = llm.clients.current()._client._transport._pool
+    assert pool._keepalive_expiry <= 3, "uvicorn and Node close theirs after 5 s, maybe while a call is on its way"
+    assert pool._max_connections >= 4096, "MAX_TURNS may be that many"
+
+
 async def test_a_page_of_a_broken_proxy_is_no_answer(api: OpenAIApi, llm: OpenAIChatLLM) -> None:
     api.reply = lambda _: not_json(200)
     with pytest.raises(LLMError):

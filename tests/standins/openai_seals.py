@@ -18,9 +18,14 @@ def new_id(prefix: str) -> str:
 
 
 class Seals:
-    """The answers of one server: which item followed which, and whose reasoning is whose."""
+    """The answers of one server: which item followed which, and whose reasoning is whose.
+
+    Attributes:
+        given: Every item of reasoning that was part of an answer, in order.
+    """
 
     def __init__(self) -> None:
+        self.given: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._follower: dict[str, str] = {}
         self._reasoning: dict[str, str] = {}
@@ -28,6 +33,7 @@ class Seals:
     def note(self, items: list[dict[str, Any]]) -> None:
         """Take note of the items of an answer."""
         with self._lock:
+            self.given.extend(item for item in items if item["type"] == "reasoning")
             for one, other in itertools.pairwise(items):
                 if one["type"] == "reasoning":
                     self._follower[one["id"]] = other["id"]
