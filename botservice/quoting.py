@@ -54,6 +54,11 @@ def quote_said_in_group(text: str) -> str:
     return "\n  ".join(quote_said(text).splitlines()) if len(text.splitlines()) > 1 else quote_said(text)
 
 
+def quote_inside(text: str) -> str:
+    """Return text as it may stand in [in reply to somebody: "text"]: it does not end that and go on as another."""
+    return text.replace('"]', '" ]')
+
+
 def show_plain(text: str | None, otherwise: str = "somebody") -> str:
     """Return text of others for an answer in markdown: no link, no mention, no style, on any platform.
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Text, delete, func, select, type_coerce, upda
 
 from botservice.history.word_blocks import forget_words
 from botservice.messages import Author, Role
+from botservice.quoting import quote_inside
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
 from botservice.storage.tables import blobs, contexts, deliveries, messages, prompt_log, steps, tool_calls, vectors
@@ -88,7 +89,7 @@ def _without_reply(text: str, forgotten: Collection[str]) -> str | None:
     begin, end = text.find(_REPLY), text.rfind(_REPLY_END)
     who, _, said = text[begin : max(begin, end)].partition(': "')
     quoted = said.removesuffix("…").strip() if begin >= 0 and "\n" not in who else ""
-    if not quoted or not any(quoted in each for each in forgotten):
+    if not quoted or not any(quoted in each or quoted in quote_inside(each) for each in forgotten):
         return None
     return f"{text[:begin]}[in reply to somebody]{text[end + len(_REPLY_END) :]}"
 

@@ -79,7 +79,8 @@ def _holds(passage: set[str], forms: list[set[str]]) -> bool:
 
 def _parted(text: str) -> tuple[list[str], list[str]]:
     """Return the words of a text, and those runs of it whose script has no blanks between words."""
-    found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    # Once more: some signs stand for many letters.
+    found = _WORD.findall(unicodedata.normalize("NFKC", text)[:_LONGEST_OWN].casefold())
     runs = [word for word in found if any(ord(letter) >= _SPACELESS for letter in word)]
     unparted = set(runs)
     return [_folded(word) for word in found if word not in unparted], runs

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from botservice.quoting import quote_name
+from botservice.quoting import quote_name, quote_record
 from transports.slack.inbound import field
 
 _TOKEN = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
@@ -37,9 +37,8 @@ def shared_in(event: Mapping[str, Any]) -> str:
         text = field(each, "text") or field(each, "fallback")
         if isinstance(text, str) and (field(each, "is_msg_unfurl") or field(each, "is_share")):
             who = field(each, "author_name")
-            parts.append(
-                f"[shared{f' from {quote_name(who)}' if isinstance(who, str) else ''}: {html.unescape(text)[:2000]}]"
-            )
+            whose = f" from {quote_name(who)}" if isinstance(who, str) else ""
+            parts.append(f"[shared{whose}: {quote_record(html.unescape(text)[:2000])}]")
     return "\n".join(parts)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, or_, select
 
 from botservice.contexts import ContextKeys, find_context
 from botservice.messages import Author, CommandCall, InboundMessage
-from botservice.quoting import quote_name
+from botservice.quoting import quote_inside, quote_name
 from botservice.storage import Storage
 from botservice.storage.tables import events, messages, turns
 from botservice.turns.commands import parse_command
@@ -167,7 +167,7 @@ class Reader:
         quoted = await self._text(str(about.get("text") or ""), workspace)
         writer = word(about.get("user"))
         name = (await self._people.find(workspace, writer)).name or writer if writer is not None else "somebody"
-        text = f'[about a message of {quote_name(name)}: "{quoted}"]\n{question.strip()}'
+        text = f'[about a message of {quote_name(name)}: "{quote_inside(quoted)}"]\n{question.strip()}'
         return InboundMessage(text, _author(person), language=person.language, own_text=question.strip())
 
     async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:

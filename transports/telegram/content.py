@@ -15,7 +15,7 @@ from telegram import (
 )
 
 from botservice.messages import Author
-from botservice.quoting import quote_name
+from botservice.quoting import quote_inside, quote_name
 from transports.telegram.inbound import BotIdentity
 
 _MAX_QUOTE_CHARACTERS = 2000
@@ -39,8 +39,9 @@ def text_of(message: Message, bot: BotIdentity) -> str | None:
 
 
 def own_words_of(message: Message, bot: BotIdentity) -> str:
-    """Return what of a message its author wrote themselves: nothing that is forwarded, quoted or described."""
-    return "" if message.forward_origin is not None else _written(message, bot) or ""
+    """Return what of a message its author wrote themselves: nothing that is forwarded, quoted, described or a bot's."""
+    is_of_others = message.forward_origin is not None or message.via_bot is not None
+    return "" if is_of_others else _written(message, bot) or ""
 
 
 def is_addressed(message: Message, bot: BotIdentity) -> bool:
@@ -101,14 +102,14 @@ def _quote(message: Message, bot: BotIdentity) -> str:
     replied = message.reply_to_message
     if replied is None or replied.forum_topic_created is not None:
         outside = message.external_reply
-        quoted = message.quote.text if message.quote is not None else ""
+        quoted = quote_inside(message.quote.text) if message.quote is not None else ""
         return f'[in reply to {quote_name(_origin(outside.origin))}: "{quoted}"]' if outside is not None else ""
     said = message.quote.text if message.quote is not None else _said(replied)
     sender = replied.sender_chat or replied.from_user
     who = "you" if sender is not None and sender.id == bot.id else quote_name(_name(sender) if sender else None)
     if len(said) > _MAX_QUOTE_CHARACTERS:
         said = f"{said[:_MAX_QUOTE_CHARACTERS]}…"
-    return f'[in reply to {who}: "{said}"]' if said else f"[in reply to {who}]"
+    return f'[in reply to {who}: "{quote_inside(said)}"]' if said else f"[in reply to {who}]"
 
 
 def _said(message: Message) -> str:
