@@ -21,6 +21,7 @@ _MARKS: Final = re.compile(
 _OWN_MARKS: Final = re.compile(
     r"([<\uff1c\ufe64\u2039][\s/]{0,8}?)(?=[\s/]{0,8}(?:person|memory)\s{0,8}[>\uff1e\ufe65\u203a])", re.IGNORECASE
 )
+_NUMBERED: Final = re.compile(r"\d{1,20}\.")
 # What would end a name where it stands before or between words of ours.
 _AROUND_NAMES: Final = str.maketrans(dict.fromkeys('<>[]{}|:"`\\', " "))
 # What platforms, or markdown, make links, mentions or styles of.
@@ -77,7 +78,7 @@ def show_plain(text: str | None, otherwise: str = "somebody") -> str:
 def _is_sentence(text: str) -> bool:
     """Return whether dots and colons only end words, so that no platform finds an address."""
     bare = re.sub(r"[.:](?=\s|$)", "", text)
-    return not any(sign in _STYLED for sign in bare) and not re.match(r"\s*\d+\.", text)
+    return not any(sign in _STYLED for sign in bare) and not _NUMBERED.match(text)
 
 
 def _visible(text: str) -> str:

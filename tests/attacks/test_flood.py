@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -32,6 +33,7 @@ from transports.web.app import WebTransport
 
 PATIENCE_SECONDS = 60
 MEGABYTE = 1024 * 1024
+REQUESTS = int(os.environ.get("FLOOD_REQUESTS", "20000"))
 
 
 @contextlib.asynccontextmanager
@@ -85,12 +87,12 @@ async def test_no_request_whatever_gives_a_failure(
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-async def test_a_hundred_thousand_requests_leave_nothing_behind(sqlite_storage: Storage) -> None:
+async def test_many_thousand_requests_leave_nothing_behind(sqlite_storage: Storage) -> None:
     async with all_routes(sqlite_storage) as app:
         await answers(app, 2_000, 1)
         tracemalloc.start()
         before, _ = tracemalloc.get_traced_memory()
-        found = await answers(app, 100_000, 2)
+        found = await answers(app, REQUESTS, 2)
         after, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert 503 not in found
