@@ -76,8 +76,8 @@ async def ask(
     await history.delete_messages([asked.id])
     first, end = prompt.sections().get("found", (0, 0))
     found = str(prompt[first]["content"]) if end else ""
-    shown = "\n".join(str(each["content"]) for each in prompt[:-1])
-    held = {each.id for each in gold if each.text[:_BEGINNING] in shown}
+    shown = _words("\n".join(str(each["content"]) for each in prompt[:-1]))
+    held = {each.id for each in gold if _words(each.text)[:_BEGINNING] in shown}
     return Row(
         question.get("kind", "-"),
         question["text"],
@@ -87,6 +87,11 @@ async def ask(
         found.count("\n["),
         counter_for().count(found),
     )
+
+
+def _words(text: str) -> str:
+    """Return text without the line breaks and blanks, which a prompt sets otherwise."""
+    return " ".join(text.split())
 
 
 async def measure(chats: list[dict[str, Any]], agent: FunctionsBasedAgent, embedder: LocalEmbedder | None) -> list[Row]:
