@@ -134,12 +134,7 @@ class OpenAIEmbedder:
         except TimeoutError as error:
             raise LLMError(f"the embedding model did not answer within {self._timeout_seconds:g} seconds") from error
         except openai.OpenAIError as error:
-            told = translate(error, self.model)
-            raise LLMError(
-                str(told).replace("(OPENAI_MODEL)", "(OPENAI_EMBEDDING_MODEL)"),
-                is_transient=told.is_transient,
-                retry_after_seconds=told.retry_after_seconds,
-            ) from error
+            raise translate(error, self.model, "OPENAI_EMBEDDING_MODEL") from error
         except (KeyError, TypeError, ValueError) as error:  # a border: what a server sends can be anything
             raise LLMError(f"the embedding model's answer could not be read ({type(error).__name__})") from error
         self.dim = matrix.shape[1]

@@ -40,8 +40,14 @@ _NO_ROUTE = re.compile(r"Invalid URL|page not found|cannot (POST|GET)|method not
 _LASTING = (LLMFailure.OUT_OF_QUOTA, LLMFailure.UNKNOWN_MODEL, LLMFailure.UNAUTHORIZED, LLMFailure.BAD_REQUEST)
 
 
-def translate(error: openai.OpenAIError, model: str) -> LLMError:
-    """Return the error without anything that the server repeats of the request, and with what to do."""
+def translate(
+    error: openai.OpenAIError, model: str, named_by: str = "OPENAI_MODEL, OPENAI_FALLBACK_MODELS"
+) -> LLMError:
+    """Return the error without anything that the server repeats of the request, and with what to do.
+
+    Args:
+        named_by: The settings that name the model.
+    """
     if is_overflow(error):
         return ContextOverflow("the prompt is longer than the model's context window")
     match error:
@@ -50,7 +56,7 @@ def translate(error: openai.OpenAIError, model: str) -> LLMError:
         case openai.APIConnectionError():
             return LLMError("the model's server cannot be reached, or it cut the connection: is OPENAI_BASE_URL right?")
         case openai.APIStatusError():
-            return _of_status(error, model)
+            return _of_status(error, model, named_by)
         case openai.APIError():  # an event in the stream
             return reported({"code": error.code}, otherwise=type(error).__name__)
         case _:
@@ -105,10 +111,10 @@ def failure_kind(error: openai.APIStatusError) -> LLMFailure:
     return LLMFailure.UNAVAILABLE if is_passing else LLMFailure.BAD_REQUEST
 
 
-def _of_status(error: openai.APIStatusError, model: str) -> LLMError:
+def _of_status(error: openai.APIStatusError, model: str, named_by: str) -> LLMError:
     kind = failure_kind(error)
     return LLMError(
-        f"the model's server answered {error.status_code} ({_code(error)}){_remedy(error, kind, model)}",
+        f"the model's server answered {error.status_code} ({_code(error)}){_remedy(error, kind, model, named_by)}",
         is_transient=_is_transient(error, kind),
         retry_after_seconds=_retry_after(error),
         kind=kind,
@@ -117,12 +123,11 @@ def _of_status(error: openai.APIStatusError, model: str) -> LLMError:
     )
 
 
-def _remedy(error: openai.APIStatusError, kind: LLMFailure, model: str) -> str:
+def _remedy(error: openai.APIStatusError, kind: LLMFailure, model: str, named_by: str) -> str:
     if kind is LLMFailure.UNAUTHORIZED:
         return ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"
     if kind is LLMFailure.UNKNOWN_MODEL or error.status_code == 404:
-        named = "OPENAI_MODEL, OPENAI_FALLBACK_MODELS"
-        return f": there is no model {model!r} there, or no more ({named}), or the path of OPENAI_BASE_URL is wrong"
+        return f": there is no model {model!r} there, or no more ({named_by}), or the path of OPENAI_BASE_URL is wrong"
     if kind is LLMFailure.OUT_OF_QUOTA:
         return ": the account has no credit left"
     if kind is LLMFailure.BAD_REQUEST and "/v1/responses" in str(error):

@@ -140,7 +140,7 @@ def test_whoever_stops_reading_ends_the_chat(tmp_path: Path) -> None:
     command = f"yes hello | {sys.executable} -m botservice chat | head -1"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DATABASE_URL": f"sqlite:///{tmp_path / 'bot.db'}"}
     done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
+        ["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.count("\n") == 1
     assert "Traceback" not in done.stderr
