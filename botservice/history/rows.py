@@ -94,7 +94,9 @@ _SPEAKERS = (
     .limit(_LAST_SPEAKERS)
     .subquery()
 )
-_TWO_SPEAKERS = select(_SPEAKERS).distinct().limit(2)
+# A message without an author may be anybody's: it makes no second person.
+_IS_SOMEBODY = _SPEAKERS.c.author_id.is_not(None) | _SPEAKERS.c.name.is_not(None)
+_TWO_SPEAKERS = select(_SPEAKERS).where(_IS_SOMEBODY).distinct().limit(2)
 _POSITION = select(messages.c.position).where(
     messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message")
 )

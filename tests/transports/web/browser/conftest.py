@@ -34,8 +34,9 @@ async def browser() -> AsyncIterator[Any]:
     executable = find_chromium()
     if executable is None and os.environ.get("REQUIRE_BROWSER") != "1":
         pytest.skip("Chromium is not installed; REQUIRE_BROWSER=1 makes this a failure")
-    from playwright.async_api import async_playwright
+    from playwright.async_api import async_playwright, expect
 
+    expect.set_options(timeout=_TIMEOUT_MILLISECONDS)
     async with async_playwright() as playwright:
         opened = await playwright.chromium.launch(executable_path=executable, args=_ARGUMENTS)
         yield opened
