@@ -41,7 +41,7 @@ class Reason(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - the interface
         """Return value without secrets, and without what no database takes."""
-        return None if value is None else storable(redact(value[:_LONGEST_REASON]))
+        return None if value is None else storable(redact(value))[:_LONGEST_REASON]
 
 
 class Json(TypeDecorator[Any]):
