@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 from standins.bot_api import BotApi
+from standins.clocks import LastingMinute
 from standins.models import Typist
 from standins.running import Running, slack_bot, telegram_bot
 from standins.slack_api import BOT_USER, SlackApi
@@ -140,7 +141,7 @@ def test_all_channels_of_a_chat_share_one_persons_limit() -> None:
 
 async def test_exports_count_as_messages(api: BotApi, sqlite_storage: Storage) -> None:
     budgets = Budgets({Scope.PERSON: parse_limits("2 messages/minute")})
-    async with telegram_bot(api, sqlite_storage, budgets=budgets):
+    async with telegram_bot(api, sqlite_storage, budgets=budgets, clock=LastingMinute()):
         for _ in range(4):
             api.person_says("/export", chat_id=42)
         await api.until(lambda: len(api.visible_messages(42, from_bot=True)) >= 3)
@@ -166,16 +167,16 @@ async def test_a_task_sets_no_further_task(api: BotApi, sqlite_storage: Storage)
 
 async def test_a_task_counts_as_a_message_and_waits_for_room(sqlite_storage: Storage, api: BotApi) -> None:
     budgets = Budgets({Scope.PERSON: parse_limits("1 messages/minute")})
-    times = [datetime.now(UTC).replace(second=1, microsecond=0)]
+    clock = LastingMinute()
     script = [_task(1), "It is set", "Done"]
-    async with telegram_bot(api, sqlite_storage, script, tools=REMINDER_TOOLS, budgets=budgets, clock=lambda: times[0]):
+    async with telegram_bot(api, sqlite_storage, script, tools=REMINDER_TOOLS, budgets=budgets, clock=clock):
         api.person_says("do it soon", chat_id=42)
         await api.message(42, "It is set")
-        times[0] += timedelta(seconds=10)
+        clock.pass_(seconds=10)
         api.person_says("and this?", chat_id=42)
         await api.messages(42, 2)
         assert "Done" not in api.visible_texts(42)
-        times[0] += timedelta(minutes=1)
+        clock.pass_(minutes=1)
         await api.message(42, "Done")
 
 
