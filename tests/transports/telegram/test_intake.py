@@ -104,7 +104,7 @@ async def test_a_restart_repeats_nothing(api: BotApi, bot_on) -> None:
 
 
 async def test_wrong_or_missing_secrets_store_nothing(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
-    async with bot_on(api, webhook=True) as bot, httpx.AsyncClient() as client:
+    async with bot_on(api, webhook=True) as bot, httpx.AsyncClient(verify=False) as client:
         await api.call("setWebhook")
         url = api.webhooks.url
         update = {"update_id": 1, "message": {"message_id": 1, "date": 0, "chat": {"id": 42, "type": "private"}}}
@@ -171,7 +171,7 @@ async def test_a_second_poller_is_told_what_to_do(api: BotApi, bot_on, monkeypat
     monkeypatch.setattr("transports.telegram.polling._CONFLICT_PAUSE_SECONDS", 0.05)
     async with bot_on(api):
         await api.call("getUpdates")
-        async with httpx.AsyncClient() as other:
+        async with httpx.AsyncClient(verify=False) as other:
             await other.post(f"{api.base_url}{api.token}/getUpdates", json={"timeout": 0})
         api.person_says("hello", chat_id=42)
         assert (await api.message(42)).text == "You said: hello"
