@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, literal, select, update
 
 from botservice.history.rows import delete_rows
-from botservice.people.quotes import Quotes, erase_replies
+from botservice.people.quotes import Quotes, erase_references
 from botservice.storage.blobs import delete_orphans
 from botservice.storage.chunks import chunks
 from botservice.storage.metadata import metadata
@@ -88,7 +88,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
     count = delete_rows(connection, context_id, erasure.message_ids)
     if answer_ids:
         delete_rows(connection, context_id, answer_ids)
-    erase_replies(connection, context_id, erasure.quotes.replies)
+    erase_references(connection, context_id, erasure.quotes.held)
     for turn_id, status in later.items():
         if turn_id not in own:
             _erase_work(connection, turn_id, status, now)
@@ -108,15 +108,17 @@ def delete_unused_blobs(connection: Connection, context_id: int) -> None:
 
 
 def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int | None]:
-    """Return the turns that messages began, and the first turn in which they may have been seen."""
+    """Return the turns that messages began, and the first turn in which they, or quotes of them, may have been seen."""
     own: set[int] = set()
     seen: list[tuple[datetime, int]] = []
     chosen = set(erasure.message_ids)
-    for chunk in chunks(sorted(chosen)):
-        found = select(messages.c.event_id, messages.c.created_at, messages.c.position).where(
+    for chunk in chunks(sorted(chosen | set(erasure.quotes.held))):
+        found = select(messages.c.id, messages.c.event_id, messages.c.created_at, messages.c.position).where(
             messages.c.context_id == erasure.context_id, messages.c.id.in_(chunk)
         )
-        rows = connection.execute(found).all()
+        every = connection.execute(found).all()
+        seen.extend((row.created_at, row.position) for row in every)
+        rows = [row for row in every if row.id in chosen]
         event_ids = [row.event_id for row in rows if row.event_id is not None]
         begun = select(events.c.turn_id).where(events.c.id.in_(event_ids), events.c.turn_id.is_not(None))
         own.update(connection.execute(begun).scalars())
@@ -124,7 +126,6 @@ def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int
         times = [row.created_at for row in rows if row.event_id is None]
         unnamed = select(turns.c.id).where(turns.c.context_id == erasure.context_id, turns.c.created_at.in_(times))
         own.update(connection.execute(unnamed).scalars() if times else ())
-        seen.extend((row.created_at, row.position) for row in rows)
     shared = _shared_turns(connection, own, chosen)
     since = min(own, default=None)
     if seen:

@@ -26,7 +26,7 @@ _REFERRING = [
     for table in metadata.sorted_tables
     if "context_id" in table.c and table is not blobs
     for column in table.c
-    if isinstance(column.type, Text | Json) and column is not messages.c.text
+    if isinstance(column.type, Text | Json) and column not in {messages.c.text, messages.c.said_by_others}
 ]
 
 

@@ -232,8 +232,8 @@ async def _read_words(read: ReadChange, change: Change) -> NewWords | None:
         return None
     if message is None:
         return None
-    counter, count = await count_text(message.text)
-    return NewWords(message.text, message.attachments, count, counter.name, message.own_text)
+    counter, count = await count_text(message.full_text)
+    return NewWords(message.text, message.attachments, count, counter.name, message.own_text, message.references)
 
 
 def _read(row: Row[*tuple[object, ...]]) -> Change:

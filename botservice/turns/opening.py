@@ -11,6 +11,7 @@ from botservice.history.rows import NewMessage, insert_message
 from botservice.memory import TaskStep
 from botservice.messages import InboundMessage, Message, Role
 from botservice.people.identities import ensure_identity, note_audience
+from botservice.references import write_out
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
 from botservice.storage.interleaving import interleave
@@ -161,7 +162,7 @@ def _store_system_prompt(connection: Connection, context_id: int, prompt: str) -
 
 
 async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:
-    counter, count = await count_text(message.text)
+    counter, count = await count_text(message.full_text)
     return NewMessage(
         role=Role.USER,
         text=message.text,
@@ -173,10 +174,11 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
         external_id=message.external_id,
         event_id=None if event is None else event.id,
         own_text=message.own_text,
+        references=message.references,
     )
 
 
 def _task(new: Sequence[NewMessage]) -> TaskStep:
     images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
-    text = "\n".join(message.text for message in new)
+    text = "\n".join(write_out(message.text, message.references) for message in new)
     return TaskStep(text, task_images=images) if images else TaskStep(text)

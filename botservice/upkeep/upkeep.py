@@ -5,10 +5,12 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from botservice.errors import BotServiceError
+from botservice.people.bringing_over import Progress, bring_over_next
 from botservice.people.usage import find_strangers, forget_usage_of
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
@@ -54,6 +56,7 @@ class Upkeep:
         self._retention = retention
         self._clock = clock or storage.now
         self._rest = rest
+        self._brought_over = Progress()
 
     @contextlib.asynccontextmanager
     async def running(
@@ -81,6 +84,7 @@ class Upkeep:
             now = self._clock()
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
             await self._forget_strangers(claim, now)
+            await self._bring_over()
             return Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
         finally:
             await asyncio.shield(self._storage.claims.release(claim))
@@ -106,6 +110,14 @@ class Upkeep:
             if found.names:
                 await self._storage.write(partial(forget_usage_of, names=found.names, now=now), fence=claim)
             after, is_last = found.last, found.is_last
+            await self._rest(_REST * (time.monotonic() - since))
+
+    async def _bring_over(self) -> None:
+        """Bring over what older versions have stored since the last pass; the first one looks at every message."""
+        self._brought_over = replace(self._brought_over, is_whole=False)
+        while not self._brought_over.is_whole:
+            since = time.monotonic()
+            self._brought_over = await bring_over_next(self._storage, self._brought_over)
             await self._rest(_REST * (time.monotonic() - since))
 
     async def _compact_turns(self, claim: Claim, now: datetime) -> int:

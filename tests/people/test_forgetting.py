@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from people.conversing import ALICE, BOB, NOW, open_chat
+from people.conversing import ALICE, BOB, NOW, open_chat, say
 from people.crowd import crowded, find_bytes
 from sqlalchemy import select
 
@@ -24,7 +24,9 @@ from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
 from botservice.people.quotes import erase_quotes, find_quotes
+from botservice.people.said import read_said
 from botservice.people.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
+from botservice.references import Reference, ReferenceKind
 from botservice.storage.access_tables import model_usage
 from botservice.storage.metadata import metadata
 from botservice.storage.slack_tables import feedback
@@ -164,12 +166,12 @@ async def test_answers_to_others_that_repeat_it_go_and_the_others_stay(storage):
     said = await group.chat_history.append_user_message("the safe opens with 4711", author=ALICE)
     await group.chat_history.append_assistant_message("Alice says: the safe opens with 4711.")
     await group.chat_history.append_assistant_message("Good morning")
-    await group.chat_history.append_user_message('[in reply to Alice: "the safe opens…"]\nwhich safe?', author=BOB)
-    found = await storage.read(lambda c: find_quotes(c, group.id, [said.id], shortest=12))
-    assert len(found.answers) == len(found.replies) == 1
+    await say(group, "which safe?", BOB, Reference(ReferenceKind.REPLY, ALICE, "the safe opens…"))
+    found = await storage.read(lambda c: find_quotes(c, group.id, read_said(c, group.id, [said.id])))
+    assert len(found.answers) == len(found.held) == 1
     await forget_messages(storage, group.id, [said.id])
     left = ["Good morning", "[in reply to somebody]\nwhich safe?"]
-    assert [each.text for each in await group.chat_history.messages()] == left
+    assert [each.full_text for each in await group.chat_history.messages()] == left
     assert not [hit for hit in await group.chat_history.search("safe opens", k=3) if "opens" in hit.message.text]
 
 
@@ -207,7 +209,16 @@ async def test_what_is_kept_under_a_persons_name_elsewhere_goes_too(storage):
     """Every table that names a person is known to forgetting: a new one makes this fail."""
     naming = {"author_id", "person", "person_id", "platform_id", "subject", "granted_by", "installed_by"}
     known = {
-        *("messages", "reminders", "feedback", "identities", "access_codes", "access_refusals", "budget_rates"),
+        *(
+            "messages",
+            "message_references",
+            "reminders",
+            "feedback",
+            "identities",
+            "access_codes",
+            "access_refusals",
+            "budget_rates",
+        ),
         "model_usage",  # goes over to nobody
         "budget_reservations",  # goes with its turn
         *("access_roles", "access_invitations", "slack_installations"),  # the owner's decisions

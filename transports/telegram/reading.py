@@ -3,19 +3,21 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from telegram import Message, Update
 
 from botservice.messages import Author, CommandCall, InboundMessage
+from botservice.references import Reference
 from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
 from transports.telegram.content import author_of, is_addressed, own_words_of, text_of
 from transports.telegram.files import Files, SentFile, sent_files
 from transports.telegram.inbound import BotIdentity, command_of, stored_update
 from transports.telegram.presses import pressed_message
+from transports.telegram.references import is_forwarded, references_of
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +29,9 @@ class Heard:
     """What a message says, before its files are fetched.
 
     Attributes:
+        text: What it says; nothing where all of it is forwarded, which is among references then.
         own_text: What of it its author wrote themselves.
+        references: What it holds of others.
     """
 
     message: Message
@@ -36,6 +40,7 @@ class Heard:
     author: Author | None
     is_addressed: bool
     files: tuple[SentFile, ...]
+    references: tuple[Reference, ...]
 
 
 class Reader:
@@ -64,7 +69,7 @@ class Reader:
         if heard.is_addressed and with_files:
             fetched = await self._files.fetch(heard.files, event_id=event.id)
         replied = heard.message.reply_to_message
-        text = "\n".join(part for part in (heard.text, *fetched.remarks) if part)
+        text, references = _with_files(heard, fetched.remarks)
         own = "\n".join(part for part in (heard.own_text, _spoken(heard.message, fetched.remarks)) if part)
         return InboundMessage(
             text,
@@ -81,6 +86,7 @@ class Reader:
             unread=tuple(fetched.unread),
             own_text=None if own == text else own,
             is_anonymous=heard.message.sender_chat is not None,
+            references=references,
         )
 
 
@@ -109,11 +115,12 @@ def _hear(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
         return None
     heard = Heard(
         message,
-        text,
+        "" if is_forwarded(message) else text,
         own_words_of(message, bot),
         author_of(message),
         is_addressed(message, bot),
         tuple(sent_files(message)),
+        references_of(message, bot),
     )
     _check(heard)
     return heard
@@ -127,11 +134,23 @@ def _check(heard: Heard) -> None:
     """
     author = heard.author or Author()
     texts = [heard.text, *(value for value in (author.id, author.name) if value is not None)]
+    for each in heard.references:
+        texts += [each.text, (each.author and each.author.name) or ""]
     texts.extend(file.file_id for file in heard.files)
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a text is none")
     if not isinstance(heard.message.message_id, int) or not isinstance(heard.message.date, datetime):
         raise TypeError("an id or a date is none")
+
+
+def _with_files(heard: Heard, remarks: Sequence[str]) -> tuple[str, tuple[Reference, ...]]:
+    """Return the text and the references of a message with what its files say: a forwarded one's are another's, too."""
+    text = "\n".join(part for part in (heard.text, *remarks) if part)
+    if not is_forwarded(heard.message):
+        return text, heard.references
+    forward, *others = heard.references
+    said = "\n".join(part for part in (forward.text, *remarks) if part)
+    return "", (replace(forward, text=said), *others)
 
 
 def _spoken(message: Message, remarks: Sequence[str]) -> str:
