@@ -91,8 +91,9 @@ def _write(reference: Reference) -> str:
         case ReferenceKind.FORWARD:
             return f"[forwarded from {who}]\n{reference.text}".rstrip("\n")
         case ReferenceKind.SHARE:
-            whose = f" from {who}" if name or reference.is_of_assistant else ""
-            return f"[shared{whose}: {quote_record(reference.text)}]"
+            whose = f" from {who}" if name or reference.is_of_assistant or reference.is_erased else ""
+            said = f": {quote_record(reference.text)}" if reference.text else ""
+            return f"[shared{whose}{said}]"
         case _:
             assert_never(reference.kind)
 

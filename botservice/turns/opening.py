@@ -151,7 +151,8 @@ async def _open(
     context.records.confirm(changes, row_ids)
     if stored:
         context.chat_history.remember_last(stored[-1])
-    if put_in:  # after the turn's own task, which is known by coming first
+    heard = [kept for kept, each in zip(stored, new, strict=True) if any(each is one for one in said)]
+    if _set_task_right(context, heard) or put_in:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
 
@@ -178,7 +179,16 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
     )
 
 
-def _task(new: Sequence[NewMessage]) -> TaskStep:
+def _set_task_right(context: AgentContext, heard: Sequence[Message]) -> bool:
+    """Have a task that began before be what is kept of it since; return whether that is something else."""
+    task = None if context.task is None else _task(heard)
+    if context.task is None or task is None or task.task == context.task.task:
+        return False
+    context.task.task = task.task
+    return True
+
+
+def _task(new: Sequence[NewMessage | Message]) -> TaskStep:
     images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
     text = "\n".join(write_out(message.text, message.references) for message in new)
     return TaskStep(text, task_images=images) if images else TaskStep(text)
