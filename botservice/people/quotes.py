@@ -12,6 +12,7 @@ from botservice.history.word_blocks import forget_words
 from botservice.messages import Author, Role
 from botservice.people.own_messages import contexts_of
 from botservice.people.said import SHORTEST_QUOTE, Said
+from botservice.quoting import quote_inside
 from botservice.references import Reference, ReferenceKind
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
@@ -64,7 +65,7 @@ def _answers_repeating(connection: Connection, context_id: int, said: Said, *, a
     later = select(messages.c.id, messages.c.text).where(
         messages.c.context_id == context_id, messages.c.position > after, messages.c.role != Role.USER.value
     )
-    long_ones = [text for text in said.texts if len(text) >= SHORTEST_QUOTE]
+    long_ones = {spelt for text in said.texts if len(text) >= SHORTEST_QUOTE for spelt in (text, quote_inside(text))}
     return [
         row.id
         for row in connection.execute(later)

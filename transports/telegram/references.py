@@ -42,7 +42,9 @@ def _reply(message: Message, bot: BotIdentity) -> Reference | None:
     quoted = message.quote.text if message.quote is not None else None
     if replied is not None and replied.forum_topic_created is None:
         said = quoted if quoted is not None else text_of(replied, bot)
-        return _made(ReferenceKind.REPLY, author_of(replied), _cut(said or ""), str(replied.message_id), bot)
+        # Whoever forwarded it has not said it.
+        author = author_of(replied) if replied.forward_origin is None else _author(replied.forward_origin)
+        return _made(ReferenceKind.REPLY, author, _cut(said or ""), str(replied.message_id), bot)
     if outside is None:
         return None
     return _made(ReferenceKind.REPLY, _author(outside.origin), _cut(quoted or ""), None, bot)
