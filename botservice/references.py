@@ -6,12 +6,14 @@ They are written out as text only where somebody reads them: in a prompt, on a p
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from botservice.quoting import quote_inside, quote_name, quote_record
 
 if TYPE_CHECKING:
     from botservice.messages import Author
+
+_File = TypeVar("_File")
 
 LONGEST_REFERENCE: Final = 2_000  # characters of what is quoted or shared; what is forwarded is kept whole
 
@@ -34,6 +36,8 @@ class Reference:
         text: What of it is repeated; empty where only the message is named.
         external_id: The platform's own id of the other message, where it stands in the same chat.
         is_of_assistant: Whether the bot itself said it.
+        file_count: How many of the message's files are the other one's. They stand behind its author's own, those of
+            one reference behind those of the one before it.
     """
 
     kind: ReferenceKind
@@ -41,6 +45,7 @@ class Reference:
     text: str = ""
     external_id: str | None = None
     is_of_assistant: bool = False
+    file_count: int = 0
 
     @property
     def is_erased(self) -> bool:
@@ -52,7 +57,16 @@ class Reference:
         return Reference(self.kind)
 
 
-Naming = Callable[[Reference], str]
+def keep_files(
+    files: Sequence[_File], references: Sequence[Reference], is_kept: Callable[[Reference], bool]
+) -> list[_File]:
+    """Return the files of a message without those of references that are not kept."""
+    place = max(0, len(files) - sum(each.file_count for each in references))
+    kept = list(files[:place])
+    for each in references:
+        kept += files[place : place + each.file_count] if is_kept(each) else ()
+        place += each.file_count
+    return kept
 
 
 def write_out(text: str, references: Sequence[Reference]) -> str:

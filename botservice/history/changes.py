@@ -1,7 +1,7 @@
 """Changing what was said: an edited message keeps its place, and is counted, searched and embedded anew."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, literal_column, sele
 from botservice.history.rows import delete_rows, store_attachment
 from botservice.history.word_blocks import forget_words
 from botservice.messages import Attachment, Role, storable
-from botservice.references import Reference
+from botservice.references import Reference, keep_files
 from botservice.storage.blobs import delete_orphans
 from botservice.storage.references import decode_references, keep_references, storable_references
 from botservice.storage.tables import contexts, messages, vectors
@@ -45,15 +45,15 @@ class NewWords:
     """What a message says from now on.
 
     Attributes:
-        token_count: Tokens of text, in token_encoding.
+        token_count: Tokens of the full text, in token_encoding; None for not counted.
         own_text: What its author says in their own words; None where that is all of text.
         references: What it holds of others.
     """
 
     text: str
     attachments: tuple[Attachment, ...]
-    token_count: int
-    token_encoding: str
+    token_count: int | None
+    token_encoding: str | None
     own_text: str | None = None
     references: tuple[Reference, ...] = ()
 
@@ -89,11 +89,11 @@ def _find_rows(connection: Connection, context_id: int, external_id: str) -> Seq
 
 
 def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords, now: datetime) -> bool:
+    held = decode_references(row.said_by_others)
+    new = _without_erased(held, new)
     said = storable(new.text)
     files = [store_attachment(connection, context_id, each) for each in new.attachments] or None
-    held = decode_references(row.said_by_others)
-    # A platform repeats with an edit what the message replies to: what is forgotten of that does not come back.
-    references = held if any(each.is_erased for each in held) else storable_references(new.references)
+    references = storable_references(new.references)
     if said == row.text and files == row.attachments and references == held:
         return False
     values = {
@@ -109,3 +109,12 @@ def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords
     gone = {each["sha256"] for each in row.attachments or () if "sha256" in each}
     delete_orphans(connection, context_id, gone - {each.get("sha256") for each in files or ()})
     return True
+
+
+def _without_erased(held: Sequence[Reference], new: NewWords) -> NewWords:
+    """Return new words without what is forgotten: a platform repeats with an edit what the message replies to."""
+    if not any(each.is_erased for each in held):
+        return new
+    files = keep_files(new.attachments, new.references, lambda _: False)
+    kept = tuple(replace(each, file_count=0) for each in held)
+    return replace(new, references=kept, attachments=tuple(files), token_count=None, token_encoding=None)

@@ -24,7 +24,7 @@ from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
 from botservice.people.own_messages import contexts_of
 from botservice.people.personas import personas_of
-from botservice.references import Reference, ReferenceKind, write_out_for
+from botservice.references import Reference, keep_files, write_out_for
 from botservice.storage import Storage
 from botservice.storage.access_tables import model_usage
 from botservice.storage.chunks import chunks
@@ -188,8 +188,8 @@ def _as_given(message: Message, own: Collection[tuple[str | None, str | None]], 
         return is_theirs or reference.is_erased
 
     text = write_out_for(message.text, message.references, is_shown)
-    is_of_others = any(each.kind is ReferenceKind.FORWARD and not is_shown(each) for each in message.references)
-    return replace(message, text=text, references=(), attachments=() if is_of_others else message.attachments)
+    files = keep_files(message.attachments, message.references, is_shown)
+    return replace(message, text=text, references=(), attachments=tuple(files))
 
 
 def _find_answers(connection: Connection, context_id: int, message_ids: Sequence[int]) -> set[int]:

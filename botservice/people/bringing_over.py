@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, case, func, literal_col
 
 from botservice.messages import Author, Role
 from botservice.people.older_texts import Taken, take_apart, without_cut
-from botservice.references import Reference
+from botservice.references import Reference, ReferenceKind
 from botservice.storage import Storage
 from botservice.storage.references import keep_references
 from botservice.storage.tables import messages
@@ -84,8 +84,14 @@ def _rewrite(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]]) -> N
         is_same = and_(messages.c.id == row.id, messages.c.said_by_others.is_(None), messages.c.text == row.text)
         own = _own(row, taken)
         if connection.execute(update(messages).where(is_same).values(text=taken.text, own_text=own)).rowcount:
-            found = [_identified(connection, row, each) for each in taken.references]
+            found = [_identified(connection, row, _with_files(row, each)) for each in taken.references]
             keep_references(connection, row.context_id, row.id, found)
+
+
+def _with_files(row: Row[*tuple[Any, ...]], reference: Reference) -> Reference:
+    """Return a reference with the files that are surely its: all of a forwarded message."""
+    is_whole = reference.kind is ReferenceKind.FORWARD
+    return replace(reference, file_count=len(row.attachments or ())) if is_whole else reference
 
 
 def _own(row: Row[*tuple[Any, ...]], taken: Taken) -> str | None:

@@ -4,25 +4,28 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, Text, delete, func, select, type_coerce, update
+from sqlalchemy import Connection, Text, bindparam, delete, func, select, type_coerce, update
 
 from botservice.history.word_blocks import forget_words
 from botservice.messages import Author, Role
 from botservice.people.own_messages import contexts_of
 from botservice.people.said import SHORTEST_QUOTE, Said
 from botservice.quoting import quote_inside
-from botservice.references import Reference, ReferenceKind
+from botservice.references import Reference, keep_files
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
-from botservice.storage.references import keep_references, read_references
+from botservice.storage.references import decode_references, keep_references, read_references
 from botservice.storage.tables import blobs, contexts, deliveries, messages, prompt_log, steps, tool_calls, vectors
 
 _GONE: Final = "[deleted]"
 _TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
 _SEAL: Final = '"encrypted_content":'
 _RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deliveries.c.payload)
+
+
+_FILES = select(messages.c.said_by_others, messages.c.attachments).where(messages.c.id == bindparam("message"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,12 @@ def erase_references(connection: Connection, context_id: int, held: Mapping[int,
         return
     forget_words(connection, context_id, list(held))
     for message_id, references in held.items():
-        is_gone = any(each.kind is ReferenceKind.FORWARD and each.is_erased for each in references)
-        files: dict[str, Any] = {"attachments": None} if is_gone else {}  # what is forwarded brings its files
-        keep_references(connection, context_id, message_id, references, token_count=None, token_encoding=None, **files)
+        row = connection.execute(_FILES, {"message": message_id}).one()
+        before = decode_references(row.said_by_others)
+        left = {id(each) for each, now in zip(before, references, strict=True) if not now.is_erased}
+        files = keep_files(row.attachments or (), before, lambda each, left=left: id(each) in left)  # type: ignore[misc]  # bound at once
+        counts = {"token_count": None, "token_encoding": None}
+        keep_references(connection, context_id, message_id, references, attachments=files or None, **counts)
         connection.execute(delete(vectors).where(vectors.c.message_id == message_id))
     version = update(contexts).where(contexts.c.id == context_id)
     connection.execute(version.values(deletion_version=contexts.c.deletion_version + 1))

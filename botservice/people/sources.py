@@ -57,10 +57,13 @@ def own_words_of(connection: Connection, message_id: int) -> str:
 
 
 def _own_words(row: Any) -> str:
-    """Return what of a row its author says in their own words."""
+    """Return what of a row its author says in their own words.
+
+    Where that is not stored, what stands in files, in brackets behind the rest, is not counted.
+    """
     if row.own_text is not None:
         return str(row.own_text)
     if row.said_by_others is not None:
-        return str(row.text)
+        return str(row.text).partition("\n[")[0] if row.attachments else str(row.text)
     taken = take_apart(row.text, has_files=bool(row.attachments))
     return taken.text if taken.own_text is None else taken.own_text

@@ -17,7 +17,7 @@ NOTHING: Final = "[]"  # what stands in the row of a message that holds nothing 
 _INSERT = insert(message_references)
 _DELETE = delete(message_references).where(message_references.c.message_id == bindparam("message"))
 _KEEP = update(messages).where(messages.c.id == bindparam("row"))
-_OF_MESSAGES = select(messages.c.id, messages.c.position, messages.c.text, messages.c.said_by_others)
+_OF_MESSAGES = select(messages.c.id, messages.c.position, messages.c.said_by_others)
 
 
 def encode_references(references: Sequence[Reference]) -> str:
@@ -110,6 +110,7 @@ def _values(reference: Reference) -> dict[str, Any]:
         "text": storable(reference.text),
         "external_id": reference.external_id and storable(reference.external_id),
         "is_of_assistant": reference.is_of_assistant,
+        "file_count": reference.file_count,
     }
 
 
@@ -121,4 +122,5 @@ def _read(kept: dict[str, Any]) -> Reference:
         kept.get("text", ""),
         kept.get("external_id"),
         kept.get("is_of_assistant", False),
+        kept.get("file_count", 0),
     )

@@ -183,6 +183,30 @@ async def test_a_forwarded_file_is_its_authors(api: BotApi, bot_on, sqlite_stora
         assert await find_rows(sqlite_storage, MARK) == []
 
 
+async def test_a_file_that_is_replied_to_goes_with_whoever_sent_it(group: BotApi, bot_on, sqlite_storage) -> None:
+    async with bot_on(group) as bot:
+        sent = group.person_sends_document(
+            f"the code is {MARK}".encode(), chat_id=GROUP, user=ALICE, name=f"{MARK}.txt"
+        )
+        photo = group.person_sends_photo(b"\x89PNG\r\n\x1a\n" + MARK.encode(), chat_id=GROUP, user=ALICE)
+        await ask(bot, "which code?", reply_to=sent.message_id)
+        replied = await ask(bot, "what is this?", reply_to=photo.message_id)
+        assert (await held(sqlite_storage)).file_count == 1
+        assert len((await said(sqlite_storage))[-1].attachments) == 1
+        given = as_values(await read_person(sqlite_storage, Author("telegram", "8")))
+        assert MARK not in str(given["messages"])
+        await forget_person(sqlite_storage, WHO)
+        assert [(each.full_text, each.attachments) for each in await said(sqlite_storage)] == [
+            ("[in reply to somebody]\nwhich code?", ()),
+            ("[in reply to somebody]\nwhat is this?", ()),
+        ]
+        group.person_edits(GROUP, replied, f"@{group.username} what was this?")
+        await until_said(sqlite_storage, "what was this?")
+        await quiet(sqlite_storage)
+        assert (await said(sqlite_storage))[-1].attachments == ()
+        await is_gone_everywhere(bot)
+
+
 async def test_a_reply_to_another_chat_names_whom_it_quotes(api: BotApi, bot_on, sqlite_storage) -> None:
     outside = {"origin": {"type": "user", "date": 0, "sender_user": USER}, "chat": CHANNEL, "message_id": 5}
     async with bot_on(api):
