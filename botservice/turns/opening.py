@@ -10,6 +10,7 @@ from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.memory import TaskStep
 from botservice.messages import InboundMessage, Message, Role
+from botservice.people.erasing import erase_event
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.references import write_out
 from botservice.storage import Claim
@@ -152,7 +153,9 @@ async def _open(
     if stored:
         context.chat_history.remember_last(stored[-1])
     heard = [kept for kept, each in zip(stored, new, strict=True) if any(each is one for one in said)]
-    if _set_task_right(context, heard) or put_in:  # after the turn's own task, which is known by coming first
+    if any(held.is_erased for each in heard for held in each.references):
+        await _go_on_without_forgotten(context, claim, turn_id, heard)
+    if put_in:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
 
@@ -179,13 +182,12 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
     )
 
 
-def _set_task_right(context: AgentContext, heard: Sequence[Message]) -> bool:
-    """Have a task that began before be what is kept of it since; return whether that is something else."""
-    task = None if context.task is None else _task(heard)
-    if context.task is None or task is None or task.task == context.task.task:
-        return False
-    context.task.task = task.task
-    return True
+async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
+    """Have a turn that begins anew know nothing of somebody who was forgotten while it was answered."""
+    if context.task is not None:
+        context.task.task = _task(heard).task
+        await Saver(context, claim).save()
+    await context.storage.write(lambda connection: erase_event(connection, turn_id), fence=claim)
 
 
 def _task(new: Sequence[NewMessage | Message]) -> TaskStep:

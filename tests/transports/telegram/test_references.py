@@ -79,6 +79,9 @@ async def test_a_quote_of_a_message_to_the_bot_goes_with_its_author(group: BotAp
         await ask(bot, "really?", reply_to=asked, quote=f"is {MARK}")
         assert await held(sqlite_storage) == Reference(ReferenceKind.REPLY, WHO, f"is {MARK}", str(asked))
         assert MARK in str(bot.llm.prompts[-1])
+        keys = {"transport": "telegram", "chat_id": str(GROUP)}
+        recorded = await (await AgentContext.get_or_create(sqlite_storage, keys)).load_memory()
+        assert recorded.steps[-1].model_input_messages == bot.llm.prompts[-1]
         await forget_person(sqlite_storage, WHO)
         await is_gone_everywhere(bot)
     assert [each.full_text for each in await said(sqlite_storage)] == [
@@ -130,6 +133,27 @@ async def test_an_answer_that_is_quoted_goes_with_what_it_answers(group: BotApi,
         assert (await held(sqlite_storage)).is_of_assistant
         await forget_person(sqlite_storage, WHO)
         await is_gone_everywhere(bot)
+
+
+async def test_a_question_that_is_being_answered_goes_on_without_the_quote(
+    group: BotApi, bot_on, typist, sqlite_storage
+) -> None:
+    group.privacy_mode = True
+    async with bot_on(group, typist):
+        unseen = group.person_says(f"the code is {MARK}", chat_id=GROUP, user=ALICE).message_id
+        group.person_says(f"@{group.username} which code?", chat_id=GROUP, user=BOB, reply_to=unseen)
+        await group.until(lambda: typist.prompts)
+        await forget_person(sqlite_storage, WHO)
+        typist.write("lost")
+        typist.finish()
+        await group.until(lambda: len(typist.prompts) == 2)
+        typist.write("no idea")
+        typist.finish()
+        await group.message(GROUP, "no idea")
+        await quiet(sqlite_storage)
+        assert MARK in str(typist.prompts[0])
+        assert MARK not in str(typist.prompts[1])
+        assert await find_rows(sqlite_storage, MARK) == []
 
 
 async def test_an_edit_does_not_bring_back_what_is_forgotten(group: BotApi, bot_on, sqlite_storage) -> None:
