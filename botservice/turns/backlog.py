@@ -51,6 +51,7 @@ _LATER = (
 _SAID = (
     select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == bindparam("turn"))
 )
+_ASKED = select(events.c.id).where(events.c.turn_id == bindparam("turn")).limit(1)
 _AS_NEW = {
     "status": TurnStatus.QUEUED.value,
     "attempts": 0,
@@ -151,13 +152,15 @@ async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
             raise BotServiceError(f"turn {turn_id} is done")
         elif row.started_at is None:
             _begin_anew(connection, row, now)
-        elif not _has_gone_on(connection, row):
+        elif row.compacted_at is None and not _has_gone_on(connection, row):
             reopen_turn(connection, turn_id, now)
         elif row.steps_taken:
             raise BotServiceError(
-                f"turn {turn_id} has run tools, and its chat has gone on since: ask again there, "
-                "or those tools would run twice"
+                f"turn {turn_id} has run tools, and its chat has gone on since, or what they gave was forgotten: "
+                "ask again there, or those tools would run twice"
             )
+        elif not _has_events(connection, turn_id):
+            raise BotServiceError(f"nobody's message asks for turn {turn_id} any more: ask again in its chat")
         else:
             delete_rows(connection, row.context_id, list(connection.execute(_SAID, {"turn": turn_id}).scalars()))
             _begin_anew(connection, row, now)
@@ -201,6 +204,10 @@ def _find(connection: Connection, turn_id: int) -> Any:
 def _has_gone_on(connection: Connection, row: Any) -> bool:
     sought = {"context": row.context_id, "turn": row.id, "started_at": row.started_at}
     return connection.execute(_LATER, sought).scalar_one_or_none() is not None
+
+
+def _has_events(connection: Connection, turn_id: int) -> bool:
+    return connection.execute(_ASKED, {"turn": turn_id}).scalar_one_or_none() is not None
 
 
 def _begin_anew(connection: Connection, row: Any, now: datetime) -> None:

@@ -4,9 +4,11 @@ A clock that is put right would otherwise hold up a chat for as long as it was w
 """
 
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, Table, bindparam, func
+
+T = TypeVar("T")
 
 AT_ONCE = timedelta(seconds=2)
 """Within this, two moments are the same: replicas read the clock of their database not quite alike."""
@@ -45,7 +47,7 @@ def due_by(now: datetime) -> dict[str, datetime]:
     return {"due_by": now, "due_ahead": now + AT_ONCE}
 
 
-def set_due(moment: datetime, now: datetime) -> dict[str, datetime]:
+def set_due(moment: T, now: T) -> dict[str, T]:
     """Return the columns that have something wait until a moment."""
     return {"due_at": moment, "due_set_at": now}
 

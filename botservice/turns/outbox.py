@@ -2,16 +2,18 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, text, update
 
-from botservice.errors import DeliveryError
+from botservice.errors import ClaimLost, DeliveryError, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import Rows, execute
 from botservice.storage.tables import deliveries
-from botservice.turns.due import due_by, due_in, set_due, when_due_was_set
+from botservice.turns.due import set_due, when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import BUTTONS, Payload, Transport
 from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn
@@ -46,13 +48,6 @@ NEXT: Final = (
     .order_by(deliveries.c.id)
     .limit(1)
 )
-# Not in order: asked to sort by id, SQLite would read the whole table in that order instead of the partial index.
-_OWING_CONTEXTS = select(deliveries.c.id, deliveries.c.context_id).where(
-    _IS_OPEN,
-    deliveries.c.kind == DeliveryKind.MESSAGE.value,
-    due_in(deliveries),
-    deliveries.c.transport.in_(bindparam("transports", expanding=True)),
-)
 _OWED = (
     select(deliveries.c.id, deliveries.c.turn_id, deliveries.c.kind, deliveries.c.status, deliveries.c.external_id)
     .where(_IS_OPEN, deliveries.c.context_id == bindparam("context"))
@@ -83,9 +78,14 @@ class Outbox:
     async def go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
         """Send a delivery that is stored as on its way."""
         now = self._clock
-        await self._storage.confirm(claim)
+        confirm = partial(self._storage.confirm, claim)
+        await confirm()
         try:
-            external_id = await self._transports[delivery.transport].send(context_keys, delivery)
+            external_id = await self._transports[delivery.transport].send(
+                context_keys, replace(delivery, confirm=confirm)
+            )
+        except (ClaimLost, StorageUnavailable):
+            raise  # it was not sent
         except DeliveryError as error:
             wait = delivery_delay(self._retries, error, delivery.attempts + 1)
             logger.warning(
@@ -247,12 +247,6 @@ def read_delivery(found: Rows) -> Delivery | None:
         row.external_id,
         row.due_set_at,
     )
-
-
-def find_owing_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
-    """Return the contexts that owe somebody a message now, those that have owed it longest first."""
-    found = connection.execute(_OWING_CONTEXTS, {"transports": list(transports), **due_by(now)}).all()
-    return list(dict.fromkeys(row.context_id for row in sorted(found)))
 
 
 def _find_owed(connection: Connection, context_id: int) -> list[Any]:
