@@ -127,10 +127,10 @@ class ContextWork:
             done = work
 
     async def _do(self, work: Work, claim: Claim) -> bool:
-        """Do one thing; return whether it could be done."""
+        """Do one thing; return whether something else may be done now."""
         match work:
             case Owed(delivery, context_keys):
-                await self._outbox.attempt(context_keys, delivery, claim)
+                return await self._outbox.attempt(context_keys, delivery, claim)
             case Stopped(stops):
                 await self._stop_all(claim, stops)
             case Moved(change):

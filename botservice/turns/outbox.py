@@ -13,6 +13,7 @@ from botservice.errors import ClaimLost, DeliveryError, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import Rows, execute
 from botservice.storage.tables import deliveries
+from botservice.turns.agenda import put_off
 from botservice.turns.due import set_due, when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import BUTTONS, Payload, Transport
@@ -70,13 +71,13 @@ class Outbox:
         self._clock = clock
         self._retries = retries
 
-    async def attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
-        """Send the first delivery that a context owes. Where it is not taken, it is still owed later, or given up."""
+    async def attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
+        """Send the first delivery that a context owes; return whether that is over, and not to be tried again later."""
         await self._set(delivery, claim, status=DeliveryStatus.ATTEMPTING, attempts=delivery.attempts + 1)
-        await self.go_on(context_keys, delivery, claim)
+        return await self.go_on(context_keys, delivery, claim)
 
-    async def go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
-        """Send a delivery that is stored as on its way."""
+    async def go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
+        """Send a delivery that is stored as on its way; return whether that is over."""
         now = self._clock
         confirm = partial(self._storage.confirm, claim)
         await confirm()
@@ -92,12 +93,10 @@ class Outbox:
                 "delivery.postponed" if wait is not None else "delivery.failed",
                 extra={"delivery": delivery.id, "turn": delivery.turn_id, "reason": str(error), "wait_seconds": wait},
             )
-            if wait is None:
-                await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=str(error))
-            else:
-                failed_at = now()
-                again = set_due(failed_at + timedelta(seconds=wait), failed_at)
-                await self._set(delivery, claim, status=DeliveryStatus.PENDING, error=str(error), **again)
+            if wait is not None:
+                await self._put_off(delivery, claim, timedelta(seconds=wait), str(error))
+                return False
+            await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=str(error))
         except Exception as error:
             logger.exception("delivery.failed", extra={"delivery": delivery.id, "turn": delivery.turn_id})
             await self._set(
@@ -111,6 +110,18 @@ class Outbox:
                 external_id=external_id or delivery.external_id,
                 finished_at=now(),
             )
+        return True
+
+    async def _put_off(self, delivery: Delivery, claim: Claim, wait: timedelta, error: str) -> None:
+        """Have a delivery tried again later, and what its context has to do behind it wait for that."""
+        now = self._clock()
+        again = {"row": delivery.id, "status": DeliveryStatus.PENDING.value, "error": error, **set_due(now + wait, now)}
+
+        def write(connection: Connection) -> None:
+            execute(connection, _UPDATE, again)
+            put_off(connection, claim.context_id, now + wait, now)
+
+        await self._storage.write(write, fence=claim, sort_key=(claim.context_id,), is_confined=True)
 
     async def _set(self, delivery: Delivery, claim: Claim, *, status: DeliveryStatus, **values: Any) -> None:
         await self._storage.write(
