@@ -164,9 +164,8 @@ def main():
     print(f"{kind}: {options.undeliverable} chats that cannot be delivered to, {options.suspects} suspects")
     for name, (waits, idle) in zip(("without them", "with them"), found, strict=True):
         middle, late = statistics.median(waits) * 1000, waits[int(len(waits) * 0.95)] * 1000
-        print(
-            f"  {name:<12}  accept to start {middle:6.1f} ms p50 {late:6.1f} ms p95   idle {idle * 100:5.2f} % of a core"
-        )
+        print(f"  {name:<12}  accept to start {middle:6.1f} ms p50 {late:6.1f} ms p95", end="")
+        print(f"   idle {idle * 100:5.2f} % of a core")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from sqlalchemy import (
 from botservice.storage.statements import execute
 from botservice.storage.tables import deliveries, events, messages, reminders, turns
 from botservice.turns.changes import PATIENCE
-from botservice.turns.due import due_by, due_in, set_due
+from botservice.turns.due import due_by, due_by_a_wrong_clock_in, due_in, set_due
 
 # Word for word the conditions of partial indexes: with a bound parameter in it, a planner cannot know that one fits.
 _IS_OPEN = text("deliveries.status IN ('pending', 'attempting') AND deliveries.kind = 'message'")
@@ -86,9 +86,7 @@ _HAS_TURN = exists().where(_IS_OPEN_TURN, turns.c.context_id == events.c.context
 _HAS_BEGUN = exists().where(
     _IS_OPEN_TURN, turns.c.context_id == reminders.c.context_id, turns.c.status == literal_column("'running'")
 )
-_DELIVERIES = _found(What.DELIVERY, deliveries, deliveries.c.attempts, deliveries.c.due_at).where(
-    _IS_OPEN, due_in(deliveries)
-)
+_DELIVERIES = _found(What.DELIVERY, deliveries, deliveries.c.attempts, deliveries.c.due_at).where(_IS_OPEN)
 _CONTROLS = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(_IS_CONTROL)
 _CHANGES = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(
     _IS_CHANGE,
@@ -96,12 +94,15 @@ _CHANGES = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(
     ~_owes(events),
 )
 _TURNS = _found(What.TURN, turns, turns.c.attempts, turns.c.due_at).where(
-    _IS_OPEN_TURN, due_in(turns), turns.c.attempts < bindparam("beginnings")
+    _IS_OPEN_TURN, turns.c.attempts < bindparam("beginnings")
 )
 _REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(
     _IS_REMINDER, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, ~_owes(reminders)
 )
-_DUE = union_all(_DELIVERIES, _CONTROLS, _CHANGES, _TURNS, _REMINDERS)
+_DUE = union_all(_DELIVERIES.where(due_in(deliveries)), _CONTROLS, _CHANGES, _TURNS.where(due_in(turns)), _REMINDERS)
+_DUE_BY_A_WRONG_CLOCK = union_all(
+    _DELIVERIES.where(due_by_a_wrong_clock_in(deliveries)), _TURNS.where(due_by_a_wrong_clock_in(turns))
+)
 _PUT_OFF = tuple(
     update(table)
     .where(is_open, table.c.context_id == bindparam("context"), table.c.due_at < bindparam("until"))
@@ -111,15 +112,19 @@ _PUT_OFF = tuple(
 
 
 def find_due_contexts(
-    connection: Connection, now: datetime, transports: Collection[str], *, beginnings: int
+    connection: Connection, now: datetime, transports: Collection[str], *, beginnings: int, is_thorough: bool = True
 ) -> list[DueContext]:
     """Return the contexts that have something to do now, those that have waited longest first.
 
     Args:
         beginnings: Turns that were begun so often without getting further are left for later.
+        is_thorough: Whether to look also for what was put off while the clock was wrong, among all that is open.
     """
     sought = {"transports": list(transports), "beginnings": beginnings, "stale_before": now - PATIENCE, **due_by(now)}
-    rows = sorted(execute(connection, _DUE, sought).all(), key=lambda row: row.since)
+    rows = execute(connection, _DUE, sought).all()
+    if is_thorough:
+        rows += execute(connection, _DUE_BY_A_WRONG_CLOCK, sought).all()
+    rows.sort(key=lambda row: row.since)
     return list(dict.fromkeys(DueContext(row.context_id, What(row.what), row.transport, row.tries) for row in rows))
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, literal_column, se
 from botservice.errors import BotServiceError, StorageError
 from botservice.history.rows import delete_rows
 from botservice.storage import Storage
-from botservice.storage.tables import contexts, events, messages, prompt_log, steps, turns
+from botservice.storage.tables import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.turns.due import set_due
 from botservice.turns.records import finish_turn, reopen_turn
 from botservice.turns.turn import EventKind, Outcome, TurnStatus
@@ -22,6 +22,7 @@ _SHOWN = {
     TurnStatus.QUEUED: "waiting",
     TurnStatus.SET_ASIDE: "set aside",
 }
+_SHOWN_AS_OWED = "owed"
 
 _IS_OPEN = text("turns.status IN ('queued', 'running')")
 _COLUMNS = (
@@ -37,6 +38,25 @@ _COLUMNS = (
     turns.c.error,
 )
 _OPEN = select(*_COLUMNS).join(contexts).where(_IS_OPEN)
+# Answers of which a message was not taken, and is tried again.
+_OWED = (
+    select(
+        turns.c.id,
+        turns.c.context_id,
+        contexts.c.context_keys,
+        deliveries.c.transport,
+        literal_column("'owed'").label("status"),
+        turns.c.joined_events,
+        deliveries.c.attempts,
+        deliveries.c.created_at,
+        deliveries.c.due_at,
+        deliveries.c.error,
+    )
+    .join(turns, turns.c.id == deliveries.c.turn_id)
+    .join(contexts, contexts.c.id == deliveries.c.context_id)
+    .where(text("deliveries.status IN ('pending', 'attempting')"), deliveries.c.error.is_not(None))
+    .order_by(deliveries.c.id)
+)
 _SET_ASIDE = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'set_aside'"))
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
 _LATER = (
@@ -68,7 +88,7 @@ class ListedTurn:
     """A turn that is not done.
 
     Attributes:
-        status: waiting, running or set aside.
+        status: waiting, running, set aside or owed: it is done, but its answer was not taken yet.
         messages: How many messages it answers.
         attempts: How often it was begun without getting further.
         due_at: Not before then.
@@ -103,17 +123,19 @@ class ListedTurn:
 
 
 async def list_turns(storage: Storage) -> list[ListedTurn]:
-    """Return the turns that are not done: those that run, those that wait, those set aside; each the oldest first."""
+    """Return the turns that run, those that wait, those set aside, those whose answer is owed; each the oldest first."""
     now = storage.now()
 
     def status(row: Any) -> str:
         """Return what a turn does; one that has failed waits for its next try."""
+        if row.status == _SHOWN_AS_OWED:
+            return _SHOWN_AS_OWED
         is_postponed = row.status == TurnStatus.RUNNING.value and row.due_at > now
         return _SHOWN[TurnStatus.QUEUED if is_postponed else TurnStatus(row.status)]
 
     def query(connection: Connection) -> list[ListedTurn]:
-        rows = [*connection.execute(_OPEN), *connection.execute(_SET_ASIDE)]
-        order = list(_SHOWN.values())
+        rows = [each for query in (_OPEN, _SET_ASIDE, _OWED) for each in connection.execute(query)]
+        order = [*_SHOWN.values(), _SHOWN_AS_OWED]
         rows.sort(key=lambda row: (order.index(status(row)), row.id))
         return [
             ListedTurn(

@@ -44,18 +44,19 @@ class Lanes:
     """The lanes of a worker.
 
     Attributes:
-        usual: What nothing is known against. A turn that may end its process waits elsewhere, and so does a message
-            that its platform did not take: for each platform apart, because one that hangs is slow to say no.
+        usual: What nothing is known against. A message that its platform did not take waits elsewhere: for each
+            platform apart, because one that hangs is slow to say no.
+        suspects: Turns that may end their process.
     """
 
     def __init__(self, max_turns: int) -> None:
         self.usual = Lane(max_turns)
-        self._suspects = Lane(SUSPECTS_AT_ONCE)
+        self.suspects = Lane(SUSPECTS_AT_ONCE)
         self._resends: dict[str, Lane] = {}
 
     def of_turn(self, beginnings: int) -> Lane:
         """Return the lane of a turn that was begun so often; what is only given up can end nothing."""
-        return self._suspects if is_suspicious(beginnings) and not is_cut_off_too_often(beginnings) else self.usual
+        return self.suspects if is_suspicious(beginnings) and not is_cut_off_too_often(beginnings) else self.usual
 
     def of_delivery(self, transport: str, tries: int) -> Lane:
         """Return the lane of a message that was tried so often."""

@@ -1,6 +1,7 @@
 """The worker: claims contexts that have something to do, and does it, one turn at a time in each."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Iterable, Sequence
 
@@ -17,6 +18,7 @@ from botservice.turns.commands import Commands, NoCommands
 from botservice.turns.context_work import ContextWork
 from botservice.turns.lanes import Lane, Lanes
 from botservice.turns.records import find_stops
+from botservice.turns.retry import SUSPICIOUS_BEGINNINGS
 from botservice.turns.run import RunOptions
 from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import EventKind
@@ -27,6 +29,7 @@ logger = logging.getLogger(__name__)
 MAX_TURNS_AT_ONCE = 256
 SWEEP_SECONDS = 0.5
 _STORAGE_PAUSE_SECONDS = 1.0
+_THOROUGH_EVERY = 10  # looks: a clock is seldom wrong
 
 
 class Worker:
@@ -56,6 +59,7 @@ class Worker:
         self._lanes = Lanes(max_turns)
         self._context_work = ContextWork(storage, options, self._transports, commands, self._lanes)
         self._sweep_seconds = sweep_seconds
+        self._looks = itertools.count()
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._again: set[int] = set()
         self._claims: dict[int, Claim] = {}
@@ -162,7 +166,11 @@ class Worker:
     def _look(self, connection: Connection) -> tuple[list[DueContext], dict[int, int]]:
         """Return the contexts that nobody works on and that have something to do, and the stops of what runs here."""
         due = find_due_contexts(
-            connection, self._clock(), self._transports, beginnings=self._context_work.beginnings_not_yet
+            connection,
+            self._clock(),
+            self._transports,
+            beginnings=SUSPICIOUS_BEGINNINGS if self._lanes.suspects.is_full else self._context_work.beginnings_not_yet,
+            is_thorough=next(self._looks) % _THOROUGH_EVERY == 0,
         )
         new = [each for each in due if each.context_id not in self._busy]
         ids = list(dict.fromkeys(each.context_id for each in new))

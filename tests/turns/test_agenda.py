@@ -134,7 +134,9 @@ async def test_who_has_waited_longest_comes_first(storage: Storage) -> None:
     assert kinds(found) == [What.DELIVERY, What.TURN, What.TURN]
 
 
-@pytest.mark.parametrize("index", ["ix_turns_open", "ix_deliveries_open", "ix_events_changes", "ix_reminders_waiting"])
+@pytest.mark.parametrize(
+    "index", ["ix_turns_due (due_at<?)", "ix_deliveries_due (due_at<?)", "ix_events_changes", "ix_reminders_waiting"]
+)
 async def test_the_question_goes_through_partial_indexes(sqlite_storage: Storage, index: str) -> None:
     def explain(connection: Connection) -> list[str]:
         query = re.sub(r"\(__\[POSTCOMPILE_\w+\]\)", "('web', 'telegram')", str(agenda._DUE.compile(connection)))
