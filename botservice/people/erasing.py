@@ -19,7 +19,9 @@ from botservice.storage.metadata import metadata
 from botservice.storage.tables import blobs, contexts, deliveries, events, messages, prompt_log, steps, turns
 
 _CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
-_QUEUED, _RUNNING, _DONE = "queued", "running", "done"
+_QUEUED, _RUNNING, _DONE, _FAILED, _PROGRAM = "queued", "running", "done", "failed", "api"
+_FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
+_TOO_OFTEN: Final = 1_000  # beginnings: whoever takes such a turn up sets it aside, and tells its chat so
 # They go with their turns, or one by one.
 _BY_TURN: Final = {"turns", "events", "steps", "tool_calls", "prompt_log", "deliveries", "messages", "blobs"}
 _KEPT: Final = {"model_usage"}  # sums, without words
@@ -190,14 +192,20 @@ def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime
 
 
 def _begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Put a turn that has not run any tool in the place of one that is under way; one that has is not answered."""
+    """Put a new turn in the place of one that is under way: whoever works on the old one writes nothing back.
+
+    One that has run tools, or that no event asks for, cannot be done again: it is given up, and its chat is told so.
+    """
     row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
     has_events = connection.execute(select(func.count()).where(events.c.turn_id == turn_id)).scalar_one() > 0
-    if row["steps_taken"] or not has_events:
-        _delete_turns(connection, [turn_id], now)
-        return
-    values = {name: value for name, value in row.items() if name not in ("id", "started_at", "error", "system_prompt")}
-    values |= {"status": _QUEUED, "attempts": 0, "failures": 0, "due_at": now, "due_set_at": now}
+    values = {name: value for name, value in row.items() if name not in ("id", "error", "system_prompt")}
+    values |= {"failures": 0, "due_at": now, "due_set_at": now}
+    if row["transport"] == _PROGRAM:  # who asked learns that it was cut off
+        values |= {"status": _DONE, "outcome": _FAILED, "finished_at": now, "error": _FORGOTTEN, "compacted_at": now}
+    elif row["steps_taken"] or not has_events:
+        values |= {"attempts": _TOO_OFTEN, "error": _FORGOTTEN, "compacted_at": now}
+    else:
+        values |= {"status": _QUEUED, "attempts": 0, "started_at": None}
     new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id))
     connection.execute(delete(turns).where(turns.c.id == turn_id))

@@ -218,6 +218,12 @@ turns = Table(
         postgresql_where=text("status IN ('queued', 'running')"),
         sqlite_where=text("status IN ('queued', 'running')"),
     ),
+    Index(
+        "ix_turns_due",
+        "due_at",
+        postgresql_where=text("status IN ('queued', 'running')"),
+        sqlite_where=text("status IN ('queued', 'running')"),
+    ),
     sqlite_autoincrement=True,
 )
 
@@ -335,6 +341,12 @@ deliveries = Table(
         "ix_deliveries_open",
         "context_id",
         "id",
+        postgresql_where=text("status IN ('pending', 'attempting')"),
+        sqlite_where=text("status IN ('pending', 'attempting')"),
+    ),
+    Index(
+        "ix_deliveries_due",
+        "due_at",
         postgresql_where=text("status IN ('pending', 'attempting')"),
         sqlite_where=text("status IN ('pending', 'attempting')"),
     ),

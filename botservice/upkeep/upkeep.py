@@ -15,6 +15,7 @@ from botservice.people.usage import find_strangers, forget_usage_of
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
 from botservice.upkeep.records import (
+    delete_buttons,
     delete_doomed,
     delete_events,
     delete_old_reminders,
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_PASS_SECONDS = 60.0
 EVERY_SECONDS = 3600.0
+_PAUSE_SECONDS = 0.1  # between two small batches
 _REST = 4  # times as long as a batch took: turns have four fifths of the writer to themselves, at least
 _NOBODY_S_CONTEXT = 0  # no context has this id: whoever claims it compacts, in all processes together
 
@@ -157,6 +159,8 @@ class Upkeep:
         before = self._retention.events_before(now)
         if before is None:
             return 0
+        while await self._storage.write(partial(delete_buttons, before=before), fence=claim):
+            await self._rest(_PAUSE_SECONDS)
         after, is_last, count = 0, False, 0
         while not is_last:
             since = time.monotonic()

@@ -12,6 +12,7 @@ from botservice import (
     AgentContext,
     AgentService,
     Author,
+    BotServiceError,
     FunctionsBasedAgent,
     MessageWindowMessageSelector,
     ScriptedChatLLM,
@@ -32,6 +33,7 @@ from botservice.storage.metadata import metadata
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import messages, steps, turns
 from botservice.tools.remembering import remember
+from botservice.turns.backlog import list_turns, retry_turn
 from botservice.turns.records import insert_turn
 from botservice.upkeep import Upkeep
 
@@ -159,6 +161,41 @@ async def test_what_somebody_else_asked_meanwhile_is_answered_anew_without_it(st
     assert await find_bytes(storage, MARK) == []
     group = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
     assert [each.text for each in await group.chat_history.messages()] == ["and mine is Rex", "an answer"]
+
+
+async def test_a_question_that_has_run_tools_is_given_up_with_an_apology_when_somebody_else_is_forgotten(storage):
+    asked, go, paid = asyncio.Event(), asyncio.Event(), []
+
+    @tool
+    async def pay() -> str:
+        """Pay."""
+        paid.append(1)
+        return "paid"
+
+    async def model(prompt):
+        if prompt[-1]["role"] == "tool":
+            asked.set()
+            await go.wait()
+        return ToolCall("c1", "pay", {}) if "pay" in prompt[-1]["content"] else "an answer"
+
+    async with crowded(storage, model, tools=[pay], selector=MessageWindowMessageSelector(6)) as bot:
+        await bot.messenger.say(bot, "alice", f"my dog is {MARK}", chat="group1")
+        await bot.messenger.say(bot, "bob", "pay", chat="group1", waits=False)
+        async with asyncio.timeout(30):
+            await asked.wait()
+        await forget_person(storage, PERSON)
+        go.set()
+        await bot.messenger.until(lambda: len(bot.messenger.visible["group1"]) == 2)
+        assert await bot.messenger.say(bot, "bob", "hello", chat="group1", waits=False) is None
+        await bot.messenger.until(lambda: len(bot.messenger.visible["group1"]) == 3)
+    [_, apology, answer] = bot.messenger.visible["group1"]
+    [listed] = await list_turns(storage)
+    assert f"T{listed.id}" in apology
+    assert listed.status == "set aside"
+    assert (answer, paid) == ("an answer", [1])
+    assert await find_bytes(storage, MARK) == []
+    with pytest.raises(BotServiceError, match="twice"):
+        await retry_turn(storage, listed.id, storage.now())
 
 
 async def test_answers_to_others_that_repeat_it_go_and_the_others_stay(storage):

@@ -217,3 +217,28 @@ async def test_nothing_is_shown_twice_in_a_busy_hour(api: BotApi, bot_on) -> Non
     for person in people:
         assert api.visible_texts(person) == [f"You said: {person} says {number}" for number in range(5)]
     assert len([entry for entry in api.journal.entries(MessageShown) if entry.from_bot]) == 100
+
+
+async def test_a_process_that_lost_its_chat_while_it_waited_for_its_turn_sends_nothing(
+    api: BotApi, bot_on, sqlite_storage: Storage, monkeypatch
+) -> None:
+    lost = []
+    async with bot_on(api) as bot:
+        turn = bot.transport._sender._pace.turn
+
+        async def hang(*arguments: object) -> None:
+            await turn(*arguments)
+            if not lost:  # as another process does with the claim of one that hangs
+                context = await AgentContext.get_or_create(sqlite_storage, {"transport": "telegram", "chat_id": "42"})
+                holder = sqlite_storage.claims.holder(context.id)
+                lost.append(sqlite_storage.claims.take_over(holder))
+
+        monkeypatch.setattr(bot.transport._sender._pace, "turn", hang)
+        api.person_says("hello", chat_id=42)
+        await api.until(lambda: bool(lost))
+        api.person_says("another chat", chat_id=43)
+        await api.message(43)
+        assert api.visible_texts(42) == []
+        await sqlite_storage.claims.release(lost[0])
+        await api.message(42)
+    assert api.visible_texts(42) == ["You said: hello"]
