@@ -86,8 +86,9 @@ class Upkeep:
             now = self._clock()
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
             await self._forget_strangers(claim, now)
+            done = Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
             await self._bring_over()
-            return Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
+            return done
         finally:
             await asyncio.shield(self._storage.claims.release(claim))
 

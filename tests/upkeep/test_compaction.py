@@ -212,7 +212,7 @@ async def test_it_is_done_by_itself_and_again(storage):
 
 COMPACTED = {"steps", "tool_calls", "prompt_log", "deliveries", "events", "blobs", "reminders"}
 KEPT = {
-    "messages", "word_blocks", "vectors", "facts", "feedback",  # what people said, and what finds it
+    "messages", "message_references", "word_blocks", "vectors", "facts", "feedback",  # what people said, what finds it
     "turns",  # a line each: when, and how it ended
     "model_usage",  # what was paid for
     "access_codes", "budget_reservations",  # these expire
