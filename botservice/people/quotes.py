@@ -25,6 +25,9 @@ _SEAL: Final = '"encrypted_content":'
 _RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deliveries.c.payload)
 
 
+Repeating = tuple[int, int, tuple[Reference, ...]]
+"""A message's id and position, and what it holds of others."""
+
 _FILES = select(messages.c.said_by_others, messages.c.attachments).where(messages.c.id == bindparam("message"))
 
 
@@ -44,24 +47,35 @@ class Quotes:
 def find_quotes(connection: Connection, context_id: int, said: Said) -> Quotes:
     """Return what in a conversation repeats what somebody said."""
     repeating = [each for each in read_references(connection, context_id) if each[0] not in said.message_ids]
-    gone = [
-        (position, reference)
-        for _, position, references in repeating
-        for reference in references
-        if said.is_repeated_by(reference)
-    ]
+    gone = _repeated(repeating, said)
     positions = [*said.positions.get(context_id, ()), *(position for position, _ in gone)]
     if not positions:
         return Quotes()
-    said = said.with_texts(reference.text for _, reference in gone)
-    answers = _answers_repeating(connection, context_id, said, after=min(positions))
-    said = said.with_answers(connection, context_id, answers)
+    answers: list[int] = []
+    while True:  # answers repeat quotes, and what quotes those answers is repeated again
+        known = len(said.texts), len(answers)
+        said = said.with_texts(reference.text for _, reference in gone)
+        answers = _answers_repeating(connection, context_id, said, after=min(positions))
+        said = said.with_answers(connection, context_id, answers)
+        gone = _repeated(repeating, said)
+        if known == (len(said.texts), len(answers)):
+            break
     held = {
         message_id: [each.erased() if said.is_repeated_by(each) else each for each in references]
         for message_id, _, references in repeating
         if any(map(said.is_repeated_by, references))
     }
     return Quotes(answers, held)
+
+
+def _repeated(repeating: Sequence[Repeating], said: Said) -> list[tuple[int, Reference]]:
+    """Return what repeats what somebody said, each with its message's position."""
+    return [
+        (position, reference)
+        for _, position, references in repeating
+        for reference in references
+        if said.is_repeated_by(reference)
+    ]
 
 
 def _answers_repeating(connection: Connection, context_id: int, said: Said, *, after: int) -> list[int]:

@@ -59,7 +59,7 @@ class Said:
         author = reference.author or Author()
         if author.id is None:  # the platform hides who it is, or an older version has not kept it
             is_named = author.name in self.names and (bool(self.of) or _overlap(reference.text, self.texts))
-            return is_named or _overlap(reference.text, self.texts, shortest=SHORTEST_QUOTE)
+            return is_named or _overlap(reference.text, [*self.texts, *self.answer_texts], shortest=SHORTEST_QUOTE)
         account = (author.platform, author.id)
         return account in self.of or (
             account in self.authors

@@ -55,6 +55,8 @@ class _Spoken:
         row_id: None where the bot was never shown it.
         marks: What tells its author's words, also those from before an edit.
         may_change: Whether nobody is hidden in repeating it, and it is not answered.
+        root: What it forwards, in the end.
+        is_copied: Whether somebody repeats it without its number.
     """
 
     who: int
@@ -62,6 +64,8 @@ class _Spoken:
     row_id: int | None = None
     marks: set[str] = field(default_factory=set)
     may_change: bool = True
+    root: "_Spoken | None" = None
+    is_copied: bool = False
 
 
 @dataclass(slots=True)
@@ -119,6 +123,9 @@ async def _speak(storage: Storage, group: _Group, place: int, findings: Findings
         way = chance.choice(ways)
         wire |= way(before)
         before.may_change = before.may_change and way is not _hidden
+        root = before.root or before
+        root.is_copied = root.is_copied or root is not before or way in (_outside, _forward, _hidden)
+        spoken.root = root if way in (_forward, _hidden) else None
         findings.quotes += 1
     group.spoken.append(spoken)
     if chance.random() < 0.8:  # otherwise the bot is not shown it
@@ -191,13 +198,15 @@ async def _forget(storage: Storage, group: _Group, findings: Findings) -> None:
     who = group.chance.randrange(_PEOPLE)
     spoken, author = group.of(who), group.author(who)
     before = {row.id: row.text for row in await _rows(storage, group)}
-    way = group.chance.choice(["person", "chat", "message"]) if spoken else "person"
+    # Of what was edited since, the earlier words are known only where a quote names the message.
+    single = [each for each in spoken if len(each.marks) == 1 or not each.is_copied]
+    way = group.chance.choice(["person", "chat", "message"]) if single else "person"
     if way == "person":
         await forget_person(storage, author)
     elif way == "chat":
         ids = await storage.read(lambda c: own_message_ids(c, group.context.id, author))
         await forget_messages(storage, group.context.id, ids, of=[author])
-    chosen = [group.chance.choice(spoken)] if way == "message" else [each for each in group.spoken if each.who == who]
+    chosen = [group.chance.choice(single)] if way == "message" else [each for each in group.spoken if each.who == who]
     if way == "message":
         await forget_messages(storage, group.context.id, [each.row_id for each in chosen if each.row_id])
     gone = {mark for each in chosen for mark in each.marks}
