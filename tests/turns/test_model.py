@@ -262,7 +262,9 @@ def test_whatever_happens_when_every_question_comes_to_its_end(walk_url: str, st
         pytest.param("accept stop accept step", id="a stop, and then another question"),
         pytest.param("accept accept stop step deliver", id="a stop while one runs and one waits"),
         pytest.param("accept step refuse accept later deliver", id="a message that is not taken"),
-        pytest.param("of_another step deliver accept forget step", id="somebody is forgotten beside a question"),
+        pytest.param(
+            "of_another step deliver deliver deliver accept forget step", id="somebody is forgotten beside a question"
+        ),
         pytest.param("accept kill stop kill accept step", id="a stop while nobody is there"),
         pytest.param("accept fail retry stop step", id="a stop of what is tried again"),
     ],
