@@ -27,6 +27,7 @@ from botservice.errors import DeliveryError
 from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
 from botservice.storage.tables import deliveries
+from botservice.turns.agenda import put_off
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.records import insert_event, insert_turn
@@ -83,6 +84,7 @@ def fill(connection, now, undeliverable, suspects):
         connection.execute(insert(deliveries), [{**row, "payload": {"text": f"part {part}"}} for part in range(3)])
         event = InboundEvent(f"dead:{number}", keys.values, 2, b"and?")
         insert_event(connection, "bench", keys, event, now)
+        put_off(connection, context_id, due_at, now)
     for number in range(suspects):
         keys = ContextKeys.of({"transport": "bench", "chat_id": f"suspect-{number}"})
         insert_event(connection, "bench", keys, InboundEvent(f"suspect:{number}", keys.values, 1, b"suspect"), now)
