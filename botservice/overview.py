@@ -111,7 +111,7 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
             for row in rows
         ]
 
-    return await storage.read(query)
+    return await storage.read(query, is_long=True)
 
 
 async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
@@ -142,7 +142,7 @@ async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
             "reminders": [each.as_dict() for each in read_waiting(connection, context_id)],
         }
 
-    exported = await storage.read(query)
+    exported = await storage.read(query, is_long=True)
     exported["turns"] = [each.as_dict() for each in await read_turns(storage, context_id)]
     return exported
 

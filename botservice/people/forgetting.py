@@ -72,7 +72,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     """
     now = storage.now()
     accounts = await storage.read(lambda connection: _accounts(connection, person))
-    written = await storage.read(lambda connection: _find_written(connection, accounts))
+    written = await storage.read(lambda connection: _find_written(connection, accounts), is_long=True)
     known = await storage.read(lambda connection: find_identity(connection, person))
     if not written and known is None:
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
@@ -104,7 +104,7 @@ async def forget_messages(
 ) -> int:
     """Delete messages of people with all that came of them, and return how many there were."""
     quoting = await storage.read(
-        lambda connection: find_quotes(connection, context_id, message_ids, shortest=_SHORTEST_QUOTE)
+        lambda connection: find_quotes(connection, context_id, message_ids, shortest=_SHORTEST_QUOTE), is_long=True
     )
     erasure = Erasure(context_id, message_ids, quoting, None if here is None else here.turn_id)
 

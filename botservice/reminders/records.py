@@ -46,13 +46,14 @@ _DUE = select(*_COLUMNS).where(
     reminders.c.transport.in_(bindparam("transports", expanding=True)),
 )
 _DUE_CONTEXTS = (
-    select(reminders.c.context_id)
+    select(reminders.c.context_id, func.min(reminders.c.due_at).label("since"))
     .where(
         _IS_WAITING,
         reminders.c.due_at <= bindparam("now"),
         reminders.c.transport.in_(bindparam("transports", expanding=True)),
     )
-    .order_by(reminders.c.due_at)
+    .group_by(reminders.c.context_id)
+    .order_by(text("since"))
     .limit(_MOST_AT_ONCE)
 )
 _NEXT_DUE = _DUE.where(reminders.c.context_id == bindparam("context")).order_by(reminders.c.due_at, reminders.c.id)
@@ -171,8 +172,7 @@ def find_time_zone(connection: Connection, context_id: int, author: Author | Non
 
 def find_due_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
     """Return the contexts with a reminder that is due, those that have waited longest first."""
-    found = connection.execute(_DUE_CONTEXTS, {"now": now, "transports": list(transports)}).scalars()
-    return list(dict.fromkeys(found))
+    return list(connection.execute(_DUE_CONTEXTS, {"now": now, "transports": list(transports)}).scalars())
 
 
 def find_due(connection: Connection, context_id: int, now: datetime, transports: Collection[str]) -> Reminder | None:

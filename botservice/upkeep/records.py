@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Text, bindparam, delete, select, text, type_coerce, update
 
+from botservice.context_snapshots import turns_in_view
 from botservice.reminders.reminder import ReminderStatus
 from botservice.storage.blobs import delete_orphans
 from botservice.storage.tables import deliveries, events, prompt_log, reminders, steps, turns
@@ -25,10 +26,11 @@ _WHOLE_TURNS = (
     .order_by(turns.c.id)
     .limit(TURNS_AT_ONCE)
 )
-_NEWEST_TURNS = (
+_NEWEST_TURN = (
     select(turns.c.id, turns.c.keeps_steps, turns.c.system_prompt)
     .where(turns.c.context_id == bindparam("context"), turns.c.started_at.is_not(None))
     .order_by(turns.c.id.desc())
+    .limit(1)
 )
 _OLDEST_EVENTS = (
     select(events.c.id, events.c.turn_id, events.c.received_at, events.c.handled_at, turns.c.status)
@@ -107,19 +109,11 @@ def read_old_events(connection: Connection, after: int, before: datetime) -> Eve
 
 def read_doomed(connection: Connection, context_id: int, turn_ids: Sequence[int]) -> Doomed:
     """Return what is to go of turns of one context; what its newest turn keeps in view stays."""
-    keeper, kept_prompt, in_view = None, None, set()
-    with connection.execute(_NEWEST_TURNS, {"context": context_id}) as newest:
-        for row in newest:
-            if keeper is None:
-                keeper, kept_prompt = row.id, row.system_prompt
-                if not row.keeps_steps:
-                    break
-            in_view.add(row.id)
-            if not row.keeps_steps:
-                break
+    newest = connection.execute(_NEWEST_TURN, {"context": context_id}).one_or_none()
+    in_view = set(turns_in_view(connection, context_id)) if newest is not None and newest.keeps_steps else set()
     going = [each for each in turn_ids if each not in in_view]
-    digests = _read_digests(connection, going) - {kept_prompt}
-    return Doomed(context_id, going, digests, keeper)
+    digests = _read_digests(connection, going) - {None if newest is None else newest.system_prompt}
+    return Doomed(context_id, going, digests, None if newest is None else newest.id)
 
 
 def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None:

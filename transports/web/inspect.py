@@ -62,7 +62,7 @@ class Inspector:
         storage = self._opened()
         found = await list_contexts(storage, limit=PAGE + 1, offset=page * PAGE)
         context_ids = [each.id for each in found]
-        last = await storage.read(lambda connection: _read_last_messages(connection, context_ids))
+        last = await storage.read(lambda connection: _read_last_messages(connection, context_ids), is_long=True)
         return self._pages.show(
             "inspect_contexts.html",
             contexts=[(each, show_keys(each.keys), last.get(each.id, "")) for each in found[:PAGE]],
@@ -74,7 +74,7 @@ class Inspector:
         """Answer with the turns of a conversation, the newest first."""
         context_id, page = path_number(request, "context"), _page(request)
         keys, lines, has_more = await self._opened().read(
-            lambda connection: read_turn_lines(connection, context_id, limit=PAGE, offset=page * PAGE)
+            lambda connection: read_turn_lines(connection, context_id, limit=PAGE, offset=page * PAGE), is_long=True
         )
         return self._pages.show(
             "inspect_context.html",
@@ -95,7 +95,9 @@ class Inspector:
             raise
         except StorageError:
             raise Refusal(404, _NOT_THERE) from None
-        keys, answer, sent = await storage.read(lambda connection: _read_surroundings(connection, context_id, turn_id))
+        keys, answer, sent = await storage.read(
+            lambda connection: _read_surroundings(connection, context_id, turn_id), is_long=True
+        )
         blocks = show_steps(turn.steps)
         if any(part.text == answer for block in blocks for part in block.parts):
             answer = None
