@@ -52,6 +52,12 @@ def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrat
     return engine
 
 
+def create_building_engine(where: DatabaseUrl) -> Engine:
+    """Return an engine for Postgres whose statements are transactions of their own, as building indexes aside needs."""
+    options: dict[str, Any] = {"poolclass": NullPool, "hide_parameters": True, "isolation_level": "AUTOCOMMIT"}
+    return create_engine(where.url, connect_args=_POSTGRES, **options)
+
+
 def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     """Return an engine whose connections only read."""
     size = READ_CONNECTIONS + count_long_reads(where)

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
+from botservice.storage.building import finish_building
 from botservice.storage.claims import LOCK_SPACE
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
@@ -16,7 +17,7 @@ from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0012"
+SCHEMA_VERSION = "0015"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 1
@@ -79,6 +80,7 @@ def migrate(where: DatabaseUrl, limits: StorageLimits = StorageLimits()) -> str:
         else:
             with engine.connect() as connection:
                 _migrate_patiently(connection, give_up_at=time.monotonic() + limits.blocked_migration)
+            finish_building(where, limits)
         with engine.connect() as connection, connection.begin():
             return read_version(connection) or SCHEMA_VERSION
     finally:

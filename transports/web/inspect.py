@@ -158,9 +158,7 @@ def read_turn_lines(
 
 
 def _read_last_messages(connection: Connection, context_ids: list[int]) -> dict[int, str]:
-    newest = (
-        select(func.max(messages.c.id)).where(messages.c.context_id.in_(context_ids)).group_by(messages.c.context_id)
-    )
+    newest = select(contexts.c.last_message_id).where(contexts.c.id.in_(context_ids))
     query = select(messages.c.context_id, messages.c.text).where(messages.c.id.in_(newest))
     return {row.context_id: _excerpt(row.text) for row in connection.execute(query)}
 
