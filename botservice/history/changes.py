@@ -10,7 +10,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, literal_column, sele
 from botservice.history.rows import delete_rows, store_attachment
 from botservice.history.word_blocks import forget_words
 from botservice.messages import Attachment, Role, storable
-from botservice.storage.blobs import delete_orphans
+from botservice.storage.orphans import loosen_files
 from botservice.storage.tables import contexts, messages, vectors
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
@@ -99,5 +99,5 @@ def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords
     connection.execute(_CHANGE, {"row": row.id, **values})
     connection.execute(_FORGET_MEANING, {"message": row.id})
     gone = {each["sha256"] for each in row.attachments or () if "sha256" in each}
-    delete_orphans(connection, context_id, gone - {each.get("sha256") for each in files or ()})
+    loosen_files(connection, context_id, gone - {each.get("sha256") for each in files or ()})
     return True

@@ -13,15 +13,25 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, 
 
 from botservice.history.rows import delete_rows
 from botservice.people.quotes import Quotes, erase_replies
-from botservice.storage.blobs import delete_orphans
 from botservice.storage.chunks import chunks
 from botservice.storage.metadata import metadata
-from botservice.storage.tables import blobs, contexts, deliveries, events, messages, prompt_log, steps, turns
+from botservice.storage.orphans import loosen_all_files
+from botservice.storage.tables import contexts, deliveries, events, messages, prompt_log, steps, turns
 
 _CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
 _QUEUED, _RUNNING, _DONE = "queued", "running", "done"
 # They go with their turns, or one by one.
-_BY_TURN: Final = {"turns", "events", "steps", "tool_calls", "prompt_log", "deliveries", "messages", "blobs"}
+_BY_TURN: Final = {
+    "turns",
+    "events",
+    "steps",
+    "tool_calls",
+    "prompt_log",
+    "deliveries",
+    "messages",
+    "blobs",
+    "loose_files",
+}
 _KEPT: Final = {"model_usage"}  # sums, without words
 
 
@@ -67,7 +77,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(empty))
     if but_turn is not None:
         _forget_words_of(connection, but_turn, now)
-    delete_unused_blobs(connection, context_id)
+    loosen_all_files(connection, context_id)
 
 
 def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> int:
@@ -92,19 +102,13 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
     for turn_id, status in later.items():
         if turn_id not in own:
             _erase_work(connection, turn_id, status, now)
-    delete_unused_blobs(connection, context_id)
+    loosen_all_files(connection, context_id)
     return count
 
 
 def erase_event(connection: Connection, turn_id: int) -> None:
     """Forget what the platform delivered for a turn; its name stays, so that it is not taken in again."""
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(raw=None))
-
-
-def delete_unused_blobs(connection: Connection, context_id: int) -> None:
-    """Delete the files of a context that nothing in it refers to."""
-    kept = connection.execute(select(blobs.c.sha256).where(blobs.c.context_id == context_id)).scalars()
-    delete_orphans(connection, context_id, list(kept))
 
 
 def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int | None]:

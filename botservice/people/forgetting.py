@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
-from botservice.people.erasing import Erasure, delete_unused_blobs, erase_chat, erase_messages
+from botservice.people.erasing import Erasure, erase_chat, erase_messages
 from botservice.people.facts import facts_from
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
@@ -19,6 +19,7 @@ from botservice.people.usage import forget_usage
 from botservice.storage import Storage
 from botservice.storage.access_tables import access_codes, access_refusals, budget_rates
 from botservice.storage.metadata import metadata
+from botservice.storage.orphans import loosen_all_files
 from botservice.storage.people_tables import persons
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import contexts, messages
@@ -205,7 +206,7 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
                     connection.execute(delete(table).where(is_theirs).returning(table.c.context_id)).scalars()
                 )
                 for context_id in touched:
-                    delete_unused_blobs(connection, context_id)
+                    loosen_all_files(connection, context_id)
     if person_id is not None:
         for account in accounts:
             identity = find_identity(connection, account)

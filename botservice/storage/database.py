@@ -36,6 +36,7 @@ from botservice.storage.files import make_private
 from botservice.storage.limits import StorageLimits
 from botservice.storage.listener import Hear, Listener
 from botservice.storage.operations import Fence, SortKey
+from botservice.storage.orphans import sweep_files
 from botservice.storage.pooler import check_sessions
 from botservice.storage.readers import Readers
 from botservice.storage.url import DatabaseUrl
@@ -221,6 +222,7 @@ class Storage:
 
         SQLite keeps them in its log until that is overwritten. Postgres keeps them until autovacuum has been there.
         """
+        await sweep_files(self)
         if self.where.path is not None:
             await asyncio.to_thread(truncate_log, self.where.path, self._limits)
 

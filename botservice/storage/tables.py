@@ -149,6 +149,17 @@ blobs = Table(
     sqlite_autoincrement=True,
 )
 
+# Files that lost a reference: whoever sweeps looks whether there is another one, and deletes them where there is none.
+loose_files = Table(
+    "loose_files",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("sha256", Text, nullable=False),
+    Index("ix_loose_files_context_id", "context_id"),
+    sqlite_autoincrement=True,
+)
+
 # What answers one or more events. due_at: not before then; due_set_at: when that was decided, where it was later than
 # created_at. attempts counts how often it was begun, and failures how often that ended in an error, since it last got
 # further. steps_taken counts its action steps, also those that were

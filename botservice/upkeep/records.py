@@ -1,6 +1,5 @@
 """The queries of compaction. Each looks at a few rows, in the order of their primary keys."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,13 +8,13 @@ from sqlalchemy import Connection, Text, bindparam, delete, select, text, type_c
 
 from botservice.context_snapshots import turns_in_view
 from botservice.reminders.reminder import ReminderStatus
-from botservice.storage.blobs import delete_orphans
+from botservice.storage.blobs import DIGEST
+from botservice.storage.orphans import loosen_files
 from botservice.storage.tables import deliveries, events, prompt_log, reminders, steps, turns
 from botservice.turns.turn import DeliveryStatus, TurnStatus
 
 TURNS_AT_ONCE = 50  # each with a dozen rows: the writer is held for some hundredths of a second
 EVENTS_AT_ONCE = 200
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _OVER = (DeliveryStatus.DELIVERED.value, DeliveryStatus.FAILED.value)
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_WHOLE = text("turns.compacted_at IS NULL")
@@ -125,8 +124,7 @@ def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None
     compacted = update(turns).where(turns.c.id.in_(ids))
     connection.execute(compacted.values(compacted_at=now))
     connection.execute(compacted.where(turns.c.id != (doomed.prompt_keeper or 0)).values(system_prompt=None))
-    if doomed.digests:
-        delete_orphans(connection, doomed.context_id, doomed.digests)
+    loosen_files(connection, doomed.context_id, doomed.digests)
 
 
 def delete_events(connection: Connection, ids: Sequence[int]) -> None:
@@ -150,5 +148,5 @@ def _read_digests(connection: Connection, turn_ids: Sequence[int]) -> set[str]:
     ):
         query = select(type_coerce(column, Text)).where(turn_id.in_(list(turn_ids)), column.is_not(None))
         for each in connection.execute(query).scalars():
-            found.update(_DIGEST.findall(each))
+            found.update(DIGEST.findall(each))
     return found

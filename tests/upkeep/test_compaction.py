@@ -210,7 +210,7 @@ async def test_it_is_done_by_itself_and_again(storage):
     assert await count(storage, steps) == (0,)
 
 
-COMPACTED = {"steps", "tool_calls", "prompt_log", "deliveries", "events", "blobs", "reminders"}
+COMPACTED = {"steps", "tool_calls", "prompt_log", "deliveries", "events", "blobs", "loose_files", "reminders"}
 KEPT = {
     "messages", "word_blocks", "vectors", "facts", "feedback",  # what people said, and what finds it
     "turns",  # a line each: when, and how it ended

@@ -1,4 +1,4 @@
-"""Counters that are kept: how many messages a conversation has, and what was used of each model on each day."""
+"""Counters that are kept: messages of each conversation, use of each model on each day; and files to be looked for."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -34,6 +34,18 @@ def upgrade() -> None:
         *(sa.Column(name, _ID, nullable=False) for name in _SUMS),
         sa.PrimaryKeyConstraint("day", "model", "shard", name=op.f("pk_model_usage_days")),
     )
+    op.create_table(
+        "loose_files",
+        sa.Column("id", _ID, autoincrement=True, nullable=False),
+        sa.Column("context_id", _ID, nullable=False),
+        sa.Column("sha256", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["context_id"], ["contexts.id"], name=op.f("fk_loose_files_context_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_loose_files")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_loose_files_context_id", "loose_files", ["context_id"])
     make_triggers(op.get_bind())
     op.execute(
         "INSERT INTO model_usage_days "
