@@ -32,14 +32,13 @@ from botservice.storage.access_tables import (
     model_usage,
     model_usage_days,
 )
-from botservice.storage.claims import LOCK_SPACE
+from botservice.storage.claims import lock_space
 from botservice.storage.statements import execute
 from botservice.storage.tables import turns
 
 RESERVED_FOR = timedelta(hours=1)  # far longer than a call takes: what a killed process had reserved is free then
 _NOTICES_KEPT = timedelta(days=62)  # longer than the longest period
-_LOCK = text("SELECT pg_advisory_xact_lock(:space, 0)")
-_LOCK_SPACE = LOCK_SPACE + 1  # claims have theirs
+_LOCK = text(f"SELECT pg_advisory_xact_lock({lock_space('budgets', offset=1)}, 0)")  # claims have theirs
 
 
 def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: list[ColumnElement[bool]]) -> Select[Any]:
@@ -158,7 +157,7 @@ def read_used(
 def lock_budgets(connection: Connection) -> None:
     """Let nobody else reserve before this transaction ends. SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
-        connection.execute(_LOCK, {"space": _LOCK_SPACE})
+        connection.execute(_LOCK)
 
 
 def write_reservation(

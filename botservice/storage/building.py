@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateIndex
 
 from botservice.storage import tables  # noqa: F401 - they belong to the metadata
-from botservice.storage.claims import LOCK_SPACE
+from botservice.storage.claims import lock_space
 from botservice.storage.engines import create_building_engine, create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.limits import StorageLimits
@@ -24,7 +24,7 @@ _BUILDING_LOCK = 2
 _POLL_SECONDS = 0.05
 _MOST_AT_ONCE = 500
 _PAUSE_SECONDS = 0.01
-_TRY_LOCK = text("SELECT pg_try_advisory_lock(:space, :id)")
+_TRY_LOCK = text(f"SELECT pg_try_advisory_lock({lock_space()}, :id)")
 _INDEXES = text(
     "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
     "WHERE c.relnamespace = current_schema()::regnamespace"
@@ -47,7 +47,7 @@ def finish_building(where: DatabaseUrl, limits: StorageLimits) -> None:
     give_up_at = time.monotonic() + patience_seconds
     with create_building_engine(where).connect() as connection:  # without a pool, nothing else is to be closed
         # Never waited for within a statement: an index that is built waits for every statement that has begun before.
-        while not connection.execute(_TRY_LOCK, {"space": LOCK_SPACE, "id": _BUILDING_LOCK}).scalar_one():
+        while not connection.execute(_TRY_LOCK, {"id": _BUILDING_LOCK}).scalar_one():
             if time.monotonic() > give_up_at:
                 return
             time.sleep(_POLL_SECONDS)

@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
 from botservice.storage.building import finish_building
-from botservice.storage.claims import LOCK_SPACE
+from botservice.storage.claims import lock_space
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.file_lock import SharedFile
@@ -136,9 +136,7 @@ def _migrate_patiently(connection: Connection, *, give_up_at: float) -> None:
 
 def _migrate_under_advisory_lock(connection: Connection) -> None:
     with connection.begin():
-        connection.execute(
-            text("SELECT pg_advisory_xact_lock(:space, :id)"), {"space": LOCK_SPACE, "id": _MIGRATION_LOCK}
-        )
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({lock_space()}, :id)"), {"id": _MIGRATION_LOCK})
         connection.execute(text(f"SET LOCAL lock_timeout = {int(_TABLE_SECONDS * 1000)}"))
         if _is_due(connection):
             _upgrade(connection)
