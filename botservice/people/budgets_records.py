@@ -13,6 +13,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    exists,
     func,
     literal,
     select,
@@ -60,9 +61,9 @@ def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: li
             budget_reservations.c.cost,
             literal_column("1"),
         )
-        .join(turns, turns.c.id == budget_reservations.c.turn_id)
+        # Not joined: SQLite would look through all turns for those that run.
         .where(
-            turns.c.status == literal("running"),
+            exists().where(turns.c.id == budget_reservations.c.turn_id, turns.c.status == literal("running")),
             budget_reservations.c.expires_at > bindparam("now", type_=budget_reservations.c.expires_at.type),
             budget_reservations.c.turn_id != bindparam("turn"),
             *of_reservations,

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, literal, select, update
 
 from botservice.history.rows import delete_rows
+from botservice.people.clearing import is_cleared
 from botservice.people.quotes import Quotes, erase_replies
 from botservice.storage.chunks import chunks
 from botservice.storage.metadata import metadata
@@ -62,7 +63,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
         select(events.c.id).where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None)).exists(),
     )
     every = connection.execute(select(turns.c.id).where(turns.c.context_id == context_id)).scalars()
-    _delete_turns(connection, set(every) - {*connection.execute(waiting).scalars(), but_turn}, now)
+    delete_turns(connection, set(every) - {*connection.execute(waiting).scalars(), but_turn}, now)
     controls = update(events).where(events.c.context_id == context_id, events.c.turn_id.is_(None))
     connection.execute(controls.values(raw=None, handled_at=_handled(now)))
     delete_rows(connection, context_id)
@@ -93,7 +94,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
         own.discard(erasure.but_turn)
         later.pop(erasure.but_turn, None)
         _forget_words_of(connection, erasure.but_turn, now)
-    _delete_turns(connection, own, now)
+    delete_turns(connection, own, now)
     answer_ids = [*erasure.quotes.answers, *_answers_to(connection, context_id, own)]
     count = delete_rows(connection, context_id, erasure.message_ids)
     if answer_ids:
@@ -104,6 +105,19 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
             _erase_work(connection, turn_id, status, now)
     loosen_all_files(connection, context_id)
     return count
+
+
+def first_turn_of(connection: Connection, erasure: Erasure) -> int | None:
+    """Return the first turn in which what is to go may have been seen; None where that is none."""
+    return _find_turns(connection, erasure)[1]
+
+
+def delete_turns(connection: Connection, turn_ids: Collection[int], now: datetime) -> None:
+    """Delete turns with their work; the names of their events stay."""
+    for chunk in chunks(turn_ids):
+        left = {"raw": None, "turn_id": None, "handled_at": _handled(now)}
+        connection.execute(update(events).where(events.c.turn_id.in_(chunk)).values(left))
+        connection.execute(delete(turns).where(turns.c.id.in_(chunk)))
 
 
 def erase_event(connection: Connection, turn_id: int) -> None:
@@ -161,7 +175,10 @@ def _shared_turns(connection: Connection, turn_ids: Collection[int], chosen: set
 
 
 def _turns_since(connection: Connection, context_id: int, first: int) -> dict[int, str]:
-    query = select(turns.c.id, turns.c.status).where(turns.c.context_id == context_id, turns.c.id >= first)
+    """Return the turns that still have records of their work, from one on, with what they do."""
+    query = select(turns.c.id, turns.c.status).where(
+        turns.c.context_id == context_id, turns.c.id >= first, ~is_cleared()
+    )
     return {row.id: row.status for row in connection.execute(query)}
 
 
@@ -172,14 +189,6 @@ def _answers_to(connection: Connection, context_id: int, turn_ids: Collection[in
         for chunk in chunks(turn_ids)
         for number in connection.execute(query.where(messages.c.answers_turn_id.in_(chunk))).scalars()
     ]
-
-
-def _delete_turns(connection: Connection, turn_ids: Collection[int], now: datetime) -> None:
-    """Delete turns with their work; the names of their events stay."""
-    for chunk in chunks(turn_ids):
-        left = {"raw": None, "turn_id": None, "handled_at": _handled(now)}
-        connection.execute(update(events).where(events.c.turn_id.in_(chunk)).values(left))
-        connection.execute(delete(turns).where(turns.c.id.in_(chunk)))
 
 
 def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
@@ -197,7 +206,7 @@ def _begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
     row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
     has_events = connection.execute(select(func.count()).where(events.c.turn_id == turn_id)).scalar_one() > 0
     if row["steps_taken"] or not has_events:
-        _delete_turns(connection, [turn_id], now)
+        delete_turns(connection, [turn_id], now)
         return
     values = {name: value for name, value in row.items() if name not in ("id", "started_at", "error", "system_prompt")}
     values |= {"status": _QUEUED, "attempts": 0, "failures": 0, "due_at": now, "due_set_at": now}

@@ -3,13 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection, delete, select, update
 
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
-from botservice.people.erasing import Erasure, erase_chat, erase_messages
+from botservice.people.clearing import clear_work, forget_work
+from botservice.people.erasing import Erasure, delete_turns, erase_chat, erase_messages, first_turn_of
 from botservice.people.facts import facts_from
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
@@ -79,6 +81,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     gone, deleted = 0, 0
     for each in written:
+        await _clear(storage, each, here)
         deleted += await storage.write(lambda connection, each=each: _erase(connection, each, here, now))  # type: ignore[misc]  # bound at once
         gone += each.is_alone
     await storage.write(
@@ -96,6 +99,7 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
         _erase_whole(connection, context_id, here, storage.now())
         _erase_facts(connection, known)
 
+    await _clear(storage, _Written(context_id, (), is_alone=True), here)
     await storage.write(forget)
     await storage.scrub()
 
@@ -108,6 +112,7 @@ async def forget_messages(
         lambda connection: find_quotes(connection, context_id, message_ids, shortest=_SHORTEST_QUOTE), is_long=True
     )
     erasure = Erasure(context_id, message_ids, quoting, None if here is None else here.turn_id)
+    await _clear(storage, _Written(context_id, list(message_ids), is_alone=False, quotes=quoting), here)
 
     def forget(connection: Connection) -> int:
         known = facts_from(connection, context_id, message_ids)
@@ -118,6 +123,18 @@ async def forget_messages(
     count = await storage.write(forget)
     await storage.scrub()
     return count
+
+
+async def _clear(storage: Storage, written: _Written, here: Here | None) -> None:
+    """Clear what is over of the turns that are to go, or to forget; the rest is done in one transaction."""
+    now, but_turn = storage.now(), None if here is None else here.turn_id
+    if written.is_alone:
+        await clear_work(storage, written.context_id, 0, partial(delete_turns, now=now), but_turn=but_turn)
+        return
+    erasure = Erasure(written.context_id, written.message_ids, written.quotes)
+    first = await storage.read(lambda connection: first_turn_of(connection, erasure), is_long=True)
+    if first is not None:
+        await clear_work(storage, written.context_id, first, partial(forget_work, now=now), but_turn=but_turn)
 
 
 def _erase_facts(connection: Connection, known: Mapping[int, Sequence[str]]) -> None:

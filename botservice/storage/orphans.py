@@ -20,10 +20,11 @@ from sqlalchemy import (
     func,
     insert,
     literal,
-    or_,
     select,
     type_coerce,
+    union_all,
 )
+from sqlalchemy import text as sql_text
 
 from botservice.storage.blobs import DIGEST
 from botservice.storage.chunks import chunks
@@ -43,6 +44,8 @@ _REFERRING: Final = [
     for column in table.c
     if isinstance(column.type, Text | Json) and column is not messages.c.text
 ]
+# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
+_IS_OPEN: Final = sql_text("turns.status IN ('queued', 'running')")
 _NOTED: Final = select(loose_files.c.context_id).distinct().limit(_CONTEXTS_AT_ONCE)
 
 
@@ -117,9 +120,12 @@ def _read_references(
     for column in _REFERRING:
         if named.issuperset(digests):
             break
-        query = select(type_coerce(column, Text)).where(column.table.c.context_id == context_id, column.is_not(None))
-        if after is not None:
-            query = query.where(_is_new(column.table, context_id, after))
+        table = column.table
+        query = select(type_coerce(column, Text)).where(column.is_not(None))
+        if after is None:
+            query = query.where(table.c.context_id == context_id)
+        else:  # a sum, so that no index is chosen by it: it is about few rows, and the context may have many
+            query = query.where(table.c.context_id + 0 == context_id, _is_new(table, context_id, after))
         with connection.execute(query.execution_options(yield_per=_PAGE)) as texts:
             for text in texts.scalars():
                 named.update(digest for digest in DIGEST.findall(text) if digest in digests)
@@ -127,8 +133,8 @@ def _read_references(
 
 
 def _is_new(table: Table, context_id: int, after: dict[str, int]) -> ColumnElement[bool]:
-    is_open = turns.c.status.in_([literal("queued"), literal("running")])
-    changing = select(turns.c.id).where(turns.c.context_id == context_id, or_(turns.c.id > after[turns.name], is_open))
+    of_context = select(turns.c.id).where(turns.c.context_id == context_id)
+    changing = union_all(of_context.where(turns.c.id > after[turns.name]), of_context.where(_IS_OPEN))
     if table is turns:
         return turns.c.id.in_(changing)
     if "turn_id" in table.c:

@@ -48,6 +48,12 @@ contexts = Table(
     Column("message_count", Id, server_default="0"),
     Index("ix_contexts_last_message_id", "last_message_id", "id"),
     Index(
+        "ix_contexts_with_metadata",
+        "id",
+        postgresql_where=text("metadata <> '{}'"),
+        sqlite_where=text("metadata <> '{}'"),
+    ),
+    Index(
         "ix_contexts_only_identity_id",
         "only_identity_id",
         postgresql_where=text("only_identity_id IS NOT NULL"),

@@ -64,3 +64,4 @@ def _count_messages() -> None:
         "ORDER BY position DESC LIMIT 1), 0)"
     )
     op.create_index("ix_contexts_last_message_id", "contexts", ["last_message_id", "id"])
+    op.create_index("ix_contexts_with_metadata", "contexts", ["id"], sqlite_where=sa.text("metadata <> '{}'"))
