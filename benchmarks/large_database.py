@@ -11,6 +11,7 @@ from sqlalchemy import create_engine
 
 from botservice.contexts import ContextKeys
 from botservice.llm.tokens import counter_for
+from botservice.storage.chunks import chunks
 from botservice.storage.tables import metadata
 
 GROUP = 1  # the id of its context
@@ -193,9 +194,10 @@ def _fill_postgres(url, plan):
     with engine.connect() as connection:
         driver = connection.connection.dbapi_connection
         for table, columns, rows in plan.rows():
-            with driver.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
-                for row in rows:
-                    copy.write_row(row)
+            for some in chunks(rows):
+                with driver.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
+                    for row in some:
+                        copy.write_row(row)
             if "id" in metadata.tables[table].c:
                 connection.exec_driver_sql(
                     f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}"

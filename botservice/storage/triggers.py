@@ -48,13 +48,14 @@ END""",
     "CREATE TRIGGER uncount_usage AFTER DELETE ON model_usage BEGIN :take END",
     "CREATE TRIGGER change_usage AFTER UPDATE ON model_usage BEGIN :take :add END",
 )
-# Functions keep the search path that they were made with: a dump that is restored counts, too. Deleting takes one
-# statement for all rows; row by row, each would leave a version of the same row of contexts behind.
+# Functions keep the search path that they were made with: a dump that is restored counts, too. Messages are counted
+# once for all that a statement adds or deletes; row by row, each would leave a version of its row of contexts behind.
 _POSTGRES: Final = (
     """
-CREATE FUNCTION count_message() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
-    UPDATE contexts SET message_count = message_count + 1, last_message_id = greatest(last_message_id, NEW.id)
-    WHERE id = NEW.context_id;
+CREATE FUNCTION count_messages() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
+    UPDATE contexts SET message_count = message_count + come.count, last_message_id = greatest(last_message_id, newest)
+    FROM (SELECT context_id, count(*) AS count, max(id) AS newest FROM added GROUP BY context_id) come
+    WHERE contexts.id = come.context_id;
     RETURN NULL;
 END $$""",
     """
@@ -79,7 +80,9 @@ CREATE FUNCTION count_usage() RETURNS trigger LANGUAGE plpgsql SET search_path F
     IF TG_OP <> 'DELETE' THEN :add END IF;
     RETURN NULL;
 END $$""",
-    "CREATE TRIGGER count_message AFTER INSERT ON messages FOR EACH ROW EXECUTE FUNCTION count_message()",
+    """
+CREATE TRIGGER count_messages AFTER INSERT ON messages REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_messages()""",
     """
 CREATE TRIGGER uncount_messages AFTER DELETE ON messages REFERENCING OLD TABLE AS deleted
 FOR EACH STATEMENT EXECUTE FUNCTION uncount_messages()""",

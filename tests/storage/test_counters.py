@@ -105,11 +105,13 @@ def _undo_migration(url: str) -> None:
             for name in names:
                 connection.execute(text(f"DROP TRIGGER {name}"))
         else:
-            for name in ("count_message", "uncount_messages", "move_message", "count_usage"):
+            for name in ("count_messages", "uncount_messages", "move_message", "count_usage"):
                 connection.execute(text(f"DROP FUNCTION {name} CASCADE"))
         connection.execute(text("DROP INDEX ix_contexts_last_message_id"))
+        connection.execute(text("DROP INDEX ix_contexts_with_metadata"))
         for column in ("message_count", "last_message_id"):
             connection.execute(text(f"ALTER TABLE contexts DROP COLUMN {column}"))
-        connection.execute(text("DROP TABLE model_usage_days"))
+        for table in ("model_usage_days", "loose_files"):
+            connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0012'"))
     engine.dispose()
