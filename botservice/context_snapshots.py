@@ -21,12 +21,15 @@ from botservice.storage.tables import contexts, turns
 _STEPS_TAKEN = select(turns.c.steps_taken).where(turns.c.id == bindparam("turn"))
 _MOST_ID = 2**63 - 1
 _TURNS_AT_ONCE = 64
+# Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
 _NEWEST_TURNS = (
     select(turns.c.id, turns.c.keeps_steps)
     .where(
-        turns.c.context_id == bindparam("context"), turns.c.started_at.is_not(None), turns.c.id < bindparam("before")
+        turns.c.context_id.between(bindparam("context"), bindparam("context")),
+        turns.c.started_at.is_not(None),
+        turns.c.id < bindparam("before"),
     )
-    .order_by(turns.c.id.desc())
+    .order_by(turns.c.context_id.desc(), turns.c.id.desc())
     .limit(bindparam("most"))
 )
 _LAST_STEP_NUMBER = (

@@ -77,17 +77,21 @@ async def test_what_was_used_is_summed_up_by_whoever_writes_it(storage: Storage)
     assert sum(each.cost for each in lines[UsageBy.PERSON]) == lines[None][0].cost == 14
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_what_was_there_before_is_counted_by_the_migration(kind: str, request: pytest.FixtureRequest) -> None:
-    fixture = {"sqlite": "sqlite_url", "postgres": "own_postgres_url"}[kind]
-    url: str = request.getfixturevalue(fixture)
-    async with Storage.open(url, migrate=True) as storage:
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> str:
+    """The address of a database that this test alone has."""
+    url: str = request.getfixturevalue({"sqlite": "sqlite_url", "postgres": "own_postgres_url"}[request.param])
+    return url
+
+
+async def test_what_was_there_before_is_counted_by_the_migration(database: str) -> None:
+    async with Storage.open(database, migrate=True) as storage:
         one, _ = [await AgentContext.get_or_create(storage, {"chat_id": name}) for name in "12"]
         said = [await one.chat_history.append_user_message(str(number)) for number in range(3)]
         payer = Payer(1, "telegram:1", "telegram:1")
         await storage.write(lambda connection: record_call(connection, payer, ModelCall("m", 10), NOON))
-    _undo_migration(url)
-    async with Storage.open(url, migrate=True) as storage:
+    _undo_migration(database)
+    async with Storage.open(database, migrate=True) as storage:
         assert await counters(storage) == [(3, said[-1].id), (0, 0)]
         assert [each.message_count for each in await list_contexts(storage)] == [3, 0]
         (line,) = await storage.read(lambda connection: list_usage(connection, None, NOON))

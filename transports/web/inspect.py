@@ -133,8 +133,9 @@ def read_turn_lines(
     rows = connection.execute(
         select(turns, messages.c.text)
         .outerjoin(messages, messages.c.answers_turn_id == turns.c.id)
-        .where(turns.c.context_id == context_id)
-        .order_by(turns.c.id.desc())
+        # Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
+        .where(turns.c.context_id.between(context_id, context_id))
+        .order_by(turns.c.context_id.desc(), turns.c.id.desc())
         .limit(limit + 1)
         .offset(offset)
     ).all()
