@@ -62,6 +62,7 @@ from botservice.memory import (
 )
 from botservice.memory.sub_runs import SubRun, sub_runs
 from botservice.messages import Attachment, Author, Button, CommandCall, InboundMessage, Message, Role, ToolCall
+from botservice.references import Reference, ReferenceKind
 from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.tools import Tool, tool
@@ -125,6 +126,8 @@ __all__ = [
     "Plan",
     "PlanningStep",
     "Prompt",
+    "Reference",
+    "ReferenceKind",
     "RetryPolicy",
     "Role",
     "RunFinished",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from botservice.storage import Storage
     from botservice.turns.backlog import ListedTurn
 
-turns_cli = typer.Typer(help="List the turns that wait, run or were set aside; try one again, or drop it.")
+turns_cli = typer.Typer(help="List turns that wait, run, were set aside or not delivered; try one again, or drop it.")
 MOST_ID = 2**63 - 1
 TurnArgument = Annotated[
     int, typer.Argument(metavar="TURN", max=MOST_ID, help="A number, as `botservice turns` lists it.")
@@ -23,7 +23,7 @@ TurnArgument = Annotated[
 def turns(
     command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
 ) -> None:
-    """List the turns that are not done: those that run, those that wait, and those that were set aside."""
+    """List the turns that run, wait or were set aside, and those whose answer could not be delivered yet."""
     from botservice.turns.backlog import list_turns
 
     if command.invoked_subcommand is not None:
@@ -40,7 +40,8 @@ def turns(
         age = timedelta(seconds=max(0, int((now - each.created_at).total_seconds())))
         keys = " ".join(f"{key}={printable(value)}" for key, value in sorted(each.context_keys.items()))
         about = f"{each.messages} messages  " if each.messages > 1 else ""
-        again = f"  next try at {each.due_at:%H:%M:%S} UTC" if each.status == "waiting" and each.due_at > now else ""
+        is_later = each.status in ("waiting", "owed") and each.due_at > now
+        again = f"  next try at {each.due_at:%H:%M:%S} UTC" if is_later else ""
         error = f"{again}  {printable(each.error)}" if each.error else ""
         typer.echo(f"{each.id:>6}  {each.status:<9}  {age!s:>8}  {each.transport:<8}  {about}{keys}{error}")
 

@@ -24,6 +24,7 @@ from botservice.settings import Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.blobs import check_newest, count_plain
 from botservice.telemetry import redact
+from botservice.tls import tls_context
 from botservice.tools.builtin import current_time
 from botservice.turns.billing import models_of
 from transports.registry import build_slack, build_transcriber, has_slack
@@ -289,7 +290,7 @@ async def _check_public_url(settings: Settings) -> Finding:
 
 async def _is_botservice(url: str) -> bool:
     try:
-        async with httpx.AsyncClient(timeout=_ANSWER_SECONDS) as client:
+        async with httpx.AsyncClient(timeout=_ANSWER_SECONDS, verify=tls_context()) as client:
             answer = await client.get(f"{url}/healthz")
     except (httpx.HTTPError, httpx.InvalidURL):
         return False

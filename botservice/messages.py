@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from botservice.references import Reference, write_out
+
 _UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
 
 
@@ -154,6 +156,8 @@ class Message:
         external_id: The platform's own id of it.
         buttons: What may be pressed under it. They belong to its delivery and are not kept with the history.
         language: In which whoever reads it is spoken to, such as "pt"; it is not kept either.
+        text: What its author wrote, recorded or sent; what it holds of others is in references.
+        references: What it quotes, forwards or shares.
     """
 
     id: int | None = None
@@ -166,6 +170,12 @@ class Message:
     external_id: str | None = None
     buttons: tuple[Button, ...] = ()
     language: str | None = None
+    references: tuple[Reference, ...] = ()
+
+    @property
+    def full_text(self) -> str:
+        """Its text with what it holds of others, in brackets, as a model reads it."""
+        return write_out(self.text, self.references)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -185,12 +195,13 @@ class InboundMessage:
         language: The language that the person's client is set to, such as "pt-br"; None where it does not say.
         is_private: Whether the person and the bot are alone.
         replies_to: The platform's id of the message that it answers, where it answers one.
-        own_text: What of the text its author says in their own words, where that is not all of it: without what it
-            quotes, forwards or shares, and without what stands in files.
+        own_text: What of the text its author says in their own words, where that is not all of it: without what stands
+            in files, or what a program wrote.
         is_anonymous: Whether it was written in the name of a channel or a group, so that nobody knows by whom.
         before: What others said before it and the bot has not heard, such as a thread's first message. It is kept.
         is_whole: Whether reading the event in full would give nothing more: neither files, nor what was said before.
         unread: The names of files that could not be read; the person is told so.
+        references: What it quotes, forwards or shares of others; text holds nothing of that.
     """
 
     text: str
@@ -208,3 +219,9 @@ class InboundMessage:
     unread: tuple[str, ...] = ()
     own_text: str | None = None
     is_anonymous: bool = False
+    references: tuple[Reference, ...] = ()
+
+    @property
+    def full_text(self) -> str:
+        """Its text with what it holds of others, in brackets, as a model reads it."""
+        return write_out(self.text, self.references)

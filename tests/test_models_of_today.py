@@ -94,7 +94,7 @@ class Platforms:
 
 async def ask_in_browser(url: str, text: str) -> str:
     """Return the answer as the page's event stream brings it."""
-    async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_SECONDS) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_SECONDS, verify=False) as client:
         await client.get("/", headers={"Accept": "text/html"})
         async with client.stream("GET", "/web/events") as events:
             accepted = await client.post("/web/messages", json={"id": "message-1", "text": text})

@@ -104,7 +104,8 @@ def _cut_first(sizes: Sequence[int], room: int) -> tuple[int, int]:
 
 def _shortened(message: Message, max_tokens: int, size: int) -> Message:
     """Return message without its middle, and without an id: these are not the words that are stored."""
-    keep = max(_FEWEST_CHARACTERS, len(message.text) * max(0, max_tokens) // max(1, size)) // 2
-    if 2 * keep >= len(message.text):
+    said = message.full_text
+    keep = max(_FEWEST_CHARACTERS, len(said) * max(0, max_tokens) // max(1, size)) // 2
+    if 2 * keep >= len(said):
         return message
-    return replace(message, id=None, text=message.text[:keep] + _CUT_MARK + message.text[-keep:], token_count=None)
+    return replace(message, id=None, text=said[:keep] + _CUT_MARK + said[-keep:], references=(), token_count=None)

@@ -88,7 +88,7 @@ class PromptBuilder:
         if question is None or author is None or author.id is None:
             return ""
         known = await context.storage.read(lambda connection: visible_facts(connection, context.id, author))
-        return describe_person(known, author.name, question.text, counter_for(self.model).count)
+        return describe_person(known, author.name, question.full_text, counter_for(self.model).count)
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
@@ -132,8 +132,9 @@ def _without_images(message: ChatMessage) -> ChatMessage:
 
 
 def _message_size(message: Message, counter: TokenCounter) -> int:
-    count = counter.count(message.text) if message.token_count is None else message.token_count
-    count += message.text.count("\n")  # of a group's messages, further lines are moved to the right
+    said = message.full_text
+    count = counter.count(said) if message.token_count is None else message.token_count
+    count += said.count("\n")  # of a group's messages, further lines are moved to the right
     name = counter.count(f"{message.author.name}: ") if message.author and message.author.name else 0
     files = sum(counter.count(_IMAGE_TOKENS_TEXT if _is_image(each) else mention(each)) for each in message.attachments)
     return _TOKENS_AROUND_A_MESSAGE + name + count + files
@@ -164,7 +165,7 @@ def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
 
 
 def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
-    text = _quoted(message, is_group=is_group) if message.role is Role.USER else message.text
+    text = _quoted(message, is_group=is_group) if message.role is Role.USER else message.full_text
     others = [mention(each) for each in message.attachments if not _is_image(each)]
     text = "\n".join([text, *others] if text else others)
     images = [image_url(each) for each in message.attachments if _is_image(each)]
@@ -177,8 +178,8 @@ def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
 def _quoted(message: Message, *, is_group: bool) -> str:
     author = message.author
     if is_group and author and (author.name or author.id):
-        return f"{quote_name(author.name)}: {quote_said_in_group(message.text)}"
-    return quote_said(message.text)
+        return f"{quote_name(author.name)}: {quote_said_in_group(message.full_text)}"
+    return quote_said(message.full_text)
 
 
 def _is_image(attachment: Attachment) -> bool:

@@ -57,7 +57,7 @@ async def _of_a_message(
     if message is None or message.id is None:
         return CommandAnswer(in_language(texts.NO_MESSAGE, request.language))
     if not is_sure:
-        said = " ".join(message.text.split())
+        said = " ".join(message.full_text.split())
         said = said if len(said) <= _LONGEST_SHOWN else f"{said[:_LONGEST_SHOWN]}…"
         return _ask(texts.ASK_MESSAGE, request, f"message {message.id}", said=said)
     await forget_messages(context.storage, context.id, [message.id], here=_here(request))
@@ -75,7 +75,7 @@ async def _of_the_chat(request: CommandRequest, asker: Asker, *, is_sure: bool) 
     else:
         author = asker.identity.author
         ids = await storage.read(lambda connection: own_message_ids(connection, context.id, author))
-        await forget_messages(storage, context.id, ids, here=_here(request))
+        await forget_messages(storage, context.id, ids, of=[author], here=_here(request))
     return _done(request)
 
 

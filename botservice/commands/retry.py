@@ -58,6 +58,7 @@ def _as_asked_now(questions: Sequence[Message], command: InboundMessage) -> Inbo
         language=command.language,
         is_private=command.is_private,
         own_text="",  # what was its author's own in it is not known any more
+        references=tuple(held for each in questions for held in each.references),
     )
 
 

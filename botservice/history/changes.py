@@ -1,7 +1,7 @@
 """Changing what was said: an edited message keeps its place, and is counted, searched and embedded anew."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -10,20 +10,23 @@ from sqlalchemy import Connection, and_, bindparam, delete, literal_column, sele
 from botservice.history.rows import delete_rows, store_attachment
 from botservice.history.word_blocks import forget_words
 from botservice.messages import Attachment, Role, storable
+from botservice.references import Reference, keep_files
 from botservice.storage.orphans import loosen_files
+from botservice.storage.references import decode_references, keep_references, storable_references
 from botservice.storage.tables import contexts, messages, vectors
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_EXTERNAL = text("messages.external_id IS NOT NULL")
 _IS_EDITED = text("messages.edited_at IS NOT NULL")
 _IS_OF_A_PERSON = messages.c.role == literal_column(f"'{Role.USER.value}'")
-_OF_PEOPLE = select(messages.c.id, messages.c.external_id, messages.c.text, messages.c.attachments).where(
+_OF_PEOPLE = select(
+    messages.c.id, messages.c.external_id, messages.c.text, messages.c.attachments, messages.c.said_by_others
+).where(
     _IS_EXTERNAL,
     _IS_OF_A_PERSON,
     messages.c.context_id == bindparam("context"),
     messages.c.external_id.in_(bindparam("external_ids", expanding=True)),
 )
-_CHANGE = update(messages).where(messages.c.id == bindparam("row"))
 _NOTE_CHANGE = (
     update(contexts)
     .where(contexts.c.id == bindparam("context"))
@@ -42,15 +45,17 @@ class NewWords:
     """What a message says from now on.
 
     Attributes:
-        token_count: Tokens of text, in token_encoding.
-        own_text: What its author says in their own words; None where that is all of it.
+        token_count: Tokens of the full text, in token_encoding; None for not counted.
+        own_text: What its author says in their own words; None where that is all of text.
+        references: What it holds of others.
     """
 
     text: str
     attachments: tuple[Attachment, ...]
-    token_count: int
-    token_encoding: str
+    token_count: int | None
+    token_encoding: str | None
     own_text: str | None = None
+    references: tuple[Reference, ...] = ()
 
 
 def find_stored(connection: Connection, context_id: int, external_ids: Collection[str]) -> set[str]:
@@ -84,9 +89,12 @@ def _find_rows(connection: Connection, context_id: int, external_id: str) -> Seq
 
 
 def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords, now: datetime) -> bool:
+    held = decode_references(row.said_by_others)
+    new = _without_erased(held, new)
     said = storable(new.text)
     files = [store_attachment(connection, context_id, each) for each in new.attachments] or None
-    if said == row.text and files == row.attachments:
+    references = storable_references(new.references)
+    if said == row.text and files == row.attachments and references == held:
         return False
     values = {
         "text": said,
@@ -96,8 +104,17 @@ def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords
         "edited_at": now,
         "own_text": None if new.own_text is None else storable(new.own_text),
     }
-    connection.execute(_CHANGE, {"row": row.id, **values})
+    keep_references(connection, context_id, row.id, references, **values)
     connection.execute(_FORGET_MEANING, {"message": row.id})
     gone = {each["sha256"] for each in row.attachments or () if "sha256" in each}
     loosen_files(connection, context_id, gone - {each.get("sha256") for each in files or ()})
     return True
+
+
+def _without_erased(held: Sequence[Reference], new: NewWords) -> NewWords:
+    """Return new words without what is forgotten: a platform repeats with an edit what the message replies to."""
+    if not any(each.is_erased for each in held):
+        return new
+    files = keep_files(new.attachments, new.references, lambda _: False)
+    kept = tuple(replace(each, file_count=0) for each in held)
+    return replace(new, references=kept, attachments=tuple(files), token_count=None, token_encoding=None)

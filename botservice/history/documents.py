@@ -9,6 +9,8 @@ from botservice.history.ranking import Document
 from botservice.history.ranking.people import author_key
 from botservice.history.searchable import searchable_text
 from botservice.messages import Author, Role
+from botservice.references import write_out
+from botservice.storage.references import decode_references
 from botservice.storage.tables import messages
 
 MESSAGES = select(
@@ -21,6 +23,7 @@ MESSAGES = select(
     messages.c.author_id,
     messages.c.author_name,
     messages.c.created_at,
+    messages.c.said_by_others,
 ).where(
     messages.c.context_id == bindparam("context"),
     messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
@@ -29,9 +32,10 @@ MESSAGES = select(
 
 def read_documents(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[Document]:
     """Yield what is searched of the rows of MESSAGES."""
-    for number, position, role_name, text, attachments, platform, author_id, author_name, created_at in rows:
+    for number, position, role_name, text, attachments, platform, author_id, author_name, created_at, others in rows:
         role = Role.USER if role_name == Role.USER else Role.ASSISTANT
-        searchable = searchable_text(role, text, [each.get("name") for each in attachments] if attachments else ())
+        said = write_out(text, decode_references(others))
+        searchable = searchable_text(role, said, [each.get("name") for each in attachments] if attachments else ())
         if searchable:
             key = author_key(Author(platform, author_id, author_name)) if author_id else None
             yield Document(number, role, searchable, author_name, key, created_at, position)

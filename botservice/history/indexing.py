@@ -18,6 +18,7 @@ from botservice.history.searchable import searchable_text
 from botservice.history.vectors import as_unit_rows, find_missing, find_newest, write_vectors
 from botservice.messages import Role
 from botservice.storage import Claim, Storage
+from botservice.storage.references import full_text_of
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +199,7 @@ class EmbeddingIndexer:
 
 
 def _text_of(row: Row[*tuple[Any, ...]]) -> str:
-    return searchable_text(Role(row.role), row.text, (each.get("name") for each in row.attachments or ()))
+    return searchable_text(Role(row.role), full_text_of(row), (each.get("name") for each in row.attachments or ()))
 
 
 def _asked_to_wait(error: Exception) -> float:

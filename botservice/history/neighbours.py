@@ -11,6 +11,7 @@ from botservice.history.questions import SearchHit
 from botservice.history.rows import COLUMNS, read_messages
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Author, Message, Role
+from botservice.storage.references import full_text_of
 from botservice.storage.tables import messages
 
 _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
@@ -77,18 +78,20 @@ def _find_beside(
 
 def _step(message: Message) -> int:
     """Return where the message that belongs to one is: after a question, before a short answer; 0 for nowhere."""
-    if is_question(message.text):
+    said = message.full_text
+    if is_question(said):
         return 1
-    return -1 if len(message.text) <= _SHORT else 0
+    return -1 if len(said) <= _SHORT else 0
 
 
 def _belongs(row: Row[*tuple[Any, ...]], message: Message) -> bool:
     author = message.author or Author()
+    said = full_text_of(row)
     return (
         (row.role, row.author_platform, row.author_id, row.author_name)
         != (message.role.value, author.platform, author.id, author.name)
-        and is_question(row.text) is not is_question(message.text)
-        and 0 < len(row.text) <= _LONGEST
+        and is_question(said) is not is_question(message.full_text)
+        and 0 < len(said) <= _LONGEST
         and abs(row.created_at - message.created_at) <= _ONE_TALK
     )
 

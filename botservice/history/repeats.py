@@ -28,11 +28,12 @@ def each_once(hits: Sequence[SearchHit]) -> list[SearchHit]:
 
 def _what_is_said(message: Message) -> Hashable:
     """Return what is equal for messages of one author that differ in order, case, signs or weak words at most."""
-    words = frozenset(tokenize(message.text)) - _WEAK
+    said = message.full_text
+    words = frozenset(tokenize(said)) - _WEAK
     return (
         message.role,
         message.author,
-        is_question(message.text),
-        words or message.text.strip(),
+        is_question(said),
+        words or said.strip(),
         bool(message.attachments),
     )

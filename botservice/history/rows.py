@@ -25,9 +25,11 @@ from botservice.errors import StorageError
 from botservice.history.word_blocks import LARGEST_ID, forget_words
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Author, Message, Role, storable
+from botservice.references import Reference, write_out
 from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_files
+from botservice.storage.references import decode_references, encode_references, insert_references
 from botservice.storage.statements import execute
 from botservice.storage.tables import contexts, messages
 
@@ -39,7 +41,8 @@ class NewMessage:
     Attributes:
         event_id: The event that brought it; it is stored once for each.
         answers_turn_id: The turn that it answers; it is stored once for each.
-        own_text: What its author says in their own words; None where that is all of it.
+        own_text: What its author says in their own words; None where that is all of text.
+        references: What it holds of others.
     """
 
     role: Role
@@ -53,6 +56,7 @@ class NewMessage:
     event_id: int | None = None
     answers_turn_id: int | None = None
     own_text: str | None = None
+    references: tuple[Reference, ...] = ()
 
 
 COLUMNS = (
@@ -68,6 +72,7 @@ COLUMNS = (
     messages.c.token_count,
     messages.c.token_encoding,
     messages.c.external_id,
+    messages.c.said_by_others,
 )
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
@@ -107,6 +112,7 @@ _TAKE_POSITION = (
 _GIVEN = (
     *("role", "text", "attachments", "author_platform", "author_id", "author_name", "created_at"),
     *("token_count", "token_encoding", "external_id", "event_id", "answers_turn_id", "own_text"),
+    "said_by_others",
 )
 # At the position that was taken just before, and nowhere where it is stored already or where its context is gone.
 _INSERT = {
@@ -138,6 +144,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
     text = storable(new.text)
     author = _storable_author(new.author)
     created_at = new.created_at.astimezone(UTC)
+    held = encode_references(new.references)
     values = {
         "context": context_id,
         "role": new.role.value,
@@ -153,12 +160,25 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         "event_id": new.event_id,
         "answers_turn_id": new.answers_turn_id,
         "own_text": None if new.own_text is None else storable(new.own_text),
+        "said_by_others": held,
     }
     execute(connection, _TAKE_POSITION, {"context": context_id})
     message_id = execute(connection, _INSERT[connection.dialect.name], values).scalar_one_or_none()
     if message_id is None:
         return _find_stored(connection, context_id, new)
-    return Message(message_id, new.role, text, new.attachments, author, created_at, new.token_count, new.external_id)
+    if new.references:
+        insert_references(connection, context_id, message_id, new.references)
+    return Message(
+        message_id,
+        new.role,
+        text,
+        new.attachments,
+        author,
+        created_at,
+        new.token_count,
+        new.external_id,
+        references=decode_references(held),
+    )
 
 
 def _find_stored(connection: Connection, context_id: int, new: NewMessage) -> Message:
@@ -285,6 +305,7 @@ def _author(platform: str | None, author_id: str | None, name: str | None) -> Au
 
 def _read_message(row: Row[*tuple[Any, ...]], data: dict[str, bytes], counter: TokenCounter | None) -> Message:
     is_counted = counter is None or row.token_encoding == counter.name
+    references = decode_references(row.said_by_others)
     return Message(
         row.id,
         Role(row.role),
@@ -292,8 +313,9 @@ def _read_message(row: Row[*tuple[Any, ...]], data: dict[str, bytes], counter: T
         tuple(_read_attachment(each, data) for each in row.attachments or ()),
         _author(row.author_platform, row.author_id, row.author_name),
         row.created_at,
-        row.token_count if is_counted or counter is None else counter.count(row.text),
+        row.token_count if is_counted or counter is None else counter.count(write_out(row.text, references)),
         row.external_id,
+        references=references,
     )
 
 

@@ -44,5 +44,5 @@ def searchable_text(role: Role, text: str, file_names: Iterable[str | None] = ()
 
 def question_of(message: Message) -> str:
     """Return what to look for, for a message of a person; nothing for "ok", a sticker, or a command alone."""
-    text = searchable_text(message.role, message.text)
+    text = searchable_text(message.role, message.full_text)
     return text if is_worth_searching(text) else ""

@@ -30,7 +30,14 @@ _OF_MESSAGES = select(vectors.c.id, vectors.c.message_id, vectors.c.data).where(
     vectors.c.message_id.in_(bindparam("ids", expanding=True)),
 )
 _MISSING = (
-    select(messages.c.id, messages.c.context_id, messages.c.role, messages.c.text, messages.c.attachments)
+    select(
+        messages.c.id,
+        messages.c.context_id,
+        messages.c.role,
+        messages.c.text,
+        messages.c.attachments,
+        messages.c.said_by_others,
+    )
     .select_from(
         messages.outerjoin(
             vectors, and_(vectors.c.message_id == messages.c.id, vectors.c.model_key == bindparam("model"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from botservice.errors import SettingsError
 from botservice.settings import OPENAI_API_URL, ModelSettings, reveal
 from botservice.telemetry import register_secret
+from botservice.tls import tls_context
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -59,7 +60,7 @@ class OpenAIClients:
                 base_url=self.base_url,
                 max_retries=0,
                 timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
-                http_client=openai.DefaultAsyncHttpxClient(limits=_limits()),
+                http_client=openai.DefaultAsyncHttpxClient(limits=_limits(), verify=tls_context()),
             )
         return client
 

@@ -18,6 +18,7 @@ from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.messages import Message
 from botservice.quoting import quote_said, quote_said_in_group
 from botservice.storage.blobs import read_blobs, store_blob
+from botservice.storage.references import full_text_of
 from botservice.storage.statements import execute_many
 from botservice.storage.tables import messages, prompt_log
 
@@ -190,7 +191,7 @@ def _encode(message: Mapping[str, Any], source: Message | None) -> _Entry:
     content = message.get("content")
     if source is not None and source.id is not None and isinstance(content, str):
         for way, quote in enumerate(_WAYS):
-            if content.endswith(text := quote(source.text)):
+            if content.endswith(text := quote(source.full_text)):
                 prefix = content[: len(content) - len(text)]
                 kept = {"message": source.id, "role": message["role"], "prefix": prefix}
                 return _Entry(kept | {"way": way} if way else kept, {})
@@ -240,8 +241,8 @@ def _attach(value: Any, blobs: Mapping[str, bytes]) -> Any:
 def _read_texts(connection: Connection, message_ids: Sequence[int]) -> dict[int, str]:
     if not message_ids:
         return {}
-    query = select(messages.c.id, messages.c.text).where(messages.c.id.in_(message_ids))
-    return {row.id: row.text for row in connection.execute(query)}
+    query = select(messages.c.id, messages.c.text, messages.c.said_by_others).where(messages.c.id.in_(message_ids))
+    return {row.id: full_text_of(row) for row in connection.execute(query)}
 
 
 def _as_ranges(sequence: Sequence[int]) -> list[Range]:

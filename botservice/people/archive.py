@@ -1,15 +1,15 @@
 """What is kept of one person, to be given to them: as JSON values, and as an archive that people can read.
 
 In a conversation that is theirs alone that is all of it. In one with others it is what they said, and what the
-assistant answered them: what others said is not theirs to take.
+assistant answered them: what others said is not theirs to take, also where they quote, forward or share it.
 """
 
 import io
 import json
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -19,10 +19,13 @@ from sqlalchemy import Connection, select
 from botservice.errors import StorageError
 from botservice.history.rows import read_messages, select_messages
 from botservice.messages import Attachment, Author, Message, Role
+from botservice.people.bringing_over import bring_over_contexts
 from botservice.people.facts import Fact, facts_of
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
+from botservice.people.own_messages import contexts_of
 from botservice.people.personas import personas_of
+from botservice.references import Reference, keep_files, write_out_for
 from botservice.storage import Storage
 from botservice.storage.access_tables import model_usage
 from botservice.storage.chunks import chunks
@@ -73,7 +76,8 @@ async def read_person(storage: Storage, person: Author) -> PersonalData:
         StorageError: that is nothing.
     """
     data = await storage.read(lambda connection: _read_about(connection, person), is_long=True)
-    context_ids = await storage.read(lambda connection: _find_contexts(connection, data.accounts), is_long=True)
+    context_ids = await storage.read(lambda connection: contexts_of(connection, data.accounts), is_long=True)
+    await bring_over_contexts(storage, context_ids)
     if not context_ids and not data.facts and not await storage.read(lambda c: find_identity(c, person)):
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     found = [
@@ -162,28 +166,31 @@ def _read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str
     return {**found, "usage": usage} if usage else found
 
 
-def _find_contexts(connection: Connection, accounts: Sequence[Author]) -> list[int]:
-    found: set[int] = set()
-    for account in accounts:
-        query = select(messages.c.context_id).where(
-            messages.c.author_platform == account.platform, messages.c.author_id == account.id
-        )
-        found.update(connection.execute(query.distinct()).scalars())
-    return sorted(found)
-
-
 def _read_conversation(connection: Connection, context_id: int, accounts: Sequence[Author]) -> Conversation:
     keys = connection.execute(select(contexts.c.context_keys).where(contexts.c.id == context_id)).scalar_one()
     rows = connection.execute(select_messages(context_id).order_by(messages.c.position)).all()
     own = {(each.platform, each.id) for each in accounts}
+    is_alone = all((row.author_platform, row.author_id) in own for row in rows if row.role == Role.USER)
     theirs = [row for row in rows if row.role == Role.USER and (row.author_platform, row.author_id) in own]
-    if len(theirs) == sum(row.role == Role.USER for row in rows):
-        return Conversation(context_id, keys, read_messages(connection, context_id, rows))
-    answers = _find_answers(connection, context_id, [row.id for row in theirs])
-    chosen = {row.id for row in theirs} | answers
-    return Conversation(
-        context_id, keys, read_messages(connection, context_id, [row for row in rows if row.id in chosen])
-    )
+    if not is_alone:
+        answers = _find_answers(connection, context_id, [row.id for row in theirs])
+        chosen = {row.id for row in theirs} | answers
+        rows = [row for row in rows if row.id in chosen]
+    found = read_messages(connection, context_id, rows)
+    return Conversation(context_id, keys, [_as_given(each, own, is_alone=is_alone) for each in found])
+
+
+def _as_given(message: Message, own: Collection[tuple[str | None, str | None]], *, is_alone: bool) -> Message:
+    """Return a message without what others said in it; what the assistant said may be about others where they write."""
+
+    def is_shown(reference: Reference) -> bool:
+        author = reference.author or Author()
+        is_theirs = (author.platform, author.id) in own or (reference.is_of_assistant and is_alone)
+        return is_theirs or reference.is_erased
+
+    text = write_out_for(message.text, message.references, is_shown)
+    files = keep_files(message.attachments, message.references, is_shown)
+    return replace(message, text=text, references=(), attachments=tuple(files))
 
 
 def _find_answers(connection: Connection, context_id: int, message_ids: Sequence[int]) -> set[int]:

@@ -13,14 +13,16 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, 
 
 from botservice.history.rows import delete_rows
 from botservice.people.clearing import is_cleared
-from botservice.people.quotes import Quotes, erase_replies
+from botservice.people.quotes import Quotes, erase_references
 from botservice.storage.chunks import chunks
 from botservice.storage.metadata import metadata
 from botservice.storage.orphans import loosen_all_files
 from botservice.storage.tables import contexts, deliveries, events, messages, prompt_log, steps, turns
 
 _CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
-_QUEUED, _RUNNING, _DONE = "queued", "running", "done"
+_QUEUED, _RUNNING, _DONE, _FAILED, _PROGRAM = "queued", "running", "done", "failed", "api"
+_FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
+_TOO_OFTEN: Final = 1_000  # beginnings: whoever takes such a turn up sets it aside, and tells its chat so
 # They go with their turns, or one by one.
 _BY_TURN: Final = {
     "turns",
@@ -99,7 +101,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
     count = delete_rows(connection, context_id, erasure.message_ids)
     if answer_ids:
         delete_rows(connection, context_id, answer_ids)
-    erase_replies(connection, context_id, erasure.quotes.replies)
+    erase_references(connection, context_id, erasure.quotes.held)
     for turn_id, status in later.items():
         if turn_id not in own:
             _erase_work(connection, turn_id, status, now)
@@ -126,15 +128,17 @@ def erase_event(connection: Connection, turn_id: int) -> None:
 
 
 def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int | None]:
-    """Return the turns that messages began, and the first turn in which they may have been seen."""
+    """Return the turns that messages began, and the first turn in which they, or quotes of them, may have been seen."""
     own: set[int] = set()
     seen: list[tuple[datetime, int]] = []
     chosen = set(erasure.message_ids)
-    for chunk in chunks(sorted(chosen)):
-        found = select(messages.c.event_id, messages.c.created_at, messages.c.position).where(
+    for chunk in chunks(sorted(chosen | set(erasure.quotes.held))):
+        found = select(messages.c.id, messages.c.event_id, messages.c.created_at, messages.c.position).where(
             messages.c.context_id == erasure.context_id, messages.c.id.in_(chunk)
         )
-        rows = connection.execute(found).all()
+        every = connection.execute(found).all()
+        seen.extend((row.created_at, row.position) for row in every)
+        rows = [row for row in every if row.id in chosen]
         event_ids = [row.event_id for row in rows if row.event_id is not None]
         begun = select(events.c.turn_id).where(events.c.id.in_(event_ids), events.c.turn_id.is_not(None))
         own.update(connection.execute(begun).scalars())
@@ -142,7 +146,6 @@ def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int
         times = [row.created_at for row in rows if row.event_id is None]
         unnamed = select(turns.c.id).where(turns.c.context_id == erasure.context_id, turns.c.created_at.in_(times))
         own.update(connection.execute(unnamed).scalars() if times else ())
-        seen.extend((row.created_at, row.position) for row in rows)
     shared = _shared_turns(connection, own, chosen)
     since = min(own, default=None)
     if seen:
@@ -202,14 +205,20 @@ def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime
 
 
 def _begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Put a turn that has not run any tool in the place of one that is under way; one that has is not answered."""
+    """Put a new turn in the place of one that is under way: whoever works on the old one writes nothing back.
+
+    One that has run tools, or that no event asks for, cannot be done again: it is given up, and its chat is told so.
+    """
     row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
     has_events = connection.execute(select(func.count()).where(events.c.turn_id == turn_id)).scalar_one() > 0
-    if row["steps_taken"] or not has_events:
-        delete_turns(connection, [turn_id], now)
-        return
-    values = {name: value for name, value in row.items() if name not in ("id", "started_at", "error", "system_prompt")}
-    values |= {"status": _QUEUED, "attempts": 0, "failures": 0, "due_at": now, "due_set_at": now}
+    values = {name: value for name, value in row.items() if name not in ("id", "error", "system_prompt")}
+    values |= {"failures": 0, "due_at": now, "due_set_at": now}
+    if row["transport"] == _PROGRAM:  # who asked learns that it was cut off
+        values |= {"status": _DONE, "outcome": _FAILED, "finished_at": now, "error": _FORGOTTEN, "compacted_at": now}
+    elif row["steps_taken"] or not has_events:
+        values |= {"attempts": _TOO_OFTEN, "error": _FORGOTTEN, "compacted_at": now}
+    else:
+        values |= {"status": _QUEUED, "attempts": 0, "started_at": None}
     new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id))
     connection.execute(delete(turns).where(turns.c.id == turn_id))

@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Select, and_, bindparam, delete, insert, not_
 
 from botservice.messages import Author, storable
 from botservice.people.identities import find_identity
-from botservice.people.sources import find_source
-from botservice.people.wording import fitting_topic
+from botservice.people.sources import find_source, own_words_of
+from botservice.people.wording import fitting_topic, is_said_in
+from botservice.storage.chunks import chunks
 from botservice.storage.people_tables import facts, identities, persons
 from botservice.storage.statements import execute
 from botservice.storage.tables import contexts, messages
@@ -218,6 +219,23 @@ def facts_from(
     for row in connection.execute(query.add_columns(facts.c.source_message_id)):
         if chosen is None or row.source_message_id in chosen:
             found.setdefault(row.person_id, []).append(row.text)
+    return found
+
+
+def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> dict[int, list[str]]:
+    """Delete the facts that their person has not said in these messages, and return their texts by person.
+
+    Earlier versions took what a message quotes or shares for its author's own words.
+    """
+    query = select(facts.c.id, facts.c.text, facts.c.source_message_id, identities.c.person_id).join(
+        identities, identities.c.id == facts.c.identity_id
+    )
+    found: dict[int, list[str]] = {}
+    for chunk in chunks(sorted(message_ids)):
+        for row in connection.execute(query.where(facts.c.source_message_id.in_(chunk))).all():
+            if not is_said_in(row.text, own_words_of(connection, row.source_message_id)):
+                connection.execute(delete(facts).where(facts.c.id == row.id))
+                found.setdefault(row.person_id, []).append(row.text)
     return found
 
 

@@ -4,29 +4,30 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final
 
 from sqlalchemy import Connection, delete, select, update
 
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
+from botservice.people.bringing_over import bring_over_contexts
 from botservice.people.clearing import clear_work, forget_work
 from botservice.people.erasing import Erasure, delete_turns, erase_chat, erase_messages, first_turn_of
-from botservice.people.facts import facts_from
+from botservice.people.facts import drop_unsaid, facts_from
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
+from botservice.people.own_messages import contexts_of
 from botservice.people.personas import forget_personas
-from botservice.people.quotes import Quotes, erase_quotes, find_quotes
+from botservice.people.quotes import erase_quotes, find_quotes
+from botservice.people.said import Said, read_said
 from botservice.people.usage import forget_usage
 from botservice.storage import Storage
 from botservice.storage.access_tables import access_codes, access_refusals, budget_rates
 from botservice.storage.metadata import metadata
 from botservice.storage.orphans import loosen_all_files
 from botservice.storage.people_tables import persons
+from botservice.storage.references import find_contexts_repeating
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import contexts, messages
-
-_SHORTEST_QUOTE: Final = 12  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +62,21 @@ class _Written:
     context_id: int
     message_ids: Sequence[int]
     is_alone: bool
-    quotes: Quotes = Quotes()  # noqa: RUF009 - frozen
 
 
 async def forget_person(storage: Storage, person: Author, *, here: Here | None = None) -> Forgotten:
     """Delete all that is a person's, on every platform that they have linked.
 
-    Whole conversations go where nobody else wrote. In the others their messages go, the answers to them, and what the
-    agent noted since the first of them; what others said stays. What is known of them goes, and who they are.
+    Whole conversations go where nobody else wrote. In the others their messages go, the answers to them, what others
+    quote, forward or share of them, and what the agent noted since the first of them; what others said stays. What is
+    known of them goes, and who they are.
 
     Raises:
         StorageError: nothing is kept of this person.
     """
     now = storage.now()
     accounts = await storage.read(lambda connection: _accounts(connection, person))
+    await bring_over_contexts(storage, await storage.read(lambda connection: contexts_of(connection, accounts)))
     written = await storage.read(lambda connection: _find_written(connection, accounts), is_long=True)
     known = await storage.read(lambda connection: find_identity(connection, person))
     if not written and known is None:
@@ -82,7 +84,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     gone, deleted = 0, 0
     for each in written:
         await _clear(storage, each, here)
-        deleted += await storage.write(lambda connection, each=each: _erase(connection, each, here, now))  # type: ignore[misc]  # bound at once
+        deleted += await storage.write(lambda connection, each=each: _erase(connection, each, accounts, here, now))  # type: ignore[misc]  # bound at once
         gone += each.is_alone
     await storage.write(
         lambda connection: _forget_accounts(connection, accounts, None if known is None else known.person_id, now)
@@ -105,18 +107,29 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
 
 
 async def forget_messages(
-    storage: Storage, context_id: int, message_ids: Collection[int], *, here: Here | None = None
+    storage: Storage,
+    context_id: int,
+    message_ids: Collection[int],
+    *,
+    of: Collection[Author] = (),
+    here: Here | None = None,
 ) -> int:
-    """Delete messages of people with all that came of them, and return how many there were."""
-    quoting = await storage.read(
-        lambda connection: find_quotes(connection, context_id, message_ids, shortest=_SHORTEST_QUOTE), is_long=True
-    )
-    erasure = Erasure(context_id, message_ids, quoting, None if here is None else here.turn_id)
-    await _clear(storage, _Written(context_id, list(message_ids), is_alone=False, quotes=quoting), here)
+    """Delete messages of people with all that came of them, also in other chats; return how many there were.
+
+    Args:
+        of: Whose words others may not go on quoting in this chat, whichever message they are from.
+    """
+    await bring_over_contexts(storage, [context_id])
+    await _clear(storage, _Written(context_id, list(message_ids), is_alone=False), here)
 
     def forget(connection: Connection) -> int:
         known = facts_from(connection, context_id, message_ids)
-        count = erase_messages(connection, erasure, storage.now())
+        said = read_said(connection, context_id, message_ids)
+        elsewhere = find_contexts_repeating(connection, [Author(*each) for each in said.authors]) - {context_id}
+        for other in sorted(elsewhere):
+            _erase_said(connection, other, said, None, storage.now())
+        all_of_it = read_said(connection, context_id, message_ids, of)
+        count = _erase_said(connection, context_id, all_of_it, here, storage.now())
         _erase_facts(connection, known)
         return count
 
@@ -131,7 +144,7 @@ async def _clear(storage: Storage, written: _Written, here: Here | None) -> None
     if written.is_alone:
         await clear_work(storage, written.context_id, 0, partial(delete_turns, now=now), but_turn=but_turn)
         return
-    erasure = Erasure(written.context_id, written.message_ids, written.quotes)
+    erasure = Erasure(written.context_id, written.message_ids)
     first = await storage.read(lambda connection: first_turn_of(connection, erasure), is_long=True)
     if first is not None:
         await clear_work(storage, written.context_id, first, partial(forget_work, now=now), but_turn=but_turn)
@@ -167,14 +180,11 @@ def _find_written(connection: Connection, accounts: Sequence[Author]) -> list[_W
             seen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id)
             for context_id in connection.execute(seen).scalars():
                 by_context.setdefault(context_id, [])
+    for context_id in find_contexts_repeating(connection, accounts):
+        by_context.setdefault(context_id, [])
     own = {(each.platform, each.id) for each in accounts}
     return [
-        _Written(
-            context_id,
-            ids,
-            is_alone=(is_alone := _is_alone(connection, context_id, own)),
-            quotes=Quotes() if is_alone else find_quotes(connection, context_id, ids, shortest=_SHORTEST_QUOTE),
-        )
+        _Written(context_id, ids, is_alone=_is_alone(connection, context_id, own))
         for context_id, ids in by_context.items()
     ]
 
@@ -189,13 +199,26 @@ def _is_alone(connection: Connection, context_id: int, own: Collection[tuple[str
     return all((row.author_platform, row.author_id) in own for row in connection.execute(query))
 
 
-def _erase(connection: Connection, written: _Written, here: Here | None, now: datetime) -> int:
+def _erase(
+    connection: Connection, written: _Written, accounts: Sequence[Author], here: Here | None, now: datetime
+) -> int:
     if written.is_alone:
         _erase_whole(connection, written.context_id, here, now)
         return 0
-    turn_id = here.turn_id if here is not None and here.context_id == written.context_id else None
-    erasure = Erasure(written.context_id, written.message_ids, written.quotes, turn_id)
-    return erase_messages(connection, erasure, now)
+    said = read_said(connection, written.context_id, written.message_ids, accounts)
+    return _erase_said(connection, written.context_id, said, here, now)
+
+
+def _erase_said(connection: Connection, context_id: int, said: Said, here: Here | None, now: datetime) -> int:
+    """Take what somebody said, and what repeats it, out of a conversation that stays; return how many messages went."""
+    quotes = find_quotes(connection, context_id, said)
+    own = said.message_ids if context_id in said.positions else ()
+    if not own and not quotes.held:
+        return 0
+    turn_id = here.turn_id if here is not None and here.context_id == context_id else None
+    count = erase_messages(connection, Erasure(context_id, own, quotes, turn_id), now)
+    _erase_facts(connection, drop_unsaid(connection, quotes.held))
+    return count
 
 
 def _erase_whole(connection: Connection, context_id: int, here: Here | None, now: datetime) -> None:

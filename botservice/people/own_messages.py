@@ -1,10 +1,23 @@
-"""The messages of one person in one chat."""
+"""The messages of one person: where they are, and those in one chat."""
+
+from collections.abc import Iterable
 
 from sqlalchemy import Connection, Select, select
 
 from botservice.history.rows import read_messages, select_messages
 from botservice.messages import Author, Message, Role
 from botservice.storage.tables import deliveries, events, messages
+
+
+def contexts_of(connection: Connection, authors: Iterable[Author]) -> list[int]:
+    """Return the contexts in which somebody wrote under one of these accounts, in the order of their ids."""
+    found: set[int] = set()
+    for author in authors:
+        query = select(messages.c.context_id).where(
+            messages.c.author_platform == author.platform, messages.c.author_id == author.id
+        )
+        found.update(connection.execute(query.distinct()).scalars())
+    return sorted(found)
 
 
 def own_message_ids(connection: Connection, context_id: int, author: Author) -> list[int]:

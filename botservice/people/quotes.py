@@ -2,101 +2,100 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import Connection, Text, delete, func, select, type_coerce, update
+from sqlalchemy import Connection, Text, bindparam, delete, func, select, type_coerce, update
 
 from botservice.history.word_blocks import forget_words
 from botservice.messages import Author, Role
+from botservice.people.own_messages import contexts_of
+from botservice.people.said import SHORTEST_QUOTE, Said
 from botservice.quoting import quote_inside
+from botservice.references import Reference, keep_files
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
+from botservice.storage.references import decode_references, keep_references, read_references
 from botservice.storage.tables import blobs, contexts, deliveries, messages, prompt_log, steps, tool_calls, vectors
 
 _GONE: Final = "[deleted]"
-# How transports repeat in a message what it replies to.
-_REPLY, _REPLY_END = "[in reply to ", '"]'
 _TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
 _SEAL: Final = '"encrypted_content":'
 _RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deliveries.c.payload)
 
 
+_FILES = select(messages.c.said_by_others, messages.c.attachments).where(messages.c.id == bindparam("message"))
+
+
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """Messages that repeat others.
+    """What repeats what is to be forgotten, in one conversation.
 
     Attributes:
-        answers: Of the assistant; they go with what they repeat.
-        replies: Of people, with their texts without it.
+        answers: Messages of the assistant; they go with what they repeat.
+        held: Messages of people, with what they may go on holding of others. Their own words stay.
     """
 
     answers: Collection[int] = ()
-    replies: Mapping[int, str] = field(default_factory=dict)
+    held: Mapping[int, Sequence[Reference]] = field(default_factory=dict)
 
 
-def find_quotes(connection: Connection, context_id: int, message_ids: Collection[int], *, shortest: int) -> Quotes:
-    """Return what repeats one of these messages of a context.
-
-    Args:
-        shortest: Answers that repeat fewer characters say too little to tell.
-    """
-    texts: list[str] = []
-    first: int | None = None
-    for chunk in chunks(sorted(message_ids)):
-        query = select(messages.c.text, messages.c.position).where(
-            messages.c.context_id == context_id, messages.c.id.in_(chunk)
-        )
-        for row in connection.execute(query):
-            first = row.position if first is None else min(first, row.position)
-            texts.append(row.text.strip())
-    if not texts:
+def find_quotes(connection: Connection, context_id: int, said: Said) -> Quotes:
+    """Return what in a conversation repeats what somebody said."""
+    repeating = [each for each in read_references(connection, context_id) if each[0] not in said.message_ids]
+    gone = [
+        (position, reference)
+        for _, position, references in repeating
+        for reference in references
+        if said.is_repeated_by(reference)
+    ]
+    positions = [*said.positions.get(context_id, ()), *(position for position, _ in gone)]
+    if not positions:
         return Quotes()
-    later = select(messages.c.id, messages.c.role, messages.c.text).where(
-        messages.c.context_id == context_id, messages.c.position > first
+    said = said.with_texts(reference.text for _, reference in gone)
+    answers = _answers_repeating(connection, context_id, said, after=min(positions))
+    said = said.with_answers(connection, context_id, answers)
+    held = {
+        message_id: [each.erased() if said.is_repeated_by(each) else each for each in references]
+        for message_id, _, references in repeating
+        if any(map(said.is_repeated_by, references))
+    }
+    return Quotes(answers, held)
+
+
+def _answers_repeating(connection: Connection, context_id: int, said: Said, *, after: int) -> list[int]:
+    later = select(messages.c.id, messages.c.text).where(
+        messages.c.context_id == context_id, messages.c.position > after, messages.c.role != Role.USER.value
     )
-    long_ones = [text for text in texts if len(text) >= shortest]
-    answers: list[int] = []
-    replies: dict[int, str] = {}
-    for message_id, role, text in connection.execute(later):
-        if message_id in message_ids:
-            continue
-        if role == Role.USER.value:
-            words = _without_reply(text, texts)
-            if words is not None:
-                replies[message_id] = words
-        elif any(each in text for each in long_ones):
-            answers.append(message_id)
-    return Quotes(answers, replies)
+    long_ones = {spelt for text in said.texts if len(text) >= SHORTEST_QUOTE for spelt in (text, quote_inside(text))}
+    return [
+        row.id
+        for row in connection.execute(later)
+        if row.id not in said.message_ids and any(each in row.text for each in long_ones)
+    ]
 
 
-def erase_replies(connection: Connection, context_id: int, replies: Mapping[int, str]) -> None:
-    """Give messages of people the texts that do not repeat what is forgotten; they are counted and embedded anew."""
-    if not replies:
+def erase_references(connection: Connection, context_id: int, held: Mapping[int, Sequence[Reference]]) -> None:
+    """Have messages of people hold nothing of what is forgotten; they are counted and embedded anew."""
+    if not held:
         return
-    forget_words(connection, context_id, list(replies))
-    for message_id, text in replies.items():
-        change = update(messages).where(messages.c.context_id == context_id, messages.c.id == message_id)
-        connection.execute(change.values(text=text, token_count=None, token_encoding=None))
+    forget_words(connection, context_id, list(held))
+    for message_id, references in held.items():
+        row = connection.execute(_FILES, {"message": message_id}).one()
+        before = decode_references(row.said_by_others)
+        left = {id(each) for each, now in zip(before, references, strict=True) if not now.is_erased}
+        files = keep_files(row.attachments or (), before, lambda each, left=left: id(each) in left)  # type: ignore[misc]  # bound at once
+        counts = {"token_count": None, "token_encoding": None}
+        keep_references(connection, context_id, message_id, references, attachments=files or None, **counts)
         connection.execute(delete(vectors).where(vectors.c.message_id == message_id))
     version = update(contexts).where(contexts.c.id == context_id)
     connection.execute(version.values(deletion_version=contexts.c.deletion_version + 1))
 
 
-def _without_reply(text: str, forgotten: Collection[str]) -> str | None:
-    """Return a message without the part of a forgotten one that it replies to; None where it holds none."""
-    begin, end = text.find(_REPLY), text.rfind(_REPLY_END)
-    who, _, said = text[begin : max(begin, end)].partition(': "')
-    quoted = said.removesuffix("…").strip() if begin >= 0 and "\n" not in who else ""
-    if not quoted or not any(quoted in each or quoted in quote_inside(each) for each in forgotten):
-        return None
-    return f"{text[:begin]}[in reply to somebody]{text[end + len(_REPLY_END) :]}"
-
-
 def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:
     """Take a text out of the record of the agent's work in every chat of some authors: its prompts and its steps."""
-    for context_id in sorted(_contexts_of(connection, authors)):
+    for context_id in contexts_of(connection, authors):
         erase_from_records(connection, context_id, text)
 
 
@@ -143,13 +142,3 @@ def _erase_seals(connection: Connection, context_id: int) -> None:
         if record.pop("model_items", None) is not None:
             change = update(steps).where(steps.c.id == row.id)
             connection.execute(change.values(data=json.dumps(record, separators=(",", ":"))))
-
-
-def _contexts_of(connection: Connection, authors: Collection[Author]) -> set[int]:
-    found: set[int] = set()
-    for author in authors:
-        query = select(messages.c.context_id).where(
-            messages.c.author_platform == author.platform, messages.c.author_id == author.id
-        )
-        found.update(connection.execute(query.distinct()).scalars())
-    return found

@@ -1,10 +1,11 @@
 """What a fact rests on: the message in which its person said it, in their own words."""
 
-from typing import Final
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, literal_column, select
 
 from botservice.messages import Author, Role
+from botservice.people.older_texts import take_apart
 from botservice.people.wording import is_said_in
 from botservice.storage.statements import execute
 from botservice.storage.tables import messages
@@ -12,19 +13,18 @@ from botservice.storage.tables import messages
 _NEWEST = 30  # messages of people in a chat that are looked at
 _OWN = 6  # of them, those of the person
 
-# How messages that were stored by earlier versions repeat the words of others, or what stands in a file.
-_FORWARDED: Final = "[forwarded from "
-_REPLY, _REPLY_END = "[in reply to ", '"]'
+_ROWS = select(
+    messages.c.id,
+    messages.c.text,
+    messages.c.own_text,
+    messages.c.said_by_others,
+    messages.c.attachments,
+    messages.c.author_platform,
+    messages.c.author_id,
+)
+_ONE = _ROWS.where(messages.c.id == bindparam("message"))
 _SAID = (
-    select(
-        messages.c.id,
-        messages.c.text,
-        messages.c.own_text,
-        messages.c.attachments,
-        messages.c.author_platform,
-        messages.c.author_id,
-    )
-    .where(
+    _ROWS.where(
         messages.c.context_id == bindparam("context"),
         # Literally, because that is what the partial index is chosen by.
         messages.c.role == literal_column(f"'{Role.USER.value}'"),
@@ -45,20 +45,25 @@ def find_source(connection: Connection, context_id: int, author: Author, text: s
         if row.author_platform == author.platform and row.author_id == author.id
     ]
     for row in said[:_OWN]:
-        own = _without_others(row.text, has_files=bool(row.attachments)) if row.own_text is None else row.own_text
+        own = _own_words(row)
         if is_said_in(text, own):
             return row.id, own
     return None
 
 
-def _without_others(text: str, *, has_files: bool) -> str:
-    """Return a message of which it is not stored what is its author's, without what may be somebody else's."""
-    if text.startswith(_FORWARDED):
-        return ""
-    own = _without_reply(text)
-    return own.partition("\n[")[0] if has_files else own
+def own_words_of(connection: Connection, message_id: int) -> str:
+    """Return what of a message its author says in their own words."""
+    return _own_words(connection.execute(_ONE, {"message": message_id}).one())
 
 
-def _without_reply(text: str) -> str:
-    begin, end = text.find(_REPLY), text.rfind(_REPLY_END)
-    return text[:begin] + text[end + len(_REPLY_END) :] if 0 <= begin < end else text
+def _own_words(row: Any) -> str:
+    """Return what of a row its author says in their own words.
+
+    Where that is not stored, what stands in files, in brackets behind the rest, is not counted.
+    """
+    if row.own_text is not None:
+        return str(row.own_text)
+    if row.said_by_others is not None:
+        return str(row.text).partition("\n[")[0] if row.attachments else str(row.text)
+    taken = take_apart(row.text, has_files=bool(row.attachments))
+    return taken.text if taken.own_text is None else taken.own_text

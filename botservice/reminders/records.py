@@ -14,7 +14,6 @@ from botservice.reminders.times import find_zone, next_time
 from botservice.storage.clock import CLOCKS_DIFFER
 from botservice.storage.tables import events, reminders, turns
 
-_MOST_AT_ONCE = 100
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_WAITING = text("reminders.status = 'waiting'")
 
@@ -44,17 +43,6 @@ _DUE = select(*_COLUMNS).where(
     _IS_WAITING,
     reminders.c.due_at <= bindparam("now"),
     reminders.c.transport.in_(bindparam("transports", expanding=True)),
-)
-_DUE_CONTEXTS = (
-    select(reminders.c.context_id, func.min(reminders.c.due_at).label("since"))
-    .where(
-        _IS_WAITING,
-        reminders.c.due_at <= bindparam("now"),
-        reminders.c.transport.in_(bindparam("transports", expanding=True)),
-    )
-    .group_by(reminders.c.context_id)
-    .order_by(text("since"))
-    .limit(_MOST_AT_ONCE)
 )
 _NEXT_DUE = _DUE.where(reminders.c.context_id == bindparam("context")).order_by(reminders.c.due_at, reminders.c.id)
 _WAITING = (
@@ -168,11 +156,6 @@ def find_time_zone(connection: Connection, context_id: int, author: Author | Non
     )
     found: str | None = connection.execute(query).scalar_one_or_none()
     return found
-
-
-def find_due_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
-    """Return the contexts with a reminder that is due, those that have waited longest first."""
-    return list(connection.execute(_DUE_CONTEXTS, {"now": now, "transports": list(transports)}).scalars())
 
 
 def find_due(connection: Connection, context_id: int, now: datetime, transports: Collection[str]) -> Reminder | None:

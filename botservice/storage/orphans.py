@@ -42,7 +42,7 @@ _REFERRING: Final = [
     for table in metadata.sorted_tables
     if "context_id" in table.c and table not in (blobs, loose_files)
     for column in table.c
-    if isinstance(column.type, Text | Json) and column is not messages.c.text
+    if isinstance(column.type, Text | Json) and column not in {messages.c.text, messages.c.said_by_others}
 ]
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_OPEN: Final = sql_text("turns.status IN ('queued', 'running')")

@@ -83,6 +83,8 @@ messages = Table(
     Column("answers_turn_id", Id, unique=True),
     Column("edited_at", Timestamp),
     Column("own_text", Text),  # what its author says in their own words; NULL where that is all of it
+    # What it quotes, forwards or shares of others, as JSON; NULL where a version wrote it that had all in text.
+    Column("said_by_others", Text),
     UniqueConstraint("context_id", "position"),
     # Finds the last message of a person at once: without statistics Postgres sorts the whole chat for it otherwise.
     Index(
@@ -114,6 +116,22 @@ messages = Table(
         postgresql_where=text("author_id IS NOT NULL"),
         sqlite_where=text("author_id IS NOT NULL"),
     ),
+    sqlite_autoincrement=True,
+)
+
+# Whose words a message repeats (see said_by_others), so that they are found: person_id is NULL where a platform hides
+# who somebody is. external_id is the platform's id of the message that is repeated.
+message_references = Table(
+    "message_references",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("message_id", Id, ForeignKey("messages.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("platform", Text),
+    Column("person_id", Text),
+    Column("external_id", Text),
+    Index("ix_message_references_person", "platform", "person_id"),
+    Index("ix_message_references_context_id", "context_id"),
     sqlite_autoincrement=True,
 )
 
@@ -218,6 +236,12 @@ turns = Table(
         "ix_turns_open",
         "context_id",
         "order_key",
+        postgresql_where=text("status IN ('queued', 'running')"),
+        sqlite_where=text("status IN ('queued', 'running')"),
+    ),
+    Index(
+        "ix_turns_due",
+        "due_at",
         postgresql_where=text("status IN ('queued', 'running')"),
         sqlite_where=text("status IN ('queued', 'running')"),
     ),
@@ -338,6 +362,12 @@ deliveries = Table(
         "ix_deliveries_open",
         "context_id",
         "id",
+        postgresql_where=text("status IN ('pending', 'attempting')"),
+        sqlite_where=text("status IN ('pending', 'attempting')"),
+    ),
+    Index(
+        "ix_deliveries_due",
+        "due_at",
         postgresql_where=text("status IN ('pending', 'attempting')"),
         sqlite_where=text("status IN ('pending', 'attempting')"),
     ),

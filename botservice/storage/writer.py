@@ -72,7 +72,7 @@ class Writer:
         self._on_lost: list[Callable[[], None]] = []
         self._looked_at = 0.0
         self._heard_at = -math.inf
-        self._sure_seconds = math.inf if engine.dialect.name == "sqlite" else 0.9 * limits.silence
+        self._sure_seconds = math.inf if engine.dialect.name == "sqlite" else limits.silence / 2
         self.clock = DatabaseClock()
         self.generation = 0
         self.session_id: int | None = None

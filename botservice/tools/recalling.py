@@ -1,10 +1,10 @@
 """The tool with which an agent searches the memory of its chat again, with words of its own."""
 
-import asyncio
 from datetime import UTC, date, datetime, timedelta
 
 from botservice.contexts import AgentContext
 from botservice.history.questions import Period
+from botservice.llm.counting import count_aside
 from botservice.llm.tokens import counter_for
 from botservice.tools.records import describe_records, room_for_records
 from botservice.tools.tool import tool
@@ -38,7 +38,7 @@ async def recall(context: AgentContext, query: str = "", since: str = "", until:
         return f"{until} is before {since}: since must be the earlier day."
     if not query.strip() and first is None and last is None:
         return "Give words to look for, or days."
-    counter = await asyncio.to_thread(counter_for)
+    counter = await count_aside(counter_for)
     room = room_for_records(_TOKENS, counter, _HEADING)
     found = await context.chat_history.search_again(query, k=_MOST, room=room, period=_period(first, last))
     return describe_records(_HEADING, found) if found else _NOTHING

@@ -25,7 +25,7 @@ def describe_records(heading: str, found: Sequence[SearchHit]) -> str:
 
 def quote(message: Message) -> str:
     """Return a message as a record; nothing in it ends the records."""
-    text = " ".join([message.text, *map(mention, message.attachments)]).strip()
+    text = " ".join([message.full_text, *map(mention, message.attachments)]).strip()
     text = text if len(text) <= _LONGEST_FOUND else text[:_LONGEST_FOUND] + _CUT
     return f"{_heading(message)}{quote_record(text)}"
 
@@ -43,13 +43,13 @@ def size_around(heading: str, counter: TokenCounter) -> int:
 
 def size_of(message: Message, counter: TokenCounter) -> int:
     """Return how many tokens a record takes, with its end of line; a text that is counted is not counted again."""
-    if message.token_count is None or message.attachments or len(message.text) > _LONGEST_FOUND:
+    if message.token_count is None or message.attachments or len(message.full_text) > _LONGEST_FOUND:
         return counter.count(quote(message) + "\n")
     # All dates take alike; names come again and again.
     return (
         _count_again(_heading(message, date="2024-03-01 09:00"), counter)
         + message.token_count
-        + message.text.count("\n")
+        + message.full_text.count("\n")
         + 1
     )
 
@@ -74,10 +74,10 @@ def _shortened(message: Message, most: int, counter: TokenCounter) -> Message:
     size = size_of(message, counter)
     if size <= most:
         return message
-    text = message.text[:_LONGEST_FOUND]
+    text = message.full_text[:_LONGEST_FOUND]
     while size > most and len(text) > _SMALLEST:
         text = text[: max(_SMALLEST, len(text) * most // size - 1)]
-        message = replace(message, text=text + _CUT, token_count=counter.count(text) + 1)
+        message = replace(message, text=text + _CUT, references=(), token_count=counter.count(text) + 1)
         size = size_of(message, counter)
     return message
 

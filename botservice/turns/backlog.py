@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, literal_column, se
 from botservice.errors import BotServiceError, StorageError
 from botservice.history.rows import delete_rows
 from botservice.storage import Storage
-from botservice.storage.tables import contexts, events, messages, prompt_log, steps, turns
+from botservice.storage.tables import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.turns.due import set_due
 from botservice.turns.records import finish_turn, reopen_turn
 from botservice.turns.turn import EventKind, Outcome, TurnStatus
@@ -22,6 +22,7 @@ _SHOWN = {
     TurnStatus.QUEUED: "waiting",
     TurnStatus.SET_ASIDE: "set aside",
 }
+_SHOWN_AS_OWED = "owed"
 
 _IS_OPEN = text("turns.status IN ('queued', 'running')")
 _COLUMNS = (
@@ -37,6 +38,25 @@ _COLUMNS = (
     turns.c.error,
 )
 _OPEN = select(*_COLUMNS).join(contexts).where(_IS_OPEN)
+# Answers of which a message was not taken, and is tried again.
+_OWED = (
+    select(
+        turns.c.id,
+        turns.c.context_id,
+        contexts.c.context_keys,
+        deliveries.c.transport,
+        literal_column("'owed'").label("status"),
+        turns.c.joined_events,
+        deliveries.c.attempts,
+        deliveries.c.created_at,
+        deliveries.c.due_at,
+        deliveries.c.error,
+    )
+    .join(turns, turns.c.id == deliveries.c.turn_id)
+    .join(contexts, contexts.c.id == deliveries.c.context_id)
+    .where(text("deliveries.status IN ('pending', 'attempting')"), deliveries.c.error.is_not(None))
+    .order_by(deliveries.c.id)
+)
 _SET_ASIDE = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'set_aside'"))
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
 _LATER = (
@@ -51,6 +71,7 @@ _LATER = (
 _SAID = (
     select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == bindparam("turn"))
 )
+_ASKED = select(events.c.id).where(events.c.turn_id == bindparam("turn")).limit(1)
 _AS_NEW = {
     "status": TurnStatus.QUEUED.value,
     "attempts": 0,
@@ -67,7 +88,7 @@ class ListedTurn:
     """A turn that is not done.
 
     Attributes:
-        status: waiting, running or set aside.
+        status: waiting, running, set aside or owed: it is done, but its answer was not taken yet.
         messages: How many messages it answers.
         attempts: How often it was begun without getting further.
         due_at: Not before then.
@@ -102,17 +123,19 @@ class ListedTurn:
 
 
 async def list_turns(storage: Storage) -> list[ListedTurn]:
-    """Return the turns that are not done: those that run, those that wait, those set aside; each the oldest first."""
+    """Return the turns that run, wait, were set aside, or whose answer is owed; of each kind the oldest first."""
     now = storage.now()
 
     def status(row: Any) -> str:
         """Return what a turn does; one that has failed waits for its next try."""
+        if row.status == _SHOWN_AS_OWED:
+            return _SHOWN_AS_OWED
         is_postponed = row.status == TurnStatus.RUNNING.value and row.due_at > now
         return _SHOWN[TurnStatus.QUEUED if is_postponed else TurnStatus(row.status)]
 
     def query(connection: Connection) -> list[ListedTurn]:
-        rows = [*connection.execute(_OPEN), *connection.execute(_SET_ASIDE)]
-        order = list(_SHOWN.values())
+        rows = [each for query in (_OPEN, _SET_ASIDE, _OWED) for each in connection.execute(query)]
+        order = [*_SHOWN.values(), _SHOWN_AS_OWED]
         rows.sort(key=lambda row: (order.index(status(row)), row.id))
         return [
             ListedTurn(
@@ -151,13 +174,15 @@ async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
             raise BotServiceError(f"turn {turn_id} is done")
         elif row.started_at is None:
             _begin_anew(connection, row, now)
-        elif not _has_gone_on(connection, row):
+        elif row.compacted_at is None and not _has_gone_on(connection, row):
             reopen_turn(connection, turn_id, now)
         elif row.steps_taken:
             raise BotServiceError(
-                f"turn {turn_id} has run tools, and its chat has gone on since: ask again there, "
-                "or those tools would run twice"
+                f"turn {turn_id} has run tools, and its chat has gone on since, or what they gave was forgotten: "
+                "ask again there, or those tools would run twice"
             )
+        elif not _has_events(connection, turn_id):
+            raise BotServiceError(f"nobody's message asks for turn {turn_id} any more: ask again in its chat")
         else:
             delete_rows(connection, row.context_id, list(connection.execute(_SAID, {"turn": turn_id}).scalars()))
             _begin_anew(connection, row, now)
@@ -201,6 +226,10 @@ def _find(connection: Connection, turn_id: int) -> Any:
 def _has_gone_on(connection: Connection, row: Any) -> bool:
     sought = {"context": row.context_id, "turn": row.id, "started_at": row.started_at}
     return connection.execute(_LATER, sought).scalar_one_or_none() is not None
+
+
+def _has_events(connection: Connection, turn_id: int) -> bool:
+    return connection.execute(_ASKED, {"turn": turn_id}).scalar_one_or_none() is not None
 
 
 def _begin_anew(connection: Connection, row: Any, now: datetime) -> None:

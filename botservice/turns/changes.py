@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, text, update
+from sqlalchemy import Connection, Row, bindparam, func, select, text, update
 
 from botservice.errors import ClaimLost, StorageUnavailable
 from botservice.history.changes import NewWords, change_message, delete_message, find_stored
@@ -17,7 +17,7 @@ from botservice.history.chat_history import count_text
 from botservice.messages import InboundMessage
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import execute
-from botservice.storage.tables import events, messages
+from botservice.storage.tables import events
 from botservice.turns.transport import ReadEvent
 from botservice.turns.turn import EventKind, StoredEvent
 
@@ -29,9 +29,6 @@ PATIENCE = timedelta(minutes=10)
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_UNHANDLED = text("events.turn_id IS NULL AND events.handled_at IS NULL")
 _IS_EXTERNAL = text("events.external_id IS NOT NULL")
-_IS_DUE_CHANGE = text(
-    f"events.handled_at IS NULL AND events.kind IN ('{EventKind.EDIT.value}', '{EventKind.DELETE.value}')"
-)
 _IS_CHANGE = text(f"events.kind IN ('{EventKind.EDIT.value}', '{EventKind.DELETE.value}')")
 
 _CONTROLS = (
@@ -60,29 +57,14 @@ _HANDLE = (
     .where(events.c.id.in_(bindparam("ids", expanding=True)))
     .values(handled_at=bindparam("now"), raw=None)
 )
-_CHANGED_CONTEXTS = (
-    select(events.c.context_id)
-    .distinct()
-    .select_from(
-        events.outerjoin(
-            messages,
-            and_(messages.c.context_id == events.c.context_id, messages.c.external_id == events.c.external_id),
-        )
-    )
-    .where(
-        _IS_DUE_CHANGE,
-        events.c.transport.in_(bindparam("transports", expanding=True)),
-        or_(messages.c.id.is_not(None), events.c.received_at < bindparam("before")),
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An edit, a deletion or a stop that has not taken effect.
+    """A control that has not taken effect.
 
     Attributes:
-        external_id: The platform's id of the message; empty for a stop.
+        external_id: The platform's id of the message that an edit or a deletion is about.
     """
 
     event: StoredEvent
@@ -101,12 +83,18 @@ class Controls:
     """What was said about the turns and messages of a context, and has not taken effect.
 
     Attributes:
-        stops: Wishes that what runs be stopped, oldest first.
-        changes: Oldest first.
+        stops: Wishes that what has begun be stopped, oldest first.
+        changes: Edits and deletions, oldest first.
+        moves: What says that the conversation goes on elsewhere.
     """
 
     stops: tuple[Change, ...] = ()
     changes: tuple[Change, ...] = ()
+    moves: tuple[Change, ...] = ()
+
+    def stops_after(self, order_key: int) -> list[Change]:
+        """Return the stops that came after a question, oldest first: those before it are not about it."""
+        return [each for each in self.stops if each.order_key > order_key]
 
     def of_message(self, external_id: str | None) -> list[Change]:
         """Return the changes of one message, oldest first."""
@@ -134,7 +122,8 @@ def find_controls(connection: Connection, context_id: int, transports: Collectio
     rows = execute(connection, _CONTROLS, {"context": context_id}).all()
     stops = [_read(row) for row in rows if row.kind == EventKind.STOP.value]
     changes = [_read(row) for row in rows if row.external_id is not None and row.transport in transports]
-    return Controls(tuple(stops), tuple(changes))
+    moves = [_read(row) for row in rows if row.kind == EventKind.MOVE.value]
+    return Controls(tuple(stops), tuple(changes), tuple(moves))
 
 
 def find_due(connection: Connection, context_id: int, controls: Controls) -> DueChanges | None:
@@ -150,12 +139,6 @@ def find_stale(controls: Controls, now: datetime) -> DueChanges | None:
     """Return the changes whose message has not come in all the time that it had; None for none."""
     stale = tuple(each.event.id for each in controls.changes if each.event.received_at < now - PATIENCE)
     return DueChanges((), stale) if stale else None
-
-
-def find_changed_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
-    """Return the contexts with changes that somebody has to see to."""
-    sought = {"transports": list(transports), "before": now - PATIENCE}
-    return list(connection.execute(_CHANGED_CONTEXTS, sought).scalars())
 
 
 def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime) -> None:
@@ -232,8 +215,8 @@ async def _read_words(read: ReadChange, change: Change) -> NewWords | None:
         return None
     if message is None:
         return None
-    counter, count = await count_text(message.text)
-    return NewWords(message.text, message.attachments, count, counter.name, message.own_text)
+    counter, count = await count_text(message.full_text)
+    return NewWords(message.text, message.attachments, count, counter.name, message.own_text, message.references)
 
 
 def _read(row: Row[*tuple[object, ...]]) -> Change:

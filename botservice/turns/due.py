@@ -4,9 +4,11 @@ A clock that is put right would otherwise hold up a chat for as long as it was w
 """
 
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, Table, bindparam, func
+
+T = TypeVar("T")
 
 AT_ONCE = timedelta(seconds=2)
 """Within this, two moments are the same: replicas read the clock of their database not quite alike."""
@@ -36,16 +38,22 @@ def when_due_was_set(table: Table) -> ColumnElement[datetime]:
 
 
 def due_in(table: Table) -> ColumnElement[bool]:
-    """Return the condition that `is_due` is for rows that are read, of the parameters of `due_by`."""
-    return (table.c.due_at <= bindparam("due_by")) | (_was_set(table) > bindparam("due_ahead"))
+    """Return the condition that something is due at its time, of the parameters of `due_by`: an index finds it."""
+    is_past: ColumnElement[bool] = table.c.due_at <= bindparam("due_by")
+    return is_past
+
+
+def due_by_a_wrong_clock_in(table: Table) -> ColumnElement[bool]:
+    """Return the condition that its time was set while the clock was ahead: whatever is open has to be looked at."""
+    return _was_set(table) > bindparam("due_ahead")
 
 
 def due_by(now: datetime) -> dict[str, datetime]:
-    """Return the parameters of `due_in`."""
+    """Return the parameters of these conditions, which together are what `is_due` says of rows that are read."""
     return {"due_by": now, "due_ahead": now + AT_ONCE}
 
 
-def set_due(moment: datetime, now: datetime) -> dict[str, datetime]:
+def set_due(moment: T, now: T) -> dict[str, T]:
     """Return the columns that have something wait until a moment."""
     return {"due_at": moment, "due_set_at": now}
 

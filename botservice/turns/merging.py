@@ -1,22 +1,20 @@
 """Two conversations that turn out to be one: what the newer one has goes on the end of the older one."""
 
 import asyncio
-import contextlib
+import json
 import logging
-from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from botservice.contexts import ContextKeys, find_context, rename_context
-from botservice.errors import TurnInProgress
+from botservice.contexts import ContextKeys, find_context, read_context_keys, rename_context
 from botservice.storage import Claim, Storage
 from botservice.storage.tables import blobs, contexts, messages, metadata, steps, word_blocks
+from botservice.turns.changes import Change, mark_handled
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE_SECONDS: Final = 600.0  # a turn that runs in either of them is let through to its end
-_LONGEST_PAUSE_SECONDS: Final = 1.0
 # What is not simply moved: positions go on, files are there once, and blocks of words are made anew.
 _SPECIAL: Final = (contexts, messages, steps, blobs, word_blocks)
 _OTHERS: Final = [
@@ -26,48 +24,38 @@ _OTHERS: Final = [
 ]
 
 
-async def move_context(
-    storage: Storage, old: ContextKeys, new: ContextKeys, *, patience_seconds: float = _PATIENCE_SECONDS
-) -> bool:
-    """Have the conversation with old keys go on under new ones; return whether there was one.
+async def move_here(storage: Storage, claim: Claim, change: Change, now: datetime) -> bool:
+    """Have a conversation go on under the keys that a control names; return whether it does.
 
-    Where somebody has spoken under the new keys already, that becomes its end.
+    Where somebody has spoken under them already, that becomes its end, as soon as nobody works on it.
 
-    Raises:
-        TurnInProgress: turns ran there for all the time that there is.
+    Args:
+        claim: On the conversation that moves.
     """
-    if await storage.write(lambda connection: rename_context(connection, old, new)):
+    keys = ContextKeys.of(json.loads(change.event.raw))
+    newer = await storage.read(lambda connection: find_context(connection, keys))
+    if newer is None or newer == claim.context_id:
+        await storage.write(lambda connection: _move(connection, claim, None, keys, change, now), fence=claim)
         return True
-    there = await storage.read(lambda connection: (find_context(connection, old), find_context(connection, new)))
-    older, newer = there
-    if older is None or newer is None:
+    other = await storage.claims.try_claim(newer)
+    if other is None:
         return False
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            async with asyncio.timeout(patience_seconds):
-                await stack.enter_async_context(_claimed(storage, older))
-                claim = await stack.enter_async_context(_claimed(storage, newer))
-        except TimeoutError:
-            raise TurnInProgress(f"contexts {older} and {newer} are being worked on") from None
-
-        def merge(connection: Connection) -> None:
-            _merge(connection, older, newer)
-            rename_context(connection, old, new)
-
-        await storage.write(merge, fence=claim)
+    try:
+        await storage.write(lambda connection: _move(connection, claim, other, keys, change, now), fence=claim)
+    finally:
+        await asyncio.shield(storage.claims.release(other))
+    logger.info("context.merged", extra={"context": claim.context_id})
     return True
 
 
-@contextlib.asynccontextmanager
-async def _claimed(storage: Storage, context_id: int) -> AsyncIterator[Claim]:
-    pause_seconds = 0.01
-    while (claim := await storage.claims.try_claim(context_id)) is None:
-        await asyncio.sleep(pause_seconds)
-        pause_seconds = min(pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
-    try:
-        yield claim
-    finally:
-        await asyncio.shield(storage.claims.release(claim))
+def _move(
+    connection: Connection, claim: Claim, other: Claim | None, keys: ContextKeys, change: Change, now: datetime
+) -> None:
+    mark_handled(connection, [change.event.id], now)
+    if other is not None:
+        other.check()
+        _merge(connection, claim.context_id, other.context_id)
+    rename_context(connection, ContextKeys.of(read_context_keys(connection, claim.context_id)), keys)
 
 
 def _merge(connection: Connection, older: int, newer: int) -> None:

@@ -10,7 +10,9 @@ from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.memory import TaskStep
 from botservice.messages import InboundMessage, Message, Role
+from botservice.people.erasing import erase_event
 from botservice.people.identities import ensure_identity, note_audience
+from botservice.references import write_out
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
 from botservice.storage.interleaving import interleave
@@ -150,6 +152,9 @@ async def _open(
     context.records.confirm(changes, row_ids)
     if stored:
         context.chat_history.remember_last(stored[-1])
+    heard = [kept for kept, each in zip(stored, new, strict=True) if any(each is one for one in said)]
+    if any(held.is_erased for each in heard for held in each.references):
+        await _go_on_without_forgotten(context, claim, turn_id, heard)
     if put_in:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
@@ -161,7 +166,7 @@ def _store_system_prompt(connection: Connection, context_id: int, prompt: str) -
 
 
 async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:
-    counter, count = await count_text(message.text)
+    counter, count = await count_text(message.full_text)
     return NewMessage(
         role=Role.USER,
         text=message.text,
@@ -173,10 +178,19 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
         external_id=message.external_id,
         event_id=None if event is None else event.id,
         own_text=message.own_text,
+        references=message.references,
     )
 
 
-def _task(new: Sequence[NewMessage]) -> TaskStep:
+async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
+    """Have a turn that begins anew know nothing of somebody who was forgotten while it was answered."""
+    if context.task is not None:
+        context.task.task = _task(heard).task
+        await Saver(context, claim).save()
+    await context.storage.write(lambda connection: erase_event(connection, turn_id), fence=claim)
+
+
+def _task(new: Sequence[NewMessage | Message]) -> TaskStep:
     images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
-    text = "\n".join(message.text for message in new)
+    text = "\n".join(write_out(message.text, message.references) for message in new)
     return TaskStep(text, task_images=images) if images else TaskStep(text)

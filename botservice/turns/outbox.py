@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, text, update
 
-from botservice.errors import DeliveryError
+from botservice.errors import ClaimLost, DeliveryError, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import Rows, execute
 from botservice.storage.tables import deliveries
-from botservice.turns.due import due_by, due_in, set_due, when_due_was_set
+from botservice.turns.agenda import put_off
+from botservice.turns.due import set_due, when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import BUTTONS, Payload, Transport
 from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn
@@ -46,13 +49,6 @@ NEXT: Final = (
     .order_by(deliveries.c.id)
     .limit(1)
 )
-# Not in order: asked to sort by id, SQLite would read the whole table in that order instead of the partial index.
-_OWING_CONTEXTS = select(deliveries.c.id, deliveries.c.context_id).where(
-    _IS_OPEN,
-    deliveries.c.kind == DeliveryKind.MESSAGE.value,
-    due_in(deliveries),
-    deliveries.c.transport.in_(bindparam("transports", expanding=True)),
-)
 _OWED = (
     select(deliveries.c.id, deliveries.c.turn_id, deliveries.c.kind, deliveries.c.status, deliveries.c.external_id)
     .where(_IS_OPEN, deliveries.c.context_id == bindparam("context"))
@@ -75,29 +71,32 @@ class Outbox:
         self._clock = clock
         self._retries = retries
 
-    async def attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
-        """Send the first delivery that a context owes. Where it is not taken, it is still owed later, or given up."""
+    async def attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
+        """Send the first delivery that a context owes; return whether that is over, and not to be tried again later."""
         await self._set(delivery, claim, status=DeliveryStatus.ATTEMPTING, attempts=delivery.attempts + 1)
-        await self.go_on(context_keys, delivery, claim)
+        return await self.go_on(context_keys, delivery, claim)
 
-    async def go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> None:
-        """Send a delivery that is stored as on its way."""
+    async def go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
+        """Send a delivery that is stored as on its way; return whether that is over."""
         now = self._clock
-        await self._storage.confirm(claim)
+        confirm = partial(self._storage.confirm, claim)
+        await confirm()
         try:
-            external_id = await self._transports[delivery.transport].send(context_keys, delivery)
+            external_id = await self._transports[delivery.transport].send(
+                context_keys, replace(delivery, confirm=confirm)
+            )
+        except (ClaimLost, StorageUnavailable):
+            raise  # it was not sent
         except DeliveryError as error:
             wait = delivery_delay(self._retries, error, delivery.attempts + 1)
             logger.warning(
                 "delivery.postponed" if wait is not None else "delivery.failed",
                 extra={"delivery": delivery.id, "turn": delivery.turn_id, "reason": str(error), "wait_seconds": wait},
             )
-            if wait is None:
-                await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=str(error))
-            else:
-                failed_at = now()
-                again = set_due(failed_at + timedelta(seconds=wait), failed_at)
-                await self._set(delivery, claim, status=DeliveryStatus.PENDING, error=str(error), **again)
+            if wait is not None:
+                await self._put_off(delivery, claim, timedelta(seconds=wait), str(error))
+                return False
+            await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=str(error))
         except Exception as error:
             logger.exception("delivery.failed", extra={"delivery": delivery.id, "turn": delivery.turn_id})
             await self._set(
@@ -111,6 +110,18 @@ class Outbox:
                 external_id=external_id or delivery.external_id,
                 finished_at=now(),
             )
+        return True
+
+    async def _put_off(self, delivery: Delivery, claim: Claim, wait: timedelta, error: str) -> None:
+        """Have a delivery tried again later, and what its context has to do behind it wait for that."""
+        now = self._clock()
+        again = {"row": delivery.id, "status": DeliveryStatus.PENDING.value, "error": error, **set_due(now + wait, now)}
+
+        def write(connection: Connection) -> None:
+            execute(connection, _UPDATE, again)
+            put_off(connection, claim.context_id, now + wait, now)
+
+        await self._storage.write(write, fence=claim, sort_key=(claim.context_id,), is_confined=True)
 
     async def _set(self, delivery: Delivery, claim: Claim, *, status: DeliveryStatus, **values: Any) -> None:
         await self._storage.write(
@@ -247,12 +258,6 @@ def read_delivery(found: Rows) -> Delivery | None:
         row.external_id,
         row.due_set_at,
     )
-
-
-def find_owing_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
-    """Return the contexts that owe somebody a message now, those that have owed it longest first."""
-    found = connection.execute(_OWING_CONTEXTS, {"transports": list(transports), **due_by(now)}).all()
-    return list(dict.fromkeys(row.context_id for row in sorted(found)))
 
 
 def _find_owed(connection: Connection, context_id: int) -> list[Any]:

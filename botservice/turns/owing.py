@@ -12,22 +12,18 @@ from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus
 
 _earlier = deliveries.alias("earlier")
 _others = deliveries.alias("others")
-_IS_PENDING = text(f"deliveries.status = '{DeliveryStatus.PENDING.value}'")
-_OTHERS_ARE_PENDING = text(f"others.status = '{DeliveryStatus.PENDING.value}'")
+# The first half is word for word the condition of the partial index.
+_IS_PENDING = text("deliveries.status IN ('pending', 'attempting') AND deliveries.status = 'pending'")
+_OTHERS_ARE_PENDING = text("others.status IN ('pending', 'attempting') AND others.status = 'pending'")
 
 # Messages of answers of which some have gone out, or are on their way, whose questions came before the stop.
 _STOPPED = and_(
     deliveries.c.context_id == bindparam("context"),
     deliveries.c.kind == DeliveryKind.MESSAGE.value,
     _IS_PENDING,
-    deliveries.c.turn_id.in_(
-        select(turns.c.id).where(
-            turns.c.context_id == bindparam("context"), turns.c.order_key > 0, turns.c.order_key < bindparam("stop")
-        )
-    ),
+    exists().where(turns.c.id == deliveries.c.turn_id, turns.c.order_key < bindparam("stop")),
     exists().where(_earlier.c.turn_id == deliveries.c.turn_id, _earlier.c.id < deliveries.c.id),
 )
-_HAS_STOPPED = select(deliveries.c.id).where(_STOPPED).limit(1)
 _DROP = (
     update(deliveries)
     .where(_STOPPED)
@@ -43,17 +39,12 @@ _FAIREST = NEXT.order_by(None).order_by(
 )
 
 
-def has_stopped(connection: Connection, context_id: int, stop: int) -> bool:
-    """Return whether anything is owed of answers that somebody wants no more of.
+def drop_stopped(connection: Connection, context_id: int, stop: int, now: datetime) -> None:
+    """Send nothing more of answers that somebody wants no more of.
 
     Args:
         stop: The order key of that wish.
     """
-    return execute(connection, _HAS_STOPPED, {"context": context_id, "stop": stop}).one_or_none() is not None
-
-
-def drop_stopped(connection: Connection, context_id: int, stop: int, now: datetime) -> None:
-    """Send nothing more of them."""
     connection.execute(_DROP, {"context": context_id, "stop": stop, "now": now})
 
 

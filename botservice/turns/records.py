@@ -11,7 +11,7 @@ from botservice.contexts import ContextKeys, find_or_insert_context
 from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
 from botservice.storage.tables import events, turns
-from botservice.turns.due import due_by, due_in, set_due, when_due_was_set
+from botservice.turns.due import set_due, when_due_was_set
 from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
@@ -113,10 +113,6 @@ _GATHERING_TURN = (
     )
     .limit(1)
 )
-# Not in order: asked to sort by id, SQLite would read the whole table in that order instead of the partial index.
-_BUSY_CONTEXTS = select(turns.c.id, turns.c.context_id).where(
-    _IS_OPEN, due_in(turns), turns.c.transport.in_(bindparam("transports", expanding=True))
-)
 _STOPS = (
     select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
     .where(
@@ -127,11 +123,6 @@ _STOPS = (
     .group_by(events.c.context_id)
 )
 _COUNT_OPEN = select(func.count()).select_from(turns).where(_IS_OPEN)
-_HANDLE_STOPS = (
-    update(events)
-    .where(_IS_UNHANDLED, events.c.context_id == bindparam("context"), events.c.kind == EventKind.STOP.value)
-    .values(handled_at=bindparam("now"))
-)
 
 
 def insert_event(
@@ -330,17 +321,6 @@ def find_failed_turn(connection: Connection, context_id: int, transport: str) ->
     if row is None or row.status != TurnStatus.SET_ASIDE.value or row.transport != transport:
         return None
     return _read_turn(connection, row)
-
-
-def find_busy_contexts(connection: Connection, now: datetime, transports: Collection[str]) -> list[int]:
-    """Return the contexts that have a turn to work on now, those that have waited longest first."""
-    found = connection.execute(_BUSY_CONTEXTS, {"transports": list(transports), **due_by(now)}).all()
-    return list(dict.fromkeys(context_id for _, context_id in sorted(map(tuple, found))))
-
-
-def handle_stops(connection: Connection, context_id: int, now: datetime) -> None:
-    """Take note that the stop controls of a context took effect."""
-    execute(connection, _HANDLE_STOPS, {"context": context_id, "now": now})
 
 
 def find_stops(connection: Connection, context_ids: Collection[int]) -> dict[int, int]:

@@ -1,7 +1,7 @@
 """Reminders that are due: each becomes a turn, once, whatever is killed in between."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,8 +13,9 @@ from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.history.rows import insert_message
 from botservice.memory import FinalAnswerStep, TaskStep
 from botservice.messages import InboundMessage
+from botservice.people.budgets import Standing
 from botservice.people.usage import Payer
-from botservice.reminders.records import find_due, find_due_contexts, give_up_reminder, take_reminder
+from botservice.reminders.records import find_due, give_up_reminder, take_reminder
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.wording import announce, ask, explain
 from botservice.storage import Claim, Storage
@@ -23,13 +24,12 @@ from botservice.turns.answer import new_answer, preview
 from botservice.turns.opening import open_scheduled_turn
 from botservice.turns.options import RunOptions
 from botservice.turns.outbox import write_deliveries
-from botservice.turns.records import find_running_turn, finish_turn, insert_turn
+from botservice.turns.records import finish_turn, insert_turn
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus
 
 logger = logging.getLogger(__name__)
 
-_MOST_IN_A_ROW = 20
 _AUDIENCE = select(contexts.c.context_keys, contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 
 
@@ -44,36 +44,29 @@ class Reminding:
         self._storage = storage
         self._options = options
         self._transports = transports
-        self._due: frozenset[int] = frozenset()
+        self._due: dict[int, datetime] = {}  # since when it may be taken up, by context
 
-    def look(self, connection: Connection) -> list[int]:
-        """Return the contexts in which something is due, and remember them for `fire_due`."""
-        found = find_due_contexts(connection, self._options.clock(), self._transports)
-        self._due = frozenset(found)
-        return found
+    def expect(self, context_ids: Iterable[int]) -> list[int]:
+        """Take note of contexts in which something is due, and return those in which it need not wait for a limit."""
+        now = self._options.clock()
+        self._due = {context_id: self._due.get(context_id, now) for context_id in context_ids}
+        return [context_id for context_id, since in self._due.items() if since <= now]
 
-    async def fire_due(self, claim: Claim) -> None:
-        """Make turns of what is due in a context, up to the first that the agent is to answer.
+    def find(self, connection: Connection, context_id: int) -> Reminder | None:
+        """Return the reminder of a context that has been due for longest. One query, only where one is expected."""
+        now, since = self._options.clock(), self._due.get(context_id)
+        return None if since is None or since > now else find_due(connection, context_id, now, self._transports)
 
-        A turn that has begun there is finished first: the next look finds what is left.
-        """
-        if claim.context_id not in self._due:
-            return
-        for _ in range(_MOST_IN_A_ROW):
-            reminder = await self._storage.read(lambda connection: self._find(connection, claim.context_id))
-            if reminder is None:
-                return
-            await self._fire(reminder, claim)
-            if reminder.is_task:
-                return
-
-    async def _fire(self, reminder: Reminder, claim: Claim) -> None:
+    async def fire(self, reminder: Reminder, claim: Claim) -> None:
+        """Make a turn of a reminder that is due. Where whoever asked for it is at a limit, it waits for that."""
         try:
             if not await self._is_welcome(reminder):
                 await self._give_up(reminder, claim)
                 return
-            if reminder.is_task and not await self._has_room(reminder):
-                return  # it waits for the next minute
+            beyond = await self._find_limit(reminder) if reminder.is_task else None
+            if beyond is not None:
+                self._due[claim.context_id] = beyond.ends_at
+                return
             await (self._ask if reminder.is_task else self._tell)(reminder, claim)
             logger.info("reminder.fired", extra={"reminder": reminder.id, "context": claim.context_id})
         except _NotDueError:
@@ -99,23 +92,18 @@ class Reminding:
         message = InboundMessage(reminder.text, reminder.author, is_private=not is_shared)
         return (await access.judge(self._storage, message, keys, self._options.clock())).is_admitted
 
-    async def _has_room(self, reminder: Reminder) -> bool:
-        """Count a task as a message of whoever asked for it; return whether that is within their limits now."""
+    async def _find_limit(self, reminder: Reminder) -> Standing | None:
+        """Count a task as a message of whoever asked for it; return the limit that this is beyond, if it is."""
         storage, budgets = self._storage, self._options.budgets
         if not budgets.has_rates:
-            return True
+            return None
         keys = await storage.read(lambda connection: read_context_keys(connection, reminder.context_id))
         payer = Payer.of(reminder.context_id, keys, reminder.author)
-        return await budgets.count_message(storage, payer, self._options.clock()) is None
+        return await budgets.count_message(storage, payer, self._options.clock())
 
     async def _give_up(self, reminder: Reminder, claim: Claim) -> None:
         now = self._options.clock()
         await self._storage.write(lambda connection: give_up_reminder(connection, reminder, now), fence=claim)
-
-    def _find(self, connection: Connection, context_id: int) -> Reminder | None:
-        if find_running_turn(connection, context_id) is not None:
-            return None
-        return find_due(connection, context_id, self._options.clock(), self._transports)
 
     async def _ask(self, reminder: Reminder, claim: Claim) -> None:
         """Begin a turn in which the agent is asked what the reminder says."""

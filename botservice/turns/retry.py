@@ -39,6 +39,7 @@ MAX_CUT_OFF_BEGINNINGS = 20
 # lived a while: where processes die young, those that were in the way by chance do not count one more beginning.
 SUSPICIOUS_BEGINNINGS = 4
 SUSPECTS_AT_ONCE = 4
+_ANY = 2**31 - 1
 
 
 def turn_delay(policy: RetryPolicy, attempt: int) -> float | None:
@@ -58,6 +59,11 @@ def is_suspicious(beginnings: int) -> bool:
 def seconds_alive_first(beginnings: int) -> float:
     """Return how many seconds a process is to have lived before it begins a turn that was begun so often: up to 8."""
     return 2.0 ** min(3, (beginnings - SUSPICIOUS_BEGINNINGS) // 4) if is_suspicious(beginnings) else 0.0
+
+
+def beginnings_not_yet(seconds_alive: float) -> int:
+    """Return from how many beginnings on a process that has lived so long leaves a turn alone."""
+    return next((n for n in range(MAX_CUT_OFF_BEGINNINGS) if seconds_alive_first(n) > seconds_alive), _ANY)
 
 
 def is_cut_off_too_often(beginnings: int) -> bool:

@@ -1,7 +1,7 @@
 """Events, turns and deliveries: their values and their states."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -13,6 +13,7 @@ class EventKind(StrEnum):
     STOP = "stop"  # a control: reaches the turn that runs, does not queue behind it
     EDIT = "edit"  # a control: what a message says from now on
     DELETE = "delete"  # a control: a message is gone
+    MOVE = "move"  # a control: the conversation goes on at the end of another one
 
 
 class TurnStatus(StrEnum):
@@ -117,11 +118,17 @@ class Turn:
         return f"T{self.id}"
 
 
+async def _is_sure() -> None:
+    """Return: nobody else could have it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """A message to be made visible.
 
     Attributes:
+        confirm: Returns if this process still has the conversation, and raises where another one may have it. A
+            transport that waits before it sends asks it after that.
         payload: JSON that its transport wrote and understands.
         external_id: The platform's id of the message, where it is known already.
         attempts: How often it was tried before; above 0, an earlier try may have arrived.
@@ -136,3 +143,4 @@ class Delivery:
     due_at: datetime
     external_id: str | None = None
     due_set_at: datetime | None = None
+    confirm: Callable[[], Awaitable[None]] = field(default=_is_sure, compare=False, repr=False)

@@ -1,8 +1,9 @@
 """The worker: claims contexts that have something to do, and does it, one turn at a time in each."""
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection
 
@@ -12,17 +13,12 @@ from botservice.errors import (
     StorageUnavailable,
 )
 from botservice.storage import Claim, Storage
-from botservice.turns.changes import (
-    find_changed_contexts,
-)
+from botservice.turns.agenda import DueContext, What, find_due_contexts
 from botservice.turns.commands import Commands, NoCommands
 from botservice.turns.context_work import ContextWork
-from botservice.turns.outbox import find_owing_contexts
-from botservice.turns.records import (
-    find_busy_contexts,
-    find_stops,
-)
-from botservice.turns.reminders import Reminding
+from botservice.turns.lanes import Lane, Lanes
+from botservice.turns.records import find_stops
+from botservice.turns.retry import SUSPICIOUS_BEGINNINGS
 from botservice.turns.run import RunOptions
 from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import EventKind
@@ -33,7 +29,7 @@ logger = logging.getLogger(__name__)
 MAX_TURNS_AT_ONCE = 256
 SWEEP_SECONDS = 0.5
 _STORAGE_PAUSE_SECONDS = 1.0
-_WAITING_PER_SLOT = 8  # contexts that the sweep lines up for each turn that may run; the others are found later
+_THOROUGH_EVERY = 10  # looks: a clock is seldom wrong
 
 
 class Worker:
@@ -60,11 +56,10 @@ class Worker:
         self._clock = options.clock
         self._transports: dict[str, Transport] = {"api": NoTransport()}
         self._transports.update({transport.name: transport for transport in transports})
-        self._context_work = ContextWork(storage, options, self._transports, commands)
-        self._reminding = Reminding(storage, options, self._transports)
-        self._slots = asyncio.Semaphore(max_turns)
+        self._lanes = Lanes(max_turns)
+        self._context_work = ContextWork(storage, options, self._transports, commands, self._lanes)
         self._sweep_seconds = sweep_seconds
-        self._max_busy = max_turns * _WAITING_PER_SLOT
+        self._looks = itertools.count()
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._again: set[int] = set()
         self._claims: dict[int, Claim] = {}
@@ -112,7 +107,10 @@ class Worker:
         elif context_id in self._busy:
             self._again.add(context_id)
         else:
-            self._busy[context_id] = asyncio.create_task(self._work(context_id), name=f"context-{context_id}")
+            self._begin(context_id, self._lanes.usual)
+
+    def _begin(self, context_id: int, lane: Lane) -> None:
+        self._busy[context_id] = asyncio.create_task(self._work(context_id, lane), name=f"context-{context_id}")
 
     def hear(self, wakeup: Wakeup) -> None:
         """Take note of what another replica has accepted.
@@ -143,12 +141,10 @@ class Worker:
             try:
                 self._drop_what_is_lost()
                 found, stops = await self._storage.read(self._look)
-                for context_id in found:
-                    if context_id not in self._busy and len(self._busy) < self._max_busy:
-                        self.wake(context_id)
+                self._take_up(found)
                 for context_id, order_key in stops.items():
                     running = self._context_work.runs.get(context_id)
-                    if running is not None and order_key > running.order_key:
+                    if running is not None and order_key > running.heard:
                         self._spawn(self._stop_turn(context_id))
             except StorageUnavailable as error:
                 logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
@@ -167,33 +163,45 @@ class Worker:
             if let_go_at < a_while_ago:
                 del self._let_go_at[context_id]
 
-    def _look(self, connection: Connection) -> tuple[list[int], dict[int, int]]:
+    def _look(self, connection: Connection) -> tuple[list[DueContext], dict[int, int]]:
         """Return the contexts that nobody works on and that have something to do, and the stops of what runs here."""
-        now = self._clock()
-        due = [
-            *find_busy_contexts(connection, now, self._transports),
-            *find_owing_contexts(connection, now, self._transports),
-            *find_changed_contexts(connection, now, self._transports),
-            *self._reminding.look(connection),
-        ]
-        new = [context_id for context_id in dict.fromkeys(due) if context_id not in self._busy]
-        free = self._storage.claims.find_free(connection, new) if new else []
-        return free, find_stops(connection, list(self._context_work.runs))
+        due = find_due_contexts(
+            connection,
+            self._clock(),
+            self._transports,
+            beginnings=SUSPICIOUS_BEGINNINGS if self._lanes.suspects.is_full else self._context_work.beginnings_not_yet,
+            is_thorough=next(self._looks) % _THOROUGH_EVERY == 0,
+        )
+        new = [each for each in due if each.context_id not in self._busy]
+        ids = list(dict.fromkeys(each.context_id for each in new))
+        free = set(self._storage.claims.find_free(connection, ids) if ids else ())
+        return [each for each in new if each.context_id in free], find_stops(connection, list(self._context_work.runs))
 
-    async def _work(self, context_id: int) -> None:
+    def _take_up(self, found: Sequence[DueContext]) -> None:
+        """Work on what was found, as far as others do not wait already: what is left is found again."""
+        reminded = self._context_work.reminding.expect(each.context_id for each in found if each.what is What.REMINDER)
+        for each in found:
+            is_held_up = each.what is What.REMINDER and each.context_id not in reminded
+            lane = self._lane_of(each)
+            if each.context_id not in self._busy and not lane.is_full and not is_held_up:
+                self._begin(each.context_id, lane)
+
+    def _lane_of(self, due: DueContext) -> Lane:
+        match due.what:
+            case What.DELIVERY:
+                return self._lanes.of_delivery(due.transport, due.tries)
+            case What.TURN:
+                return self._lanes.of_turn(due.tries)
+            case What.CONTROL | What.REMINDER:
+                return self._lanes.usual
+
+    async def _work(self, context_id: int, lane: Lane) -> None:
+        """Do what a context has to do: in one lane after the other, as long as there is anything for it there."""
+        place: Lane | None = lane
         try:
-            async with self._slots:
-                claim = await self._storage.claims.try_claim(context_id)
-                if claim is None:
-                    return
-                self._claims[context_id] = claim
-                try:
-                    await self._reminding.fire_due(claim)
-                    await self._context_work.do(claim, on_look=lambda: self._again.discard(context_id))
-                finally:
-                    del self._claims[context_id]
-                    self._let_go_at[context_id] = asyncio.get_running_loop().time()
-                    await asyncio.shield(self._storage.claims.release(claim))
+            while place is not None:
+                async with place:
+                    place = await self._work_in(place, context_id)
         except ClaimLost:
             logger.info("worker.claim_lost", extra={"context": context_id})
         except StorageUnavailable as error:
@@ -210,10 +218,22 @@ class Worker:
                 self._again.discard(context_id)
                 self.wake(context_id)
 
+    async def _work_in(self, lane: Lane, context_id: int) -> Lane | None:
+        """Do what belongs in a lane; return the one in which to go on. Nobody waits in a line with a claim."""
+        claim = await self._storage.claims.try_claim(context_id)
+        if claim is None:
+            return None
+        self._claims[context_id] = claim
+        try:
+            return await self._context_work.do(claim, lane, on_look=lambda: self._again.discard(context_id))
+        finally:
+            del self._claims[context_id]
+            self._let_go_at[context_id] = asyncio.get_running_loop().time()
+            await asyncio.shield(self._storage.claims.release(claim))
+
     async def _stop_turn(self, context_id: int) -> None:
-        """Stop the turn that runs in a context. One that is about to begin sees the control when it does."""
-        if not await self._context_work.stop(context_id) and context_id not in self._busy:
-            self._context_work.stop_next(context_id)  # it takes effect where the context is worked on, if it is
+        """Stop the turn that runs in a context. Where none does, whoever looks there next sees to the control."""
+        if not await self._context_work.stop(context_id):
             self.wake(context_id)
 
     def _spawn(self, work: "asyncio.Future[None] | object") -> None:

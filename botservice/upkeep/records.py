@@ -18,12 +18,19 @@ EVENTS_AT_ONCE = 200
 _OVER = (DeliveryStatus.DELIVERED.value, DeliveryStatus.FAILED.value)
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_WHOLE = text("turns.compacted_at IS NULL")
+_HAS_BUTTONS = text("deliveries.buttons IS NOT NULL")
 
 _WHOLE_TURNS = (
     select(turns.c.id, turns.c.context_id, turns.c.status, turns.c.created_at, turns.c.finished_at)
     .where(_IS_WHOLE, turns.c.id > bindparam("after"))
     .order_by(turns.c.id)
     .limit(TURNS_AT_ONCE)
+)
+_OLD_BUTTONS = (
+    select(deliveries.c.id)
+    .join(turns, turns.c.id == deliveries.c.turn_id)
+    .where(_HAS_BUTTONS, turns.c.created_at < bindparam("before"))
+    .limit(EVENTS_AT_ONCE)
 )
 _NEWEST_TURN = (
     select(turns.c.id, turns.c.keeps_steps, turns.c.system_prompt)
@@ -130,6 +137,16 @@ def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None
 def delete_events(connection: Connection, ids: Sequence[int]) -> None:
     """Delete events."""
     connection.execute(delete(events).where(events.c.id.in_(list(ids))))
+
+
+def delete_buttons(connection: Connection, before: datetime) -> int:
+    """Delete the next buttons of turns that are older than a moment, and return how many had some.
+
+    Who was asked, and whether somebody has pressed one, is known by events: nothing can be pressed for longer.
+    """
+    ids = list(connection.execute(_OLD_BUTTONS, {"before": before}).scalars())
+    connection.execute(update(deliveries).where(deliveries.c.id.in_(ids)).values(buttons=None))
+    return len(ids)
 
 
 def delete_old_reminders(connection: Connection, before: datetime) -> None:

@@ -5,15 +5,18 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from botservice.errors import BotServiceError
+from botservice.people.bringing_over import Progress, bring_over_next
 from botservice.people.usage import find_strangers, forget_usage_of
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
 from botservice.storage.orphans import sweep_files
 from botservice.upkeep.records import (
+    delete_buttons,
     delete_doomed,
     delete_events,
     delete_old_reminders,
@@ -27,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_PASS_SECONDS = 60.0
 EVERY_SECONDS = 3600.0
+_PAUSE_SECONDS = 0.1  # between two small batches
 _REST = 4  # times as long as a batch took: turns have four fifths of the writer to themselves, at least
 _NOBODY_S_CONTEXT = 0  # no context has this id: whoever claims it compacts, in all processes together
 
@@ -55,6 +59,7 @@ class Upkeep:
         self._retention = retention
         self._clock = clock or storage.now
         self._rest = rest
+        self._brought_over = Progress()
 
     @contextlib.asynccontextmanager
     async def running(
@@ -82,6 +87,7 @@ class Upkeep:
             now = self._clock()
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
             await self._forget_strangers(claim, now)
+            await self._bring_over()
             turns = await self._compact_turns(claim, now)
             await sweep_files(self._storage)
             return Compacted(turns, await self._delete_events(claim, now))
@@ -111,6 +117,14 @@ class Upkeep:
             after, is_last = found.last, found.is_last
             await self._rest(_REST * (time.monotonic() - since))
 
+    async def _bring_over(self) -> None:
+        """Bring over what older versions have stored since the last pass; the first one looks at every message."""
+        self._brought_over = replace(self._brought_over, is_whole=False)
+        while not self._brought_over.is_whole:
+            since = time.monotonic()
+            self._brought_over = await bring_over_next(self._storage, self._brought_over)
+            await self._rest(_REST * (time.monotonic() - since))
+
     async def _compact_turns(self, claim: Claim, now: datetime) -> int:
         before = self._retention.steps_before(now)
         if before is None:
@@ -138,6 +152,8 @@ class Upkeep:
         before = self._retention.events_before(now)
         if before is None:
             return 0
+        while await self._storage.write(partial(delete_buttons, before=before), fence=claim):
+            await self._rest(_PAUSE_SECONDS)
         after, is_last, count = 0, False, 0
         while not is_last:
             since = time.monotonic()

@@ -58,7 +58,7 @@ def is_only_matched(name: str) -> bool:
     return bool(used) and used <= {"match", "fullmatch"}
 
 
-def hostile_texts(pattern: re.Pattern[str] | re.Pattern[bytes]) -> Iterator[str]:
+def hostile_texts(pattern: re.Pattern[str] | re.Pattern[bytes], length: int = LENGTH) -> Iterator[str]:
     """Yield texts that begin again and again as the pattern does, and never end as it wants."""
     source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     samples = [each for each in _samples(_parser.parse(source, pattern.flags & ~re.DEBUG)) if each][:3]
@@ -66,9 +66,9 @@ def hostile_texts(pattern: re.Pattern[str] | re.Pattern[bytes]) -> Iterator[str]
     runs = {*_RUNS, *(sample[-1] for sample in samples)}
     for start in sorted(starts):
         if start:
-            yield (start * (LENGTH // len(start) + 1))[:LENGTH]
+            yield (start * (length // len(start) + 1))[:length]
         for run in runs:
-            yield start + run * (LENGTH - len(start)) + "\x00"
+            yield start + run * (length - len(start)) + "\x00"
 
 
 def _patterns_in(value: object) -> Iterator[re.Pattern[str] | re.Pattern[bytes]]:

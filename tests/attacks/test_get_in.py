@@ -37,7 +37,7 @@ async def site(storage: Storage, **how):
         await transport.start(Inbox(storage, lambda *_: None), storage)
         stack.push_async_callback(transport.stop)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        yield await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=60))
+        yield await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=60, verify=False))
 
 
 @pytest.mark.parametrize("token", ["a", "guess", "x" * 15])

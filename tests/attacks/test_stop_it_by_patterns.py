@@ -7,28 +7,40 @@ import pytest
 from attacks.patterns import LENGTH, hostile_texts, is_only_matched, patterns, unread_calls
 
 PATTERNS = patterns()
-# Linear ones take a millisecond or a few for so much text; quadratic ones half a second and more.
-LONGEST_SECONDS = 0.25
+# Linear ones take a millisecond or a few for so much text; only what takes longer is looked at closely.
+SUSPICIOUS_SECONDS = 0.03
+# Four times the text takes a linear one four times as long, a quadratic one sixteen times.
+MOST_TIMES_AS_LONG = 9
 # Made of words of ours when it runs, and of nothing foreign.
 KNOWN: set[str] = set()
 # What owners write in their settings, and what the demo asks of short texts alone.
 HARMLESS = ("botservice.settings", "botservice.policies", "botservice.llm.demo._TIME")
 
 
-def slowest(pattern: re.Pattern[str] | re.Pattern[bytes], *, is_searched: bool = True) -> float:
-    """Return the most processor time that a pattern takes for one hostile text."""
-    longest = 0.0
-    for text in hostile_texts(pattern):
-        subject: str | bytes = text if isinstance(pattern.pattern, str) else text.encode()
-        began = time.thread_time()
-        pattern.fullmatch(subject)  # type: ignore[arg-type]  # the kind that the pattern takes
-        found = pattern.finditer(subject) if is_searched else ()  # type: ignore[arg-type]  # the same
-        for _ in found:
-            pass
-        longest = max(longest, time.thread_time() - began)
-        if longest > LONGEST_SECONDS:
-            break
-    return longest
+def seconds(pattern: re.Pattern[str] | re.Pattern[bytes], text: str, *, is_searched: bool) -> float:
+    """Return the processor time that a pattern takes for a text."""
+    subject: str | bytes = text if isinstance(pattern.pattern, str) else text.encode()
+    began = time.thread_time()
+    pattern.fullmatch(subject)  # type: ignore[arg-type]  # the kind that the pattern takes
+    found = pattern.finditer(subject) if is_searched else ()  # type: ignore[arg-type]  # the same
+    for _ in found:
+        pass
+    return time.thread_time() - began
+
+
+def fastest(pattern: re.Pattern[str] | re.Pattern[bytes], text: str, *, is_searched: bool) -> float:
+    """Return the least processor time of a few tries."""
+    return min(seconds(pattern, text, is_searched=is_searched) for _ in range(2))
+
+
+def is_linear(pattern: re.Pattern[str] | re.Pattern[bytes], *, length: int = LENGTH, is_searched: bool = True) -> bool:
+    """Return whether hostile text that is four times as long takes a pattern about four times as long."""
+    for long, short in zip(hostile_texts(pattern, length), hostile_texts(pattern, length // 4), strict=True):
+        if seconds(pattern, long, is_searched=is_searched) > SUSPICIOUS_SECONDS:
+            took, before = (fastest(pattern, text, is_searched=is_searched) for text in (long, short))
+            if took > MOST_TIMES_AS_LONG * before:
+                return False
+    return True
 
 
 def test_every_pattern_is_found() -> None:
@@ -37,12 +49,13 @@ def test_every_pattern_is_found() -> None:
     assert set(unread_calls()) == KNOWN
 
 
+@pytest.mark.slow
 def test_careless_patterns_would_be_noticed() -> None:
     for careless in (r"\s*<@B>\s*$", r"<@([^>|\s]+)(?:\|([^>\n]*))?>", r"\d+\s*,\s*\d+x"):
-        assert slowest(re.compile(careless, re.DOTALL)) > LONGEST_SECONDS, careless
+        assert not is_linear(re.compile(careless, re.DOTALL), length=LENGTH // 2), careless
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PATTERNS if not name.startswith(HARMLESS)])
 def test_a_pattern_takes_linear_time(name: str) -> None:
-    assert slowest(PATTERNS[name], is_searched=not is_only_matched(name)) < LONGEST_SECONDS, f"{LENGTH} characters"
+    assert is_linear(PATTERNS[name], is_searched=not is_only_matched(name)), f"{LENGTH} characters"

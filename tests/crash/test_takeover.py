@@ -50,7 +50,7 @@ def test_the_chats_of_a_killed_replica_are_taken_over_at_once(folders: list[Path
             one.kill()
             killed_at = time.monotonic()
             llm.wait_for_call(since=len(llm.journal), timeout=30)
-            assert time.monotonic() - killed_at < 5, "far above what it takes, because machines that test are busy"
+            assert time.monotonic() - killed_at < 15, "far above what it takes, because machines that test are busy"
             api.wait_until(lambda: api.visible_texts(CHAT) == ["from the other"], timeout=30, what="it is answered")
     assert said(postgres_url) == [("user", "go"), ("assistant", "from the other")]
 

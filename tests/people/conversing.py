@@ -2,9 +2,14 @@
 
 from datetime import UTC, datetime
 
+from sqlalchemy import update
+
 from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, NoMessages, ScriptedChatLLM, Storage
-from botservice.messages import Button, CommandCall, InboundMessage
+from botservice.history.rows import NewMessage, insert_message
+from botservice.messages import Button, CommandCall, InboundMessage, Message, Role
 from botservice.people.identities import ensure_identity, note_audience
+from botservice.references import Reference
+from botservice.storage.tables import messages
 from botservice.tools.remembering import forget_fact, remember
 from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.turn import Turn, TurnStatus
@@ -40,6 +45,17 @@ async def see(storage: Storage, context: AgentContext, *people: Author, is_priva
         note_audience(connection, context.id, heard, is_private=is_private)
 
     await storage.write(write)
+
+
+async def say(context: AgentContext, text: str, author: Author, *references: Reference, **more) -> Message:
+    """Have somebody say something in a chat that may hold what others said."""
+    new = NewMessage(Role.USER, text, more.pop("at", NOW), author, references=references, **more)
+    return await context.storage.write(lambda connection: insert_message(connection, context.id, new))
+
+
+async def make_older(storage: Storage) -> None:
+    """Have all messages be as an earlier version stored them: what they hold of others is nothing but text."""
+    await storage.write(lambda connection: connection.execute(update(messages).values(said_by_others=None)))
 
 
 async def command(context: AgentContext, text: str, author: Author, commands, *, is_private=True) -> CommandAnswer:

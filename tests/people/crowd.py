@@ -63,8 +63,12 @@ async def find_bytes(storage: Storage, marker: str) -> list[str]:
     if storage.where.path is not None:
         files = sorted(Path(storage.where.path).parent.glob(f"{Path(storage.where.path).name}*"))
         found = [each.name for each in files if marker.encode() in each.read_bytes()]
-    found += [name for name, text in (await storage.read(_rows)).items() if marker in text]
-    return found
+    return found + await find_rows(storage, marker)
+
+
+async def find_rows(storage: Storage, marker: str) -> list[str]:
+    """Return the tables that have a marker in their rows."""
+    return [name for name, text in (await storage.read(_rows)).items() if marker in text]
 
 
 def _rows(connection):

@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from people.conversing import ALICE, BOB, NOW, open_chat
+from people.conversing import ALICE, BOB, NOW, open_chat, say
 from people.crowd import crowded, find_bytes
 from sqlalchemy import select
 
@@ -12,6 +12,7 @@ from botservice import (
     AgentContext,
     AgentService,
     Author,
+    BotServiceError,
     FunctionsBasedAgent,
     MessageWindowMessageSelector,
     ScriptedChatLLM,
@@ -25,12 +26,15 @@ from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
 from botservice.people.quotes import erase_quotes, find_quotes
+from botservice.people.said import read_said
 from botservice.people.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
+from botservice.references import Reference, ReferenceKind
 from botservice.storage.access_tables import model_usage
 from botservice.storage.metadata import metadata
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import messages, steps, turns
 from botservice.tools.remembering import remember
+from botservice.turns.backlog import list_turns, retry_turn
 from botservice.turns.records import insert_turn
 from botservice.upkeep import Upkeep
 
@@ -160,17 +164,52 @@ async def test_what_somebody_else_asked_meanwhile_is_answered_anew_without_it(st
     assert [each.text for each in await group.chat_history.messages()] == ["and mine is Rex", "an answer"]
 
 
+async def test_a_question_that_has_run_tools_is_given_up_with_an_apology_when_somebody_else_is_forgotten(storage):
+    asked, go, paid = asyncio.Event(), asyncio.Event(), []
+
+    @tool
+    async def pay() -> str:
+        """Pay."""
+        paid.append(1)
+        return "paid"
+
+    async def model(prompt):
+        if prompt[-1]["role"] == "tool":
+            asked.set()
+            await go.wait()
+        return ToolCall("c1", "pay", {}) if "pay" in prompt[-1]["content"] else "an answer"
+
+    async with crowded(storage, model, tools=[pay], selector=MessageWindowMessageSelector(6)) as bot:
+        await bot.messenger.say(bot, "alice", f"my dog is {MARK}", chat="group1")
+        await bot.messenger.say(bot, "bob", "pay", chat="group1", waits=False)
+        async with asyncio.timeout(30):
+            await asked.wait()
+        await forget_person(storage, PERSON)
+        go.set()
+        await bot.messenger.until(lambda: len(bot.messenger.visible["group1"]) == 2)
+        assert await bot.messenger.say(bot, "bob", "hello", chat="group1", waits=False) is None
+        await bot.messenger.until(lambda: len(bot.messenger.visible["group1"]) == 3)
+    [_, apology, answer] = bot.messenger.visible["group1"]
+    [listed] = await list_turns(storage)
+    assert f"T{listed.id}" in apology
+    assert listed.status == "set aside"
+    assert (answer, paid) == ("an answer", [1])
+    assert await find_bytes(storage, MARK) == []
+    with pytest.raises(BotServiceError, match="twice"):
+        await retry_turn(storage, listed.id, storage.now())
+
+
 async def test_answers_to_others_that_repeat_it_go_and_the_others_stay(storage):
     group = await open_chat(storage, "telegram-g", ALICE)
     said = await group.chat_history.append_user_message("the safe opens with 4711", author=ALICE)
     await group.chat_history.append_assistant_message("Alice says: the safe opens with 4711.")
     await group.chat_history.append_assistant_message("Good morning")
-    await group.chat_history.append_user_message('[in reply to Alice: "the safe opens…"]\nwhich safe?', author=BOB)
-    found = await storage.read(lambda c: find_quotes(c, group.id, [said.id], shortest=12))
-    assert len(found.answers) == len(found.replies) == 1
+    await say(group, "which safe?", BOB, Reference(ReferenceKind.REPLY, ALICE, "the safe opens…"))
+    found = await storage.read(lambda c: find_quotes(c, group.id, read_said(c, group.id, [said.id])))
+    assert len(found.answers) == len(found.held) == 1
     await forget_messages(storage, group.id, [said.id])
     left = ["Good morning", "[in reply to somebody]\nwhich safe?"]
-    assert [each.text for each in await group.chat_history.messages()] == left
+    assert [each.full_text for each in await group.chat_history.messages()] == left
     assert not [hit for hit in await group.chat_history.search("safe opens", k=3) if "opens" in hit.message.text]
 
 
@@ -208,7 +247,16 @@ async def test_what_is_kept_under_a_persons_name_elsewhere_goes_too(storage):
     """Every table that names a person is known to forgetting: a new one makes this fail."""
     naming = {"author_id", "person", "person_id", "platform_id", "subject", "granted_by", "installed_by"}
     known = {
-        *("messages", "reminders", "feedback", "identities", "access_codes", "access_refusals", "budget_rates"),
+        *(
+            "messages",
+            "message_references",
+            "reminders",
+            "feedback",
+            "identities",
+            "access_codes",
+            "access_refusals",
+            "budget_rates",
+        ),
         "model_usage",  # goes over to nobody
         "budget_reservations",  # goes with its turn
         *("access_roles", "access_invitations", "slack_installations"),  # the owner's decisions

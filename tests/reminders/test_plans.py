@@ -1,4 +1,4 @@
-"""What is asked twice a second, and what compaction walks along, goes by indexes, however much there is."""
+"""What is asked of reminders, and what compaction walks along, goes by indexes, however much there is."""
 
 import re
 
@@ -13,7 +13,6 @@ OF_CONTEXT = "USING INDEX ix_reminders_context_id_id (context_id=?)"
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (reminding._DUE_CONTEXTS, "USING INDEX ix_reminders_waiting (due_at<?)"),
         (reminding._NEXT_DUE, OF_CONTEXT),
         (reminding._WAITING, OF_CONTEXT),
         (compacting._WHOLE_TURNS, "USING INDEX ix_turns_uncompacted (id>?)"),

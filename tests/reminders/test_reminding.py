@@ -16,7 +16,6 @@ from botservice.reminders import Repeats
 from botservice.reminders.records import (
     NewReminder,
     cancel_reminder,
-    find_due_contexts,
     insert_reminder,
     mend_schedules,
     read_waiting,
@@ -208,12 +207,3 @@ async def test_an_agent_sets_what_the_chat_is_told_later(storage, is_task):
         clock.now += timedelta(hours=2)
         await bot.messenger.until(lambda: len(bot.messenger.visible["1"]) == 2)
     assert bot.messenger.visible["1"][1].endswith("Call mum")
-
-
-async def test_a_chat_with_many_reminders_that_are_due_hides_no_other_chat(storage):
-    for number in range(120):
-        await put(storage, key=str(number))
-    later = await put(storage, chat="2", key="later", due_at=NOON + timedelta(hours=2))
-    due = NOON + timedelta(hours=3)
-    found = await storage.read(lambda connection: find_due_contexts(connection, due, ["messenger"]))
-    assert found == [1, later.context_id]

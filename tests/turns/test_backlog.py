@@ -11,7 +11,7 @@ from turns.test_worker import history
 from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, LLMError
-from botservice.errors import BotServiceError, StorageError
+from botservice.errors import BotServiceError, DeliveryError, StorageError
 from botservice.turns.backlog import drop_turn, list_turns, retry_turn
 
 DOWN = LLMError("no such model", is_transient=False)
@@ -220,3 +220,17 @@ async def test_what_is_done_or_not_there_is_said(storage):
         with pytest.raises(StorageError, match="no turn 77"):
             await change(storage, 77, now())
     assert len(await context.chat_history.messages()) == 2
+
+
+async def test_an_answer_that_is_not_taken_stands_in_the_list(storage):
+    messenger = Messenger()
+    messenger.send_errors = [DeliveryError("the platform is away", retry_after_seconds=3600)]
+    async with office(storage, echo, messenger=messenger) as bot:
+        await bot.write("hello", order=1)
+
+        async def is_owed():
+            return "owed" in (await states(storage)).values()
+
+        await until(is_owed)
+    [listed] = await list_turns(storage)
+    assert (listed.error, listed.attempts) == ("the platform is away", 1)

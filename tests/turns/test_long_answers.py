@@ -1,12 +1,16 @@
 """Answers of many messages: a stop ends them, and in groups nobody waits for their end."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 from turns.messenger import PATIENCE_SECONDS, Messenger, office
+from turns.test_worker_controls import until_handled
 
 from botservice import Storage
+from botservice.contexts import ContextKeys, find_context
+from botservice.reminders.records import NewReminder, insert_reminder
 from botservice.storage.tables import deliveries
 
 LONG = "|".join(f"part {number}" for number in range(8))
@@ -65,6 +69,28 @@ async def test_a_stop_before_a_question_leaves_its_answer_whole(storage: Storage
         await bot.stop_turn(order=4)
         platform.let_pass(20)
         await platform.shows("1", *LONG.split("|"))
+
+
+async def test_a_stop_while_an_answer_is_being_sent_ends_no_later_turn(storage: Storage) -> None:
+    platform = Gated()
+    async with office(storage, answer, messenger=platform) as bot:
+        await bot.write("long", order=1)
+        platform.let_pass(1)
+        await platform.shows("1", "part 0")
+        await bot.stop_turn(order=2)
+        platform.let_pass(20)
+        await until_handled(storage)
+        await storage.write(lambda connection: remind(connection, "tea"))
+        await platform.until(lambda: "tea" in platform.visible["1"][-1])
+    assert platform.visible["1"][:-1] in (["part 0"], ["part 0", "part 1"]), "one was on its way"
+
+
+def remind(connection: Connection, text: str) -> None:
+    """Have the agent asked something in the chat now."""
+    now = datetime.now(UTC)
+    context = find_context(connection, ContextKeys.of({"transport": "messenger", "chat_id": "1"}))
+    assert context is not None
+    insert_reminder(connection, NewReminder("r1", context, "messenger", text, now, now, is_task=True))
 
 
 @pytest.mark.parametrize("is_group", [True, False])

@@ -1,16 +1,17 @@
 """Two conversations that turn out to be one."""
 
-import pytest
+import asyncio
+import json
+
 from turns.bots import add as add_tool
 from turns.bots import call, make_service
+from turns.messenger import PATIENCE_SECONDS, Office, echo, office
 
 from botservice import AgentContext, Attachment, Storage
-from botservice.contexts import ContextKeys
-from botservice.errors import TurnInProgress
-from botservice.turns.merging import move_context
+from botservice.contexts import ContextKeys, find_context
+from botservice.turns.turn import EventKind, InboundEvent
 
-OLD, NEW = {"transport": "t", "chat_id": "1"}, {"transport": "t", "chat_id": "2"}
-KEYS = ContextKeys.of(OLD), ContextKeys.of(NEW)
+OLD, NEW = {"transport": "messenger", "chat_id": "1"}, {"transport": "messenger", "chat_id": "2"}
 PNG, GIF = Attachment("image/png", data=b"png"), Attachment("image/gif", data=b"gif")
 
 
@@ -21,11 +22,25 @@ async def fill(storage: Storage, keys, text: str, *files: Attachment) -> AgentCo
     return context
 
 
+async def move(bot: Office) -> int:
+    """Have the old one go on under the new keys."""
+    event = InboundEvent("moved", OLD, 9, json.dumps(NEW).encode(), EventKind.MOVE)
+    return await bot.inbox.accept("messenger", [event])
+
+
+async def until_moved(storage: Storage) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await storage.read(lambda connection: find_context(connection, ContextKeys.of(OLD))):  # noqa: ASYNC110 - a database tells nobody
+            await asyncio.sleep(0.01)
+
+
 async def test_the_newer_one_becomes_the_end_of_the_older_one(storage):
     old = await fill(storage, OLD, "my dog is called Rex", PNG)
     new = await fill(storage, NEW, "my cat is called Tom", PNG, GIF)
     await old.chat_history.search("Rex")
-    assert await move_context(storage, *KEYS)
+    async with office(storage, echo) as bot:
+        await move(bot)
+        await until_moved(storage)
     merged = await AgentContext.get_or_create(storage, NEW)
     assert merged.id == old.id
     said = await merged.chat_history.messages()
@@ -44,16 +59,22 @@ async def test_the_newer_one_becomes_the_end_of_the_older_one(storage):
 
 async def test_where_nobody_spoke_yet_it_is_only_renamed(storage):
     old = await fill(storage, OLD, "hello")
-    assert await move_context(storage, *KEYS)
+    async with office(storage, echo) as bot:
+        assert await move(bot) == 1
+        await until_moved(storage)
+        assert await move(bot) == 0, "it is known"
     assert (await AgentContext.get_or_create(storage, NEW)).id == old.id
-    assert not await move_context(storage, *KEYS), "there is nothing to be moved any more"
 
 
-async def test_a_turn_that_runs_in_one_of_them_is_waited_for(storage):
-    await fill(storage, OLD, "hello")
-    new = await fill(storage, NEW, "early")
+async def test_a_turn_that_runs_in_one_of_them_is_waited_for_also_by_the_next_process(storage):
+    old, new = await fill(storage, OLD, "hello"), await fill(storage, NEW, "early")
     claim = await storage.claims.try_claim(new.id)
-    with pytest.raises(TurnInProgress):
-        await move_context(storage, *KEYS, patience_seconds=0.05)
-    await storage.claims.release(claim)
-    assert await move_context(storage, *KEYS)
+    async with office(storage, echo) as bot:
+        await move(bot)
+        await bot.write("meanwhile", chat="3", order=1)
+        await bot.messenger.shows("3", "re: meanwhile")
+    assert (await AgentContext.get_or_create(storage, OLD)).id == old.id
+    async with office(storage, echo):
+        await storage.claims.release(claim)
+        await until_moved(storage)
+    assert (await AgentContext.get_or_create(storage, NEW)).id == old.id

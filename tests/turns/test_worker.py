@@ -1,7 +1,6 @@
 """What a worker does with what came in."""
 
 import asyncio
-import re
 
 import pytest
 from sqlalchemy import select, update
@@ -10,7 +9,6 @@ from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, messa
 from botservice import AgentContext, LLMError, Storage
 from botservice.errors import DeliveryError, DeliveryRefused
 from botservice.storage.tables import deliveries, turns
-from botservice.turns import changes, outbox, records
 from botservice.turns.inbox import Inbox
 from botservice.turns.retry import SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 
@@ -262,25 +260,6 @@ async def test_turns_that_may_end_their_process_run_a_few_at_a_time_and_hold_nob
         gate.set()
         await bot.messenger.until(lambda: len(bot.messenger.visible) == len(suspects) + 1)
     assert 0 < max(most) <= SUSPECTS_AT_ONCE
-
-
-@pytest.mark.parametrize(
-    ("statement", "index"),
-    [
-        (records._BUSY_CONTEXTS, "ix_turns_open"),
-        (outbox._OWING_CONTEXTS, "ix_deliveries_open"),
-        (changes._CHANGED_CONTEXTS, "ix_events_changes"),
-    ],
-    ids=["busy", "owing", "changed"],
-)
-async def test_an_idle_worker_looks_for_work_through_its_partial_indexes(sqlite_storage, statement, index):
-    def explain(connection):
-        query = re.sub(r"\(__\[POSTCOMPILE_\w+\]\)", "('web', 'telegram')", str(statement.compile(connection)))
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", (1,) * query.count("?"))
-        return [row.detail for row in plan]
-
-    plan = await sqlite_storage.read(explain)
-    assert any(index in line for line in plan), plan
 
 
 @pytest.mark.parametrize("text", ["", " ", "x" * 1_000_000, "\ud800\0", "🎉" * 5000])

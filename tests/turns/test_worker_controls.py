@@ -1,15 +1,18 @@
 """Stopping a turn, and streams that are visible while it runs."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
 from turns.test_worker import history
 
-from botservice import AgentContext, ScriptedChatLLM
+from botservice import ScriptedChatLLM
 from botservice.llm import ChatResponse
-from botservice.storage.tables import events
+from botservice.storage.tables import events, turns
 from botservice.turns.turn import EventKind
+
+HOUR = timedelta(hours=1)
 
 
 class Talker:
@@ -147,19 +150,53 @@ async def test_a_stream_that_was_cut_off_is_replaced_by_the_next_worker_and_not_
         await messenger.shows("1", "re: tell me")
 
 
-async def test_a_stop_that_a_run_does_not_wait_for_is_left_to_what_is_owed(storage):
+async def unhandled(storage):
+    """Return how many stops have not taken effect."""
+    query = select(func.count()).where(events.c.kind == EventKind.STOP.value, events.c.handled_at.is_(None))
+    return await storage.read(lambda connection: connection.execute(query).scalar_one())
+
+
+async def until_handled(storage):
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while await unhandled(storage):  # noqa: ASYNC110 - a database tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_a_stop_is_about_what_has_begun_and_not_about_what_waits(storage):
+    llm = Talker("Once")
+    async with office(storage, llm) as bot:
+        await bot.write("tell me", order=1)
+        await asyncio.wait_for(llm.talking.wait(), PATIENCE_SECONDS)
+        await bot.write("and this?", order=2)
+        await bot.stop_turn(order=3)
+        await bot.messenger.shows("1", "Once", "re: and this?")
+        await until_handled(storage)
+
+
+async def test_a_stop_ends_a_turn_that_waits_for_its_next_try(storage):
     async with office(storage, echo, is_started=False) as bot:
         await bot.write("hello", order=1)
-        work = bot.worker._context_work  # only there can a run end at this moment
-
-        class Ending:
-            async def newest(self, stops, keys):
-                work.runs.clear()
-                return stops[-1]
-
-        context = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "1"})
+        now = datetime.now(UTC)
+        failed = update(turns).values(status="running", started_at=now, due_at=now + HOUR, due_set_at=now, attempts=1)
+        await storage.write(lambda connection: connection.execute(failed))
+        await bot.worker.start()
         await bot.stop_turn(order=2)
-        work._effects, work.runs[context.id] = Ending(), object()
-        assert not await work.stop(context.id)
-        unhandled = select(events.c.id).where(events.c.kind == EventKind.STOP.value, events.c.handled_at.is_(None))
-        assert await storage.read(lambda connection: connection.execute(unhandled).all())
+        await bot.write("next", order=3)
+        await bot.messenger.shows("1", "re: next")
+        await until_handled(storage)
+
+
+async def test_a_stop_that_nobody_may_give_ends_nothing_and_is_over_with_the_turn(storage):
+    llm = Talker("Once")
+    async with office(storage, llm) as bot:
+
+        async def none(stops, keys):
+            return None
+
+        bot.worker._context_work._effects.newest = none
+        await bot.write("tell me", order=1)
+        await asyncio.wait_for(llm.talking.wait(), PATIENCE_SECONDS)
+        await bot.stop_turn(order=2)
+        llm.go.set()
+        await bot.messenger.shows("1", "Once to the end")
+        await until_handled(storage)

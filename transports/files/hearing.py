@@ -4,6 +4,7 @@ import httpx
 
 from botservice.errors import LLMError
 from botservice.messages import Attachment
+from botservice.tls import tls_context
 
 _ANSWER_SECONDS = 60.0
 _NO_RIGHT = ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"
@@ -34,7 +35,7 @@ class OpenAITranscriber:
         name = attachment.name or f"recording.{_ending(attachment.mime_type)}"
         file = (name, attachment.data or b"", attachment.mime_type)
         try:
-            async with httpx.AsyncClient(timeout=_ANSWER_SECONDS) as client:
+            async with httpx.AsyncClient(timeout=_ANSWER_SECONDS, verify=tls_context()) as client:
                 answer = await client.post(
                     self._url, headers=self._headers, data={"model": self._model}, files={"file": file}
                 )

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from botservice.quoting import quote_name, quote_record
 from transports.slack.inbound import field
 
 _TOKEN = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
@@ -27,19 +26,6 @@ def _without_mention(text: str, mention: str) -> str:
     if text.startswith(mention):
         text = text.removeprefix(mention).lstrip(_AFTER_MENTION)
     return text.removesuffix(mention).rstrip()
-
-
-def shared_in(event: Mapping[str, Any]) -> str:
-    """Return what a message shows of another one that it shares or links to."""
-    attachments = field(event, "attachments")
-    parts = []
-    for each in attachments if isinstance(attachments, list) else ():
-        text = field(each, "text") or field(each, "fallback")
-        if isinstance(text, str) and (field(each, "is_msg_unfurl") or field(each, "is_share")):
-            who = field(each, "author_name")
-            whose = f" from {quote_name(who)}" if isinstance(who, str) else ""
-            parts.append(f"[shared{whose}: {quote_record(html.unescape(text)[:2000])}]")
-    return "\n".join(parts)
 
 
 def files_of(event: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -70,6 +70,7 @@ class Interactions:
         about = {
             "text": str(text or "")[:_MAX_QUOTE_CHARACTERS],
             "user": word(field(message, "user")),
+            "ts": timestamp(field(message, "ts")),
             "channel": word(field(field(body, "channel"), "id")),
             "response_url": field(body, "response_url"),
         }

@@ -94,6 +94,7 @@ class Sender:
         if (arrived := await self._arrivals.find(workspace, place, delivery)) is not None:
             return arrived
         await self._pace.turn(place["channel"], delivery.turn_id)
+        await delivery.confirm()
         ts = (await self._post(workspace, place, delivery)).get("ts")
         return ts if isinstance(ts, str) else None
 
@@ -232,6 +233,7 @@ class Sender:
         )
         await self._client.upload(str(upload.get("upload_url")), data)
         await self._pace.turn(place["channel"], delivery.turn_id)
+        await delivery.confirm()
         await self._client.call(
             workspace.token,
             "files.completeUploadExternal",

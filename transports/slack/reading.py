@@ -1,6 +1,5 @@
 """What a stored event says to the agent."""
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from sqlalchemy import Connection, bindparam, or_, select
 
 from botservice.contexts import ContextKeys, find_context
 from botservice.messages import Author, CommandCall, InboundMessage
-from botservice.quoting import quote_inside, quote_name
+from botservice.references import Reference
 from botservice.storage import Storage
 from botservice.storage.tables import events, messages, turns
 from botservice.turns.commands import parse_command
@@ -18,11 +17,12 @@ from botservice.turns.turn import Outcome, StoredEvent
 from transports.files.fetched import Fetched
 from transports.slack.blocks import QUESTION_BLOCK, QUESTION_INPUT
 from transports.slack.client import SlackClient
-from transports.slack.content import files_of, readable, shared_in, users_in
+from transports.slack.content import files_of, readable, users_in
 from transports.slack.failures import NotInstalled, SlackFailure
 from transports.slack.files import Files, named
 from transports.slack.inbound import SlackMessage, Way, field, order_of, read_message, stored, team_of, timestamp, word
 from transports.slack.people import People, Person, account_of
+from transports.slack.references import question_about, read_about, read_shared, shared_in, text_of_shared
 from transports.slack.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -106,11 +106,12 @@ class Reader:
             return None
         text = await self._text(message.text, workspace)
         fetched = await self._fetch(event, workspace, files_of(heard), is_wanted=is_addressed and not is_peek)
-        said = "\n".join(part for part in (text, shared_in(heard), *fetched.remarks) if part)
-        if not said and not fetched.attachments and not is_addressed:
+        said = "\n".join(part for part in (text, *fetched.remarks) if part)
+        shared = await self._shared(heard, workspace)
+        if not said and not shared and not fetched.attachments and not is_addressed:
             return None
         return InboundMessage(
-            said or "(mentioned you without a word)",
+            said if said or shared else "(mentioned you without a word)",
             _author(person),
             tuple(fetched.attachments),
             _moment(message.ts),
@@ -123,7 +124,13 @@ class Reader:
             is_whole=not (is_addressed and is_peek) or (not files_of(heard) and not _may_be_late(event, message)),
             unread=tuple(fetched.unread),
             own_text=None if said == text else text,
+            references=shared,
         )
+
+    async def _shared(self, heard: object, workspace: Workspace) -> tuple[Reference, ...]:
+        """Return the messages that a message shares."""
+        found = [(each, text) for each in shared_in(heard) if (text := text_of_shared(each))]
+        return tuple([read_shared(each, await self._text(text, workspace), workspace) for each, text in found])
 
     async def _fetch(
         self, event: StoredEvent, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, is_wanted: bool
@@ -163,12 +170,12 @@ class Reader:
         if user is None or not isinstance(question, str) or not question.strip():
             return None
         person = await self._people.find(workspace, user)
-        about = _about(view)
+        about = question_about(view)
         quoted = await self._text(str(about.get("text") or ""), workspace)
         writer = word(about.get("user"))
-        name = (await self._people.find(workspace, writer)).name or writer if writer is not None else "somebody"
-        text = f'[about a message of {quote_name(name)}: "{quote_inside(quoted)}"]\n{question.strip()}'
-        return InboundMessage(text, _author(person), language=person.language, own_text=question.strip())
+        name = None if writer is None else (await self._people.find(workspace, writer)).name
+        held = (read_about(about, name, quoted, workspace),)
+        return InboundMessage(question.strip(), _author(person), language=person.language, references=held)
 
     async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         actions = field(body, "actions")
@@ -253,7 +260,10 @@ class Reader:
         said = "\n".join(part for part in (words, *remarks) if part)
         author = _author(person) if person is not None else Author(name="a bot")
         own = None if said == words else words
-        return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False, own_text=own) if said else None
+        shared = await self._shared(each, workspace)
+        if not said and not shared:
+            return None
+        return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False, own_text=own, references=shared)
 
 
 def _may_be_late(event: StoredEvent, message: SlackMessage) -> bool:
@@ -269,15 +279,6 @@ def _is_before(each: object, message: SlackMessage, event: StoredEvent) -> bool:
         return False
     in_thread_since = event.received_at.timestamp() - _CLOCKS_SECONDS
     return order_of(ts) < max(order_of(message.ts), int(in_thread_since * 1_000_000))
-
-
-def _about(view: object) -> Mapping[str, Any]:
-    kept = field(view, "private_metadata")
-    try:
-        about = json.loads(kept) if isinstance(kept, str) else None
-    except (ValueError, RecursionError):
-        return {}
-    return about if isinstance(about, Mapping) else {}
 
 
 def _author(person: Person) -> Author:

@@ -14,6 +14,7 @@ from typing import Any
 from telegram import Bot, InputFile
 from telegram.request import HTTPXRequest
 
+from botservice.tls import tls_context
 from transports.telegram.requests import WholeRequests
 
 __all__ = ["BotClient", "InputFile"]
@@ -86,4 +87,5 @@ def _requests(kind: type[HTTPXRequest], connections: int) -> HTTPXRequest:
         write_timeout=_ANSWER_SECONDS,
         pool_timeout=_POOL_SECONDS,
         media_write_timeout=_UPLOAD_SECONDS,
+        httpx_kwargs={"verify": tls_context()},
     )

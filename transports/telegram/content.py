@@ -1,45 +1,37 @@
-"""What a Telegram message says, as text: what is written, and in brackets what is sent, quoted or forwarded."""
+"""What a Telegram message says, as text: what is written, and in brackets what is sent besides words."""
 
 from collections.abc import Callable, Mapping
 
-from telegram import (
-    Chat,
-    Message,
-    MessageEntity,
-    MessageOrigin,
-    MessageOriginChannel,
-    MessageOriginChat,
-    MessageOriginHiddenUser,
-    MessageOriginUser,
-    User,
-)
+from telegram import Chat, Message, MessageEntity, User
 
 from botservice.messages import Author
-from botservice.quoting import quote_inside, quote_name
 from transports.telegram.inbound import BotIdentity
 
-_MAX_QUOTE_CHARACTERS = 2000
 _ADDRESSING = ("mention", "text_mention", "bot_command")
 
 
 def author_of(message: Message) -> Author | None:
     """Return who wrote a message: a person, or a chat in whose name somebody writes."""
     sender: User | Chat | None = message.sender_chat or message.from_user
-    return None if sender is None else Author("telegram", str(sender.id), _name(sender))
+    return None if sender is None else account_of(sender)
+
+
+def account_of(sender: User | Chat) -> Author:
+    """Return a person or a chat as an author."""
+    return Author("telegram", str(sender.id), _name(sender))
 
 
 def text_of(message: Message, bot: BotIdentity) -> str | None:
-    """Return what a message says; None where it only reports that something happened in the chat."""
+    """Return what a message says, whoever wrote it; None where it only reports that something happened in the chat."""
     said = _written(message, bot)
     described = next((text for describe in _DESCRIPTIONS if (text := describe(message)) is not None), None)
     if said is None and described is None and not _has_file(message):
         return None
-    parts = [_forward(message), _quote(message, bot), described, said]
-    return "\n".join(part for part in parts if part)
+    return "\n".join(part for part in (described, said) if part)
 
 
 def own_words_of(message: Message, bot: BotIdentity) -> str:
-    """Return what of a message its author wrote themselves: nothing that is forwarded, quoted, described or a bot's."""
+    """Return what of a message its author wrote themselves: nothing that is forwarded, described or a bot's."""
     is_of_others = message.forward_origin is not None or message.via_bot is not None
     return "" if is_of_others else _written(message, bot) or ""
 
@@ -81,41 +73,6 @@ def _written(message: Message, bot: BotIdentity) -> str | None:
         return None
     first, _, rest = text.lstrip().partition(" ")
     return rest.strip() if rest.strip() and first.startswith("@") and bot.is_called(first) else text
-
-
-def _forward(message: Message) -> str:
-    origin = message.forward_origin
-    return "" if origin is None else f"[forwarded from {quote_name(_origin(origin))}]"
-
-
-def _origin(origin: MessageOrigin) -> str:
-    if isinstance(origin, MessageOriginUser):
-        return _name(origin.sender_user)
-    if isinstance(origin, MessageOriginHiddenUser):
-        return origin.sender_user_name
-    if isinstance(origin, MessageOriginChat):
-        return _name(origin.sender_chat)
-    return _name(origin.chat) if isinstance(origin, MessageOriginChannel) else "somebody"
-
-
-def _quote(message: Message, bot: BotIdentity) -> str:
-    replied = message.reply_to_message
-    if replied is None or replied.forum_topic_created is not None:
-        outside = message.external_reply
-        quoted = quote_inside(message.quote.text) if message.quote is not None else ""
-        return f'[in reply to {quote_name(_origin(outside.origin))}: "{quoted}"]' if outside is not None else ""
-    said = message.quote.text if message.quote is not None else _said(replied)
-    sender = replied.sender_chat or replied.from_user
-    who = "you" if sender is not None and sender.id == bot.id else quote_name(_name(sender) if sender else None)
-    if len(said) > _MAX_QUOTE_CHARACTERS:
-        said = f"{said[:_MAX_QUOTE_CHARACTERS]}…"
-    return f'[in reply to {who}: "{quote_inside(said)}"]' if said else f"[in reply to {who}]"
-
-
-def _said(message: Message) -> str:
-    written = message.text or message.caption or ""
-    described = next((text for describe in _DESCRIPTIONS if (text := describe(message)) is not None), "")
-    return " ".join(part for part in (described, written) if part)
 
 
 def _name(sender: User | Chat) -> str:

@@ -59,15 +59,16 @@ class Files:
         self._reading = reading or Reading()
         self._storage = storage
 
-    async def fetch(self, files: Sequence[SentFile], *, event_id: int) -> Fetched:
-        """Return files, and in words what is in them or why they are not there."""
-        fetched, storage = Fetched(), self._storage()
+    async def fetch(self, *groups: Sequence[SentFile], event_id: int) -> list[Fetched]:
+        """Return the files of each group, and in words what is in them or why they are not there."""
+        found, storage = [Fetched() for _ in groups], self._storage()
         async with contextlib.AsyncExitStack() as stack:
             attempt = await stack.enter_async_context(Attempt(storage, event_id)) if storage is not None else None
-            for file in files:
-                async with self._reading.room.taking(file.size_bytes or MAX_FILE_BYTES):
-                    fetched.add(*await self._fetch_one(file, attempt))
-        return fetched
+            for fetched, files in zip(found, groups, strict=True):
+                for file in files:
+                    async with self._reading.room.taking(file.size_bytes or MAX_FILE_BYTES):
+                        fetched.add(*await self._fetch_one(file, attempt))
+        return found
 
     async def _fetch_one(self, file: SentFile, attempt: Attempt | None) -> tuple[Attachment | None, FileText]:
         if file.size_bytes is not None and file.size_bytes > MAX_FILE_BYTES:
@@ -101,13 +102,7 @@ class Files:
 
 
 def sent_files(message: Message) -> Iterator[SentFile]:
-    """Yield what came with a message, and with the one that it replies to."""
-    yield from _own_files(message)
-    if message.reply_to_message is not None:
-        yield from _own_files(message.reply_to_message)
-
-
-def _own_files(message: Message) -> Iterator[SentFile]:
+    """Yield what came with a message."""
     if message.photo:
         size = max(message.photo, key=lambda each: each.width * each.height)
         yield SentFile("picture", size.file_id, "image/jpeg", None, _number(size.file_size))

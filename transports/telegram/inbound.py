@@ -128,8 +128,11 @@ def place_of(update: object) -> tuple[int, int] | None:
 
 
 def command_of(message: object, bot: BotIdentity) -> str | None:
-    """Return the command that a message gives this bot, without its slash and in lower case."""
-    text = field(message, "text")
+    """Return the command that a message gives this bot, without its slash and in lower case.
+
+    What is forwarded is another's, and gives none.
+    """
+    text = None if field(message, "forward_origin") is not None else field(message, "text")
     found = _COMMAND.match(text) if isinstance(text, str) else None
     if found is None or (found[2] is not None and bot.username is not None and not bot.is_called(found[2])):
         return None

@@ -1,5 +1,6 @@
 """Taking in what Telegram delivers, whichever way it comes: stored when `accept` returns."""
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,17 +9,25 @@ from sqlalchemy import Connection
 from telegram.error import TelegramError
 
 from botservice.contexts import ContextKeys, find_context, rename_context
-from botservice.errors import BotServiceError, StorageUnavailable
+from botservice.errors import InboxFull, StorageUnavailable
 from botservice.messages import Author
 from botservice.people.access_records import move_chat, note_departure, note_invitation
 from botservice.people.names import chat_name, person_name
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.merging import move_context
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.errands import Errands
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import BotIdentity, Membership, membership_of, migration_of, place_of, read_event
+from transports.telegram.inbound import (
+    BotIdentity,
+    Membership,
+    field,
+    integer,
+    membership_of,
+    migration_of,
+    place_of,
+    read_event,
+)
 from transports.telegram.presses import acknowledge, is_press, read_press
 
 logger = logging.getLogger(__name__)
@@ -50,11 +59,20 @@ class Intake:
         """Store what updates bring.
 
         Raises:
-            StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
+            StorageUnavailable: it is not stored; InboxFull: nor will it be for now, save for stops and other controls.
         """
         inbox, storage = self._inbox, self._storage
         if inbox is None or storage is None:
             raise StorageUnavailable("this process takes in nothing at the moment")
+        try:
+            await self._take_in(updates, inbox, storage)
+        except InboxFull:
+            found = [read_event(update, self._identity()) for update in updates]
+            await inbox.accept(_TRANSPORT, [each for each in found if each and each.kind is not EventKind.MESSAGE])
+            raise
+        self._acknowledge_stops(updates)
+
+    async def _take_in(self, updates: Sequence[object], inbox: Inbox, storage: Storage) -> None:
         events: list[InboundEvent] = []
         for update in updates:
             event = read_event(update, self._identity())
@@ -67,11 +85,10 @@ class Intake:
             elif (migration := migration_of(update)) is not None:
                 await inbox.accept(_TRANSPORT, events)  # what was said before belongs to the conversation that moves
                 events.clear()
-                await self._move(storage, *migration)
+                await self._move(update, inbox, storage, *migration)
             elif (membership := membership_of(update)) is not None:
                 await self._note(storage, membership)
         await inbox.accept(_TRANSPORT, events)
-        self._acknowledge_stops(updates)
 
     async def _press(self, update: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
         """Store what a pressed button says, once for each keyboard, and have the presser see it."""
@@ -81,7 +98,9 @@ class Intake:
         is_new = press.event is not None and await inbox.accept(_TRANSPORT, [press.event]) > 0
         self._errands.send(acknowledge(self._client, press, is_new=is_new), name="telegram-press")
 
-    async def _move(self, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    async def _move(
+        self, update: object, inbox: Inbox, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]
+    ) -> None:
         """Have a group's conversation go on in the supergroup that it has become.
 
         Where somebody has spoken there already, that waits for the turns of both, and nothing else waits for it.
@@ -95,7 +114,10 @@ class Intake:
         if await storage.write(move):
             logger.info("telegram.group_moved")
         elif await storage.read(lambda connection: find_context(connection, before)) is not None:
-            self._errands.send(_merge(storage, before, after), name="telegram-merge")
+            order = integer(field(update, "update_id")) or 0
+            raw = json.dumps(dict(after.values)).encode()
+            key = f"telegram:{self._identity().id}:{order}"
+            await inbox.accept(_TRANSPORT, [InboundEvent(key, old, order, raw, EventKind.MOVE)])
 
     async def _note(self, storage: Storage, membership: Membership) -> None:
         """Take note of who has brought the bot into a group, or that it is gone: access may depend on that."""
@@ -127,11 +149,3 @@ class Intake:
             )
         except TelegramError as error:
             logger.debug("telegram.reaction_failed", extra={"reason": type(error).__name__})
-
-
-async def _merge(storage: Storage, old: ContextKeys, new: ContextKeys) -> None:
-    try:
-        await move_context(storage, old, new)
-        logger.info("telegram.group_merged")
-    except BotServiceError as error:
-        logger.warning("telegram.group_not_merged", extra={"reason": str(error)})

@@ -54,7 +54,7 @@ class Sender:
         call = await self._prepare(context_keys, delivery)
         for _ in range(_MAX_TRIES):
             try:
-                return await self._try(call, delivery.turn_id)
+                return await self._try(call, delivery)
             except TelegramError as error:
                 if is_not_modified(error):
                     return delivery.external_id
@@ -65,12 +65,13 @@ class Sender:
                 call = simpler
         raise DeliveryRefused("Telegram takes this message in no form")
 
-    async def _try(self, call: Mapping[str, Any], turn_id: int) -> str | None:
+    async def _try(self, call: Mapping[str, Any], delivery: Delivery) -> str | None:
         parameters = dict(call)
         method = parameters.pop("method")
         replaced = parameters.pop("replaced", None)
         chat_id = parameters["chat_id"]
-        await self._pace.turn(chat_id, turn_id)
+        await self._pace.turn(chat_id, delivery.turn_id)
+        await delivery.confirm()
         try:
             result = await self._client.call(method, **parameters)
         except RetryAfter as error:

@@ -43,15 +43,13 @@ class Poller:
                 await self._store(updates)
 
     async def _store(self, updates: Sequence[object]) -> None:
-        """Return once updates are stored, however long that takes: till then they are Telegram's."""
-        while True:
-            try:
-                await self._accept(updates)
-            except BotServiceError as error:
-                logger.warning("telegram.not_stored", extra={"updates": len(updates), "reason": str(error)})
-                await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
-            else:
-                break
+        """Store updates. What is not stored is still Telegram's: it comes again, with what was said since."""
+        try:
+            await self._accept(updates)
+        except BotServiceError as error:
+            logger.warning("telegram.not_stored", extra={"updates": len(updates), "reason": str(error)})
+            await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
+            return
         ids = [each["update_id"] for each in updates if isinstance(each, dict) and _is_id(each.get("update_id"))]
         if ids:
             self._offset = max(ids) + 1

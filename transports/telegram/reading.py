@@ -3,19 +3,21 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from telegram import Message, Update
 
 from botservice.messages import Author, CommandCall, InboundMessage
+from botservice.references import Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
 from transports.telegram.content import author_of, is_addressed, own_words_of, text_of
 from transports.telegram.files import Files, SentFile, sent_files
 from transports.telegram.inbound import BotIdentity, command_of, stored_update
 from transports.telegram.presses import pressed_message
+from transports.telegram.references import is_forwarded, references_of
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +29,9 @@ class Heard:
     """What a message says, before its files are fetched.
 
     Attributes:
+        text: What it says; nothing where all of it is forwarded, which is among references then.
         own_text: What of it its author wrote themselves.
+        references: What it holds of others.
     """
 
     message: Message
@@ -36,6 +40,8 @@ class Heard:
     author: Author | None
     is_addressed: bool
     files: tuple[SentFile, ...]
+    replied_files: tuple[SentFile, ...]
+    references: tuple[Reference, ...]
 
 
 class Reader:
@@ -59,17 +65,19 @@ class Reader:
         heard = listen(update, bot)
         if heard is None:
             return None
-        is_whole = with_files or not (heard.is_addressed and heard.files)
-        fetched = Fetched(remarks=[f"[{file}]" for file in heard.files])  # what nobody asked for is only named
+        groups = heard.files, heard.replied_files
+        is_whole = with_files or not (heard.is_addressed and any(groups))
+        # What nobody asked for is only named.
+        fetched, quoted = [Fetched(remarks=[f"[{file}]" for file in files]) for files in groups]
         if heard.is_addressed and with_files:
-            fetched = await self._files.fetch(heard.files, event_id=event.id)
+            fetched, quoted = await self._files.fetch(*groups, event_id=event.id)
         replied = heard.message.reply_to_message
-        text = "\n".join(part for part in (heard.text, *fetched.remarks) if part)
+        text, references = _with_files(heard, fetched, quoted)
         own = "\n".join(part for part in (heard.own_text, _spoken(heard.message, fetched.remarks)) if part)
         return InboundMessage(
             text,
             heard.author,
-            tuple(fetched.attachments),
+            (*fetched.attachments, *quoted.attachments),
             heard.message.date,
             str(heard.message.message_id),
             heard.is_addressed,
@@ -78,9 +86,10 @@ class Reader:
             is_private=heard.message.chat.type == "private",
             replies_to=None if replied is None else str(replied.message_id),
             is_whole=is_whole,
-            unread=tuple(fetched.unread),
+            unread=(*fetched.unread, *quoted.unread),
             own_text=None if own == text else own,
             is_anonymous=heard.message.sender_chat is not None,
+            references=references,
         )
 
 
@@ -109,11 +118,13 @@ def _hear(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
         return None
     heard = Heard(
         message,
-        text,
+        "" if is_forwarded(message) else text,
         own_words_of(message, bot),
         author_of(message),
         is_addressed(message, bot),
         tuple(sent_files(message)),
+        tuple(sent_files(message.reply_to_message) if message.reply_to_message is not None else ()),
+        references_of(message, bot),
     )
     _check(heard)
     return heard
@@ -127,11 +138,25 @@ def _check(heard: Heard) -> None:
     """
     author = heard.author or Author()
     texts = [heard.text, *(value for value in (author.id, author.name) if value is not None)]
-    texts.extend(file.file_id for file in heard.files)
+    for each in heard.references:
+        texts += [each.text, (each.author and each.author.name) or ""]
+    texts.extend(file.file_id for file in (*heard.files, *heard.replied_files))
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a text is none")
     if not isinstance(heard.message.message_id, int) or not isinstance(heard.message.date, datetime):
         raise TypeError("an id or a date is none")
+
+
+def _with_files(heard: Heard, fetched: Fetched, quoted: Fetched) -> tuple[str, tuple[Reference, ...]]:
+    """Return the text and the references of a message with what files say: each file is of whoever sent it first."""
+    text, references = heard.text, []
+    for each in heard.references:
+        theirs = fetched if each.kind is ReferenceKind.FORWARD else quoted
+        said = "\n".join(part for part in (each.text, *theirs.remarks) if part)
+        references.append(replace(each, text=said, file_count=len(theirs.attachments)))
+    if not is_forwarded(heard.message):
+        text = "\n".join(part for part in (text, *fetched.remarks) if part)
+    return text, tuple(references)
 
 
 def _spoken(message: Message, remarks: Sequence[str]) -> str:

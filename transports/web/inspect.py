@@ -14,6 +14,7 @@ from botservice.memory import FailedStep, MemoryItem, TaskStep
 from botservice.memory.replay import visible
 from botservice.overview import TurnRecord, list_contexts, read_turns
 from botservice.storage import Storage
+from botservice.storage.references import full_text_of
 from botservice.storage.tables import contexts, deliveries, messages, steps, turns
 from transports.web.gate import path_number
 from transports.web.inbound import Refusal
@@ -160,8 +161,8 @@ def read_turn_lines(
 
 def _read_last_messages(connection: Connection, context_ids: list[int]) -> dict[int, str]:
     newest = select(contexts.c.last_message_id).where(contexts.c.id.in_(context_ids))
-    query = select(messages.c.context_id, messages.c.text).where(messages.c.id.in_(newest))
-    return {row.context_id: _excerpt(row.text) for row in connection.execute(query)}
+    query = select(messages.c.context_id, messages.c.text, messages.c.said_by_others).where(messages.c.id.in_(newest))
+    return {row.context_id: _excerpt(full_text_of(row)) for row in connection.execute(query)}
 
 
 def _read_keys(connection: Connection, context_id: int) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from botservice.messages import Message, Role
 from botservice.storage.blobs import digest_of
+from botservice.storage.references import full_text_of
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from transports.intricacy import is_too_intricate
@@ -40,7 +41,7 @@ def show_message(row: Any) -> dict[str, Any]:
     shown = {
         "id": row.id,
         "role": row.role,
-        "text": row.text,
+        "text": full_text_of(row),
         "at": iso(row.created_at),
         "files": [_show_file(row.id, index, each) for index, each in enumerate(row.attachments or ())],
     }

@@ -206,6 +206,7 @@ def _read_rows(connection: Connection, context_id: int, condition: ColumnElement
             messages.c.id,
             messages.c.role,
             messages.c.text,
+            messages.c.said_by_others,
             messages.c.attachments,
             messages.c.author_name,
             messages.c.created_at,

@@ -34,6 +34,7 @@ class Post:
     thread_ts: str | None = None
     metadata: dict[str, Any] | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
+    attachments: list[dict[str, Any]] = field(default_factory=list)
     bot_id: str | None = None
     is_streaming: bool = False
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class Post:
         for name in ("thread_ts", "bot_id", "metadata"):
             if getattr(self, name) is not None:
                 message[name] = getattr(self, name)
-        for name in ("files", "blocks"):
+        for name in ("files", "attachments", "blocks"):
             if getattr(self, name):
                 message[name] = getattr(self, name)
         return message

@@ -25,7 +25,7 @@ async def installed(storage: Storage) -> list[tuple[str, bytes]]:
 async def install(api: SlackApi, url: str, team: str) -> httpx.Response:
     """Go the way of a person who installs the bot, and return the last page."""
     api.world.codes[f"code-{team}"] = team
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=False) as client:
         begun = await client.get(f"{url}/slack/install")
         assert begun.status_code == 302
         address = httpx.URL(begun.headers["location"])
@@ -104,7 +104,7 @@ async def test_a_return_that_nobody_began_installs_nothing(
     api: SlackApi, bot_on, sqlite_storage: Storage, params: dict, cookie: str | None, status: int
 ) -> None:
     api.world.codes["c"] = "T0777"
-    async with bot_on(api, token=None, oauth=APP) as bot, httpx.AsyncClient() as client:
+    async with bot_on(api, token=None, oauth=APP) as bot, httpx.AsyncClient(verify=False) as client:
         headers = {"cookie": f"slack-app-oauth-state={cookie}"} if cookie else {}
         answer = await client.get(f"{bot.url}/slack/oauth_redirect", params=params, headers=headers)
     assert answer.status_code == status

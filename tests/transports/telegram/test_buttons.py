@@ -1,11 +1,14 @@
 """Buttons under answers: whoever was asked presses one, once, and has said what stands behind it."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from standins.bot_api import BotApi, Person, Refuse
 
 from botservice import AgentContext, Button, Storage, Tool, ToolCall
+from botservice.upkeep import Upkeep
+from transports.telegram.press_texts import GONE
 
 GROUP = -1001000000001
 BERTA = Person(1002, first_name="Berta", last_name="Bee", language_code="de")
@@ -200,3 +203,17 @@ async def test_buttons_stand_under_the_last_of_many_messages(api: BotApi, bot_on
         api.person_says("go", chat_id=42)
         shown = await api.messages(42, 4)
     assert [bool(each.buttons) for each in shown] == [False] * (len(shown) - 1) + [True]
+
+
+async def test_buttons_go_with_the_events_behind_them(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
+    later = datetime.now(UTC) + timedelta(days=8)
+    async with bot_on(api, script, tools=[OFFER]):
+        api.person_says(f"@{api.username} choose", chat_id=GROUP, user=1001)
+        question = await api.message(GROUP, "Which one?")
+        api.person_presses(GROUP, question.message_id, "b0", user=1001)
+        await api.message(GROUP, "You said: Small")
+        await Upkeep(sqlite_storage, clock=lambda: later).run_once()
+        for user in (1001, BERTA):
+            query = api.person_presses(GROUP, question.message_id, "b1", user=user)
+            assert (await pressed(api, query))["text"] in (GONE["en"], GONE["de"])
+    assert [each.text for each in await history(sqlite_storage, GROUP) if each.role == "user"] == ["choose", "Small"]

@@ -76,7 +76,7 @@ async def test_a_flood_is_waited_out_as_told(api: BotApi, bot_on, monkeypatch) -
 
 
 async def test_published_limits_are_kept_after_the_first_refusal(api: BotApi, bot_on) -> None:
-    api.limits = RateLimits()
+    api.limits = RateLimits(second=0.3)
     async with bot_on(api):
         for number in range(4):
             api.person_says(f"message {number}", chat_id=42)
@@ -85,11 +85,11 @@ async def test_published_limits_are_kept_after_the_first_refusal(api: BotApi, bo
 
 
 async def test_the_parts_of_one_answer_keep_to_the_published_limits(api: BotApi, bot_on) -> None:
-    api.limits = RateLimits()
+    api.limits = RateLimits(second=0.3)
     async with bot_on(api, ["word " * 2500]):
         api.person_says("go on", chat_id=42)
         await api.messages(42, 4, timeout=60)
-    assert api.limits.refused == 0
+    assert api.limits.refused <= 1, "without, it would be each part but the first"
 
 
 async def test_a_person_who_blocked_the_bot_is_not_written_to_again(
@@ -217,3 +217,28 @@ async def test_nothing_is_shown_twice_in_a_busy_hour(api: BotApi, bot_on) -> Non
     for person in people:
         assert api.visible_texts(person) == [f"You said: {person} says {number}" for number in range(5)]
     assert len([entry for entry in api.journal.entries(MessageShown) if entry.from_bot]) == 100
+
+
+async def test_a_process_that_lost_its_chat_while_it_waited_for_its_turn_sends_nothing(
+    api: BotApi, bot_on, sqlite_storage: Storage, monkeypatch
+) -> None:
+    lost = []
+    async with bot_on(api) as bot:
+        turn = bot.transport._sender._pace.turn
+
+        async def hang(*arguments: object) -> None:
+            await turn(*arguments)
+            if not lost:  # as another process does with the claim of one that hangs
+                context = await AgentContext.get_or_create(sqlite_storage, {"transport": "telegram", "chat_id": "42"})
+                holder = sqlite_storage.claims.holder(context.id)
+                lost.append(sqlite_storage.claims.take_over(holder))
+
+        monkeypatch.setattr(bot.transport._sender._pace, "turn", hang)
+        api.person_says("hello", chat_id=42)
+        await api.until(lambda: bool(lost))
+        api.person_says("another chat", chat_id=43)
+        await api.message(43)
+        assert api.visible_texts(42) == []
+        await sqlite_storage.claims.release(lost[0])
+        await api.message(42)
+    assert api.visible_texts(42) == ["You said: hello"]

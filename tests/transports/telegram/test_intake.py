@@ -20,6 +20,7 @@ from standins.bot_api import (
 
 from botservice import AgentContext, Storage
 from botservice.errors import SettingsError, StorageUnavailable
+from botservice.turns.pressure import Pressure
 from transports.telegram.app import TelegramTransport
 from transports.telegram.inbound import ALLOWED_UPDATES
 from transports.telegram.webhook import derive_secret
@@ -66,6 +67,27 @@ async def test_the_offset_moves_only_once_updates_are_stored(api: BotApi, bot_on
         await api.until(lambda: confirmed(api))
 
 
+async def test_where_too_much_waits_a_stop_is_taken_all_the_same(api: BotApi, bot_on) -> None:
+    asked, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def model(prompt):
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    async with bot_on(api, model) as bot:
+        api.person_says("tell me", chat_id=42)
+        await asyncio.wait_for(asked.wait(), 60)
+        await api.until(lambda: len(confirmed(api)) == 1)
+        bot.inbox._pressure = Pressure(max_waiting=0)
+        api.person_says("more", chat_id=43)
+        api.person_says("/stop", chat_id=42)
+        await asyncio.wait_for(cancelled.wait(), 60)
+        assert len(confirmed(api)) == 1, "what is not stored is still Telegram's"
+
+
 async def test_a_webhook_that_cannot_store_gets_the_update_again(api: BotApi, bot_on, monkeypatch) -> None:
     async with bot_on(api, webhook=True) as bot:
         accept, failures = bot.inbox.accept, iter([StorageUnavailable("down"), StorageUnavailable("down")])
@@ -104,7 +126,7 @@ async def test_a_restart_repeats_nothing(api: BotApi, bot_on) -> None:
 
 
 async def test_wrong_or_missing_secrets_store_nothing(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
-    async with bot_on(api, webhook=True) as bot, httpx.AsyncClient() as client:
+    async with bot_on(api, webhook=True) as bot, httpx.AsyncClient(verify=False) as client:
         await api.call("setWebhook")
         url = api.webhooks.url
         update = {"update_id": 1, "message": {"message_id": 1, "date": 0, "chat": {"id": 42, "type": "private"}}}
@@ -171,7 +193,7 @@ async def test_a_second_poller_is_told_what_to_do(api: BotApi, bot_on, monkeypat
     monkeypatch.setattr("transports.telegram.polling._CONFLICT_PAUSE_SECONDS", 0.05)
     async with bot_on(api):
         await api.call("getUpdates")
-        async with httpx.AsyncClient() as other:
+        async with httpx.AsyncClient(verify=False) as other:
             await other.post(f"{api.base_url}{api.token}/getUpdates", json={"timeout": 0})
         api.person_says("hello", chat_id=42)
         assert (await api.message(42)).text == "You said: hello"

@@ -58,7 +58,7 @@ async def test_a_message_keeps_its_author_date_and_id(api: BotApi, bot_on, sqlit
 )  # fmt: skip
 async def test_everything_has_words(api: BotApi, bot_on, sqlite_storage: Storage, content, text: str) -> None:
     kept = await said_to_bot(api, bot_on, sqlite_storage, lambda: api.person_sends(content, chat_id=42))
-    assert kept.text == text
+    assert kept.full_text == text
 
 
 async def test_a_reply_brings_what_it_replies_to_and_a_quote_its_words(
@@ -71,7 +71,7 @@ async def test_a_reply_brings_what_it_replies_to_and_a_quote_its_words(
         await api.messages(42, 2)
         api.person_says("really?", chat_id=42, reply_to=shown.message_id, quote="sky")
         await api.messages(42, 3)
-        texts = [message.text for message in await history(sqlite_storage) if message.role == "user"]
+        texts = [message.full_text for message in await history(sqlite_storage) if message.role == "user"]
     assert texts == [
         "The sky is blue",
         '[in reply to you: "You said: The sky is blue"]\nwhy?',

@@ -1,0 +1,126 @@
+"""What messages hold of others, as it lies in their rows, and in the table by which it is found."""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+
+from botservice.messages import Author, storable
+from botservice.references import Reference, ReferenceKind, write_out
+from botservice.storage.chunks import chunks
+from botservice.storage.statements import execute, execute_many
+from botservice.storage.tables import message_references, messages
+
+NOTHING: Final = "[]"  # what stands in the row of a message that holds nothing of others
+
+_INSERT = insert(message_references)
+_DELETE = delete(message_references).where(message_references.c.message_id == bindparam("message"))
+_KEEP = update(messages).where(messages.c.id == bindparam("row"))
+_OF_MESSAGES = select(messages.c.id, messages.c.position, messages.c.said_by_others)
+
+
+def encode_references(references: Sequence[Reference]) -> str:
+    """Return references as they are kept in a row."""
+    kept = [{name: value for name, value in _values(each).items() if value} for each in references]
+    return json.dumps(kept, separators=(",", ":")) if kept else NOTHING
+
+
+def decode_references(kept: str | None) -> tuple[Reference, ...]:
+    """Return the references of a row; none for one of an older version."""
+    return () if kept is None or kept == NOTHING else tuple(map(_read, json.loads(kept)))
+
+
+def storable_references(references: Sequence[Reference]) -> tuple[Reference, ...]:
+    """Return references as they will be read again."""
+    return decode_references(encode_references(references))
+
+
+def full_text_of(row: Row[*tuple[Any, ...]]) -> str:
+    """Return the text of a row with what it holds of others, as a model reads it."""
+    return write_out(row.text, decode_references(row.said_by_others))
+
+
+def index_references(connection: Connection, context_id: int, message_id: int, references: Sequence[Reference]) -> None:
+    """Have what a message repeats be found by whose it is, in the place of what was found of it before."""
+    execute(connection, _DELETE, {"message": message_id})
+    insert_references(connection, context_id, message_id, references)
+
+
+def insert_references(
+    connection: Connection, context_id: int, message_id: int, references: Sequence[Reference]
+) -> None:
+    """Have what a new message repeats be found by whose it is."""
+    rows = [
+        {
+            "context_id": context_id,
+            "message_id": message_id,
+            "platform": None if each.author is None else each.author.platform,
+            "person_id": None if each.author is None else each.author.id,
+            "external_id": each.external_id,
+        }
+        for each in references
+        if not each.is_erased
+    ]
+    if rows:
+        execute_many(connection, _INSERT, rows)
+
+
+def keep_references(
+    connection: Connection, context_id: int, message_id: int, references: Sequence[Reference], **others: Any
+) -> None:
+    """Have a stored message hold this of others.
+
+    Args:
+        others: What else of its row changes.
+    """
+    values = {"said_by_others": encode_references(references), **others}
+    connection.execute(_KEEP.values(values), {"row": message_id})
+    index_references(connection, context_id, message_id, references)
+
+
+def find_contexts_repeating(connection: Connection, authors: Collection[Author]) -> set[int]:
+    """Return the contexts in which somebody repeats what one of these authors said."""
+    found: set[int] = set()
+    for author in authors:
+        query = select(message_references.c.context_id).where(
+            message_references.c.platform == author.platform, message_references.c.person_id == author.id
+        )
+        found.update(connection.execute(query.distinct()).scalars())
+    return found
+
+
+def read_references(connection: Connection, context_id: int) -> list[tuple[int, int, tuple[Reference, ...]]]:
+    """Return the id and the position of each message of a context that repeats others, with what it repeats."""
+    holding = select(message_references.c.message_id).where(message_references.c.context_id == context_id)
+    found: list[tuple[int, int, tuple[Reference, ...]]] = []
+    for chunk in chunks(sorted(set(connection.execute(holding).scalars()))):
+        rows = connection.execute(_OF_MESSAGES.where(messages.c.id.in_(chunk)))
+        found.extend((row.id, row.position, decode_references(row.said_by_others)) for row in rows)
+    return found
+
+
+def _values(reference: Reference) -> dict[str, Any]:
+    author = reference.author or Author()
+    return {
+        "kind": reference.kind.value,
+        "platform": author.platform and storable(author.platform),
+        "id": author.id and storable(author.id),
+        "name": author.name and storable(author.name),
+        "text": storable(reference.text),
+        "external_id": reference.external_id and storable(reference.external_id),
+        "is_of_assistant": reference.is_of_assistant,
+        "file_count": reference.file_count,
+    }
+
+
+def _read(kept: dict[str, Any]) -> Reference:
+    author = Author(kept.get("platform"), kept.get("id"), kept.get("name"))
+    return Reference(
+        ReferenceKind(kept["kind"]),
+        None if author == Author() else author,
+        kept.get("text", ""),
+        kept.get("external_id"),
+        kept.get("is_of_assistant", False),
+        kept.get("file_count", 0),
+    )

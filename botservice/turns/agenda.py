@@ -1,0 +1,134 @@
+"""Which contexts have something to do now: one question, for whoever was not woken for it.
+
+What a context has to do next is the first of: a message that it owes, a change of what was said, the turn that has
+begun, a reminder, the next turn (`NextWork`). Where the first of them is not due yet, the others are put off to the
+same moment: each row says by itself when it is due, and a chat that waits is not looked at before its time.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Exists,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    literal,
+    literal_column,
+    or_,
+    select,
+    text,
+    union_all,
+    update,
+)
+
+from botservice.storage.statements import execute
+from botservice.storage.tables import deliveries, events, messages, reminders, turns
+from botservice.turns.changes import PATIENCE
+from botservice.turns.due import due_by, due_by_a_wrong_clock_in, due_in, set_due
+
+# Word for word the conditions of partial indexes: with a bound parameter in it, a planner cannot know that one fits.
+_IS_OPEN = text("deliveries.status IN ('pending', 'attempting') AND deliveries.kind = 'message'")
+_IS_CHANGE = text("events.handled_at IS NULL AND events.kind IN ('edit', 'delete')")
+_IS_CONTROL = text("events.turn_id IS NULL AND events.handled_at IS NULL AND events.kind IN ('stop', 'move')")
+_IS_OPEN_TURN = text("turns.status IN ('queued', 'running')")
+_IS_REMINDER = text("reminders.status = 'waiting'")
+
+
+class What(StrEnum):
+    """What a context has to do."""
+
+    DELIVERY = "delivery"
+    CONTROL = "control"
+    TURN = "turn"
+    REMINDER = "reminder"
+
+
+@dataclass(frozen=True, slots=True)
+class DueContext:
+    """A context that has something to do now.
+
+    Attributes:
+        tries: How often that was tried before.
+    """
+
+    context_id: int
+    what: What
+    transport: str
+    tries: int
+
+
+def _found(what: What, table: Any, tries: Any, since: Any) -> Select[Any]:
+    name = literal(what.value, Text).label("what")
+    columns = (table.c.context_id, name, table.c.transport, tries.label("tries"), since.label("since"))
+    return select(*columns).where(table.c.transport.in_(bindparam("transports", expanding=True)))
+
+
+def _owes(table: Any) -> Exists:
+    return exists().where(_IS_OPEN, deliveries.c.context_id == table.c.context_id)
+
+
+_NEVER = literal(0)
+# A subquery with a limit: as a join, Postgres may read all messages for it.
+_ITS_MESSAGE = (
+    select(messages.c.id)
+    .where(messages.c.context_id == events.c.context_id, messages.c.external_id == events.c.external_id)
+    .limit(1)
+    .scalar_subquery()
+)
+_HAS_TURN = exists().where(_IS_OPEN_TURN, turns.c.context_id == events.c.context_id)
+_HAS_BEGUN = exists().where(
+    _IS_OPEN_TURN, turns.c.context_id == reminders.c.context_id, turns.c.status == literal_column("'running'")
+)
+_DELIVERIES = _found(What.DELIVERY, deliveries, deliveries.c.attempts, deliveries.c.due_at).where(_IS_OPEN)
+_CONTROLS = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(_IS_CONTROL)
+_CHANGES = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(
+    _IS_CHANGE,
+    or_(_ITS_MESSAGE.is_not(None), and_(events.c.received_at < bindparam("stale_before"), ~_HAS_TURN)),
+    ~_owes(events),
+)
+_TURNS = _found(What.TURN, turns, turns.c.attempts, turns.c.due_at).where(
+    _IS_OPEN_TURN, turns.c.attempts < bindparam("beginnings")
+)
+_REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(
+    _IS_REMINDER, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, ~_owes(reminders)
+)
+_DUE = union_all(_DELIVERIES.where(due_in(deliveries)), _CONTROLS, _CHANGES, _TURNS.where(due_in(turns)), _REMINDERS)
+_DUE_BY_A_WRONG_CLOCK = union_all(
+    _DELIVERIES.where(due_by_a_wrong_clock_in(deliveries)), _TURNS.where(due_by_a_wrong_clock_in(turns))
+)
+_PUT_OFF = tuple(
+    update(table)
+    .where(is_open, table.c.context_id == bindparam("context"), table.c.due_at < bindparam("until"))
+    .values(**set_due(bindparam("until"), bindparam("now")))
+    for table, is_open in ((deliveries, _IS_OPEN), (turns, _IS_OPEN_TURN))
+)
+
+
+def find_due_contexts(
+    connection: Connection, now: datetime, transports: Collection[str], *, beginnings: int, is_thorough: bool = True
+) -> list[DueContext]:
+    """Return the contexts that have something to do now, those that have waited longest first.
+
+    Args:
+        beginnings: Turns that were begun so often without getting further are left for later.
+        is_thorough: Whether to look also for what was put off while the clock was wrong, among all that is open.
+    """
+    sought = {"transports": list(transports), "beginnings": beginnings, "stale_before": now - PATIENCE, **due_by(now)}
+    rows = execute(connection, _DUE, sought).all()
+    if is_thorough:
+        rows += execute(connection, _DUE_BY_A_WRONG_CLOCK, sought).all()
+    rows.sort(key=lambda row: row.since)
+    return list(dict.fromkeys(DueContext(row.context_id, What(row.what), row.transport, row.tries) for row in rows))
+
+
+def put_off(connection: Connection, context_id: int, until: datetime, now: datetime) -> None:
+    """Have everything that a context has to do wait for what it has to do first."""
+    for statement in _PUT_OFF:
+        execute(connection, statement, {"context": context_id, "until": until, "now": now})

@@ -1,0 +1,63 @@
+"""Where contexts wait to be worked on: so many at once, and what is in trouble apart from the others."""
+
+import asyncio
+from types import TracebackType
+from typing import Final
+
+from botservice.turns.retry import SUSPECTS_AT_ONCE, is_cut_off_too_often, is_suspicious
+
+RESENDS_AT_ONCE: Final = 16
+_WAITING_PER_PLACE: Final = 8  # contexts that the sweep lines up for each one that may be worked on
+
+
+class Lane:
+    """Lets so many in at once, the others in the order in which they came.
+
+    Attributes:
+        waiting: How many wait to be let in.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.waiting = 0
+        self._width = width
+        self._room = asyncio.Semaphore(width)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many wait that the sweep need not line up more: it finds them later."""
+        return self.waiting >= _WAITING_PER_PLACE * self._width
+
+    async def __aenter__(self) -> None:
+        self.waiting += 1
+        try:
+            await self._room.acquire()
+        finally:
+            self.waiting -= 1
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._room.release()
+
+
+class Lanes:
+    """The lanes of a worker.
+
+    Attributes:
+        usual: What nothing is known against. A message that its platform did not take waits elsewhere: for each
+            platform apart, because one that hangs is slow to say no.
+        suspects: Turns that may end their process.
+    """
+
+    def __init__(self, max_turns: int) -> None:
+        self.usual = Lane(max_turns)
+        self.suspects = Lane(SUSPECTS_AT_ONCE)
+        self._resends: dict[str, Lane] = {}
+
+    def of_turn(self, beginnings: int) -> Lane:
+        """Return the lane of a turn that was begun so often; what is only given up can end nothing."""
+        return self.suspects if is_suspicious(beginnings) and not is_cut_off_too_often(beginnings) else self.usual
+
+    def of_delivery(self, transport: str, tries: int) -> Lane:
+        """Return the lane of a message that was tried so often."""
+        return self._resends.setdefault(transport, Lane(RESENDS_AT_ONCE)) if tries else self.usual

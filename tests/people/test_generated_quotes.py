@@ -1,0 +1,24 @@
+"""Groups in which people repeat each other: no words pass as another's, and what is forgotten is gone from all."""
+
+import os
+
+import pytest
+from people.generated_quotes import generate
+
+GROUPS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_GROUPS", "10000"))
+
+
+async def test_nothing_of_the_forgotten_is_left_with_others_and_no_fact_is_anothers(storage):
+    groups = 150 if storage.where.path is not None else 50
+    findings = await generate(storage, groups=groups)
+    assert findings.wrong == []
+    assert findings.quotes > 4 * groups
+    assert findings.refused > groups
+    assert findings.prompts > groups // 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+async def test_nothing_of_the_forgotten_is_left_in_thousands_of_groups(sqlite_storage):
+    findings = await generate(sqlite_storage, groups=GROUPS, seed=7)
+    assert findings.wrong == []
