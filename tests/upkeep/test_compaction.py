@@ -213,7 +213,8 @@ async def test_it_is_done_by_itself_and_again(storage):
 
 COMPACTED = {"steps", "tool_calls", "prompt_log", "deliveries", "events", "blobs", "loose_files", "reminders"}
 KEPT = {
-    "messages", "message_references", "word_blocks", "vectors", "facts", "feedback",  # what people said, and what finds it
+    "messages", "message_references",  # what people said
+    "word_blocks", "vectors", "facts", "feedback",  # and what finds it, or came of it
     "turns",  # a line each: when, and how it ended
     "model_usage",  # what was paid for
     "access_codes", "budget_reservations",  # these expire
