@@ -1,150 +1,232 @@
-"""What a turn leaves behind: bytes of the database per turn, before and after compaction, and whether space comes back.
+"""What becomes slower as the database grows: each thing on a small database, and on one that has grown for years.
 
-    python benchmarks/growth.py [--url sqlite:///bench.db | postgresql://…] [--turns 2000] [--chats 20]
+    python benchmarks/growth.py [--url sqlite:///new.db | postgresql://…/an_empty_database]
+        [--contexts 100000] [--messages 1000000] [--turns 300000]
 
-Each turn has a question of some sentences, one tool call, an answer, and ten messages of window in its prompts.
+The large database is built in minutes, with rows as the service writes them: see `large_database.py`. A group of a
+thousand people has a tenth of all turns. Forgetting is measured for somebody with a chat of their own, and for one of
+the people of that group. A mark stands where something takes more than 50 ms and half as long again as in a small one.
 """
 
 import argparse
 import asyncio
-import collections
-import random
+import statistics
 import tempfile
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from sqlalchemy import create_engine, text
+from large_database import GROUP, GROUP_PEOPLE, Plan, chat_keys, fill
+from sqlalchemy import select
 
-from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage, ToolCall, tool
+from botservice import AgentContext, Author, FunctionsBasedAgent, InboundMessage, SteadyWindowMessageSelector, Storage
 from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
+from botservice.overview import list_contexts, read_turns
+from botservice.people.budgets import Budgets
+from botservice.people.forgetting import forget_person
+from botservice.people.usage import Payer, UsageBy, list_usage
+from botservice.policies import Scope, parse_limits
+from botservice.storage.tables import turns
+from botservice.turns.backlog import list_turns
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import InboundEvent
 from botservice.turns.worker import Worker
-from botservice.upkeep import Upkeep
+from transports.web.inspect import PAGE, read_turn_lines
 
-_WORDS = ["table", "river", "seven", "between", "yellow", "answer", "market", "winter", "letter", "garden"]
-_SQLITE = {
-    "file": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
-    "used": "SELECT (page_count - freelist_count) * page_size "
-    "FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
-}
-_POSTGRES = {"file": "SELECT pg_database_size(current_database())"}
-
-
-@tool
-async def look_up(topic: str) -> str:
-    """Look something up."""
-    return f"{topic}: {sentence(random.Random(topic), 40)}"
-
-
-def sentence(source, words):
-    return " ".join(source.choices(_WORDS, k=words))
+ROUNDS = 21
+READERS = 20
+SMALL = Plan(1_200, 4_000, 1_000)
+MOST_MS, MOST_TIMES = 50, 1.5
 
 
 class Model:
     model = "growth"
 
     async def chat(self, messages, tools=(), *, on_text=None):
-        if messages[-1]["role"] == "tool":
-            return ChatResponse(f"I found this: {messages[-1]['content'][:150]}")
-        topic = messages[-1]["content"][:20]
-        return ChatResponse("", (ToolCall("call", "look_up", {"topic": topic}),))
+        return ChatResponse("an answer")
 
 
 class Platform:
     name = "bench"
 
     def __init__(self):
-        self.answered = collections.defaultdict(asyncio.Event)
+        self.sent = asyncio.Event()
 
     async def read(self, event):
-        return InboundMessage(event.raw.decode().partition("#")[0])
+        return InboundMessage(event.raw.decode(), author=Author("bench", "1", "Ann"))
 
     def plan(self, answer, events):
         return [{"text": answer.text}]
 
     async def send(self, context_keys, delivery):
-        self.answered[context_keys["chat_id"]].set()
+        self.sent.set()
 
     def live(self, context_keys, events, record):
         return None
 
 
-async def write(inbox, platform, run, turns, chats):
-    """Have so many messages answered; each event is as large as a platform's."""
-    source = random.Random(run)
+class Bench:
+    """One database, served, and what is measured there."""
 
-    async def chat(number):
-        for place in range(turns // chats):
-            raw = f"{sentence(source, 25)}#{'x' * 600}".encode()
-            key = f"{run}:{number}:{place}"
-            platform.answered[str(number)].clear()
-            await inbox.accept("bench", [InboundEvent(key, {"chat_id": str(number)}, run * 10**9 + place, raw)])
-            await platform.answered[str(number)].wait()
+    def __init__(self, url, contexts):
+        self.url, self.contexts = url, contexts
+        self.platform = Platform()
+        agent = FunctionsBasedAgent(llm=Model(), message_selector=SteadyWindowMessageSelector(4000), search_k=0)
+        self.options = RunOptions(agent, StepCallbacks(None), 10)
+        self.asked = self.forgotten = 0
 
-    await asyncio.gather(*map(chat, range(chats)))
+    async def __aenter__(self):
+        self.storage = await Storage.open(self.url)
+        self.worker = Worker(self.storage, self.options, [self.platform])
+        self.inbox = Inbox(self.storage, self.worker.wake)
+        await self.worker.start()
+        self.group = (await AgentContext.get_or_create(self.storage, chat_keys(GROUP))).id
+        await self._ask(GROUP)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.worker.stop()
+        await self.storage.close()
+
+    async def measures(self):
+        """Return what is measured: functions by their names, and how often each is called."""
+        storage, now = self.storage, datetime.now(UTC)
+        newest = await storage.read(partial(newest_turn, context_id=self.group))
+        budgets = Budgets({Scope.SERVICE: parse_limits("100000000000 tokens/month")})
+        payer = Payer(self.group, "bench:1", "bench:1")
+
+        def usage(by):
+            return storage.read(lambda connection: list_usage(connection, by, now.replace(day=1)), is_long=True)
+
+        def page(connection):
+            return read_turn_lines(connection, self.group, limit=PAGE, offset=0)
+
+        return {
+            "accept to answer, a chat": (self._ask, ROUNDS),
+            "accept to answer, the group": (partial(self._ask, GROUP), ROUNDS),
+            "sweep": (lambda: storage.read(self.worker._look), ROUNDS),  # noqa: SLF001 - it has no other name
+            "conversations, a page": (lambda: list_contexts(storage, limit=PAGE + 1), ROUNDS),
+            "turns that wait": (lambda: list_turns(storage), ROUNDS),
+            "turns of the group, a page": (lambda: storage.read(page, is_long=True), ROUNDS),
+            "a turn of the group": (lambda: read_turns(storage, self.group, newest), ROUNDS),
+            "usage in all": (lambda: usage(None), ROUNDS),
+            "usage by model": (lambda: usage(UsageBy.MODEL), ROUNDS),
+            "usage by day": (lambda: usage(UsageBy.DAY), ROUNDS),
+            "reserving in BUDGET_SERVICE": (
+                lambda: budgets.reserve(storage, newest, payer, "growth", 10, now),
+                ROUNDS,
+            ),
+            f"accept to answer beside {READERS} readers": (self._ask_beside_readers, 3),
+            "accept to answer beside forgetting one of the group": (self._ask_beside_forgetting, 3),
+            "forgetting a person": (partial(self._forget, self.contexts - 10), 3),
+            "forgetting one of the group": (partial(self._forget, 20), 3),
+            "start": (self._start, 3),
+        }
+
+    async def _start(self):
+        """Open the database anew, until a worker runs there."""
+        await self.worker.stop()
+        async with Storage.open(self.url) as storage:
+            worker = Worker(storage, self.options, [self.platform])
+            await worker.start()
+            await storage.read(worker._look)  # noqa: SLF001 - it has no other name
+            await worker.stop()
+
+    async def _ask(self, chat=None):
+        self.asked += 1
+        self.platform.sent.clear()
+        number = chat or GROUP_PEOPLE + 2 + self.asked * 37 % (self.contexts - GROUP_PEOPLE - 20)
+        event = InboundEvent(f"{time.time_ns()}", chat_keys(number), time.time_ns() // 1000, b"how are you?")
+        await self.inbox.accept("bench", [event])
+        await self.platform.sent.wait()
+
+    async def _ask_beside_readers(self):
+        async def look():
+            while True:
+                await list_contexts(self.storage, limit=PAGE + 1)
+
+        looking = [asyncio.create_task(look()) for _ in range(READERS)]
+        await asyncio.sleep(0)
+        since = time.perf_counter()
+        for _ in range(3):
+            await self._ask()
+        took = (time.perf_counter() - since) / 3
+        for each in looking:
+            each.cancel()
+        await asyncio.wait(looking)
+        return took
+
+    async def _ask_beside_forgetting(self):
+        """Ask once while somebody is forgotten; what that takes is measured for itself."""
+        forgetting = asyncio.create_task(self._forget(40))
+        await asyncio.sleep(0.05)
+        since = time.perf_counter()
+        await self._ask()
+        took = time.perf_counter() - since
+        await forgetting
+        return took
+
+    async def _forget(self, first):
+        self.forgotten += 1
+        await forget_person(self.storage, Author("bench", str(first + self.forgotten)))
 
 
-async def size(storage):
-    """Return the bytes of the database by kind; on Postgres after a VACUUM, as autovacuum does it."""
-    queries = _SQLITE if storage.is_sqlite else _POSTGRES
-    if storage.is_sqlite:
-        await storage.scrub()
-    else:
-        engine = create_engine(storage.where.url, isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.exec_driver_sql("VACUUM")
-        engine.dispose()
-
-    def read(connection):
-        return {name: connection.execute(text(query)).scalar_one() for name, query in queries.items()}
-
-    return await storage.read(read)
+def newest_turn(connection, context_id):
+    newest = select(turns.c.id).where(turns.c.context_id == context_id).order_by(turns.c.id.desc()).limit(1)
+    return connection.execute(newest).scalar_one()
 
 
-async def measure(url, turns, chats):
-    turns -= turns % chats
-    agent = FunctionsBasedAgent([look_up], Model(), message_selector=MessageWindowMessageSelector(10), search_k=0)
-    platform = Platform()
-    async with Storage.open(url, migrate=True) as storage:
-        worker = Worker(storage, RunOptions(agent, StepCallbacks(None), 10), [platform])
-        inbox = Inbox(storage, worker.wake)
-        await worker.start()
-        base = await size(storage)
-        print(f"3 x {turns} turns with a tool call in {chats} chats, {url.partition(':')[0]}")
-        for run in range(1, 4):
-            await write(inbox, platform, run, turns, chats)
-            full = await size(storage)
-            show(f"round {run}, written", full, base, turns, run)
-            later = datetime.now(UTC) + timedelta(days=31)
-            started, cpu = time.perf_counter(), time.process_time()
-            done = await Upkeep(storage, clock=lambda later=later: later, rest=lambda _: asyncio.sleep(0)).run_once()
-            seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-            show(f"round {run}, compacted", await size(storage), base, turns, run)
-            print(f"    {done.turns} turns in {seconds:.2f} s, {cpu / max(1, done.turns) * 1000:.2f} ms of CPU a turn")
-        await worker.stop()
+async def timed(work):
+    """Return milliseconds: what the work itself has measured, or how long it took."""
+    started = time.perf_counter()
+    measured = await work()
+    return (measured if isinstance(measured, float) else time.perf_counter() - started) * 1000
 
 
-def show(name, now, base, turns, rounds):
-    kinds = "  ".join(
-        f"{kind} {value / 2**20:7.2f} MiB ({(value - base[kind]) / turns / rounds:6.0f} bytes a turn)"
-        for kind, value in now.items()
-    )
-    print(f"  {name:<20} {kinds}")
+async def measure(small, large):
+    """Print a line for each thing: measured on both in turns, whatever else the machine has to do."""
+    print("| | small | grown | ratio |\n|---|---|---|---|")
+    async with small, large:
+        of_large = await large.measures()
+        for name, (work, rounds) in (await small.measures()).items():
+            took = [(await timed(work), await timed(of_large[name][0])) for _ in range(rounds)]
+            before, now = map(statistics.median, zip(*took, strict=True))
+            remark = " (!)" if now > MOST_MS and now > MOST_TIMES * before else ""
+            print(f"| {name} | {before:.1f} | {now:.1f} | {now / before:.1f}{remark} |", flush=True)
+
+
+async def make(url, plan):
+    async with Storage.open(url, migrate=True):
+        pass
+    started = time.perf_counter()
+    await asyncio.to_thread(fill, url, plan)
+    return time.perf_counter() - started
+
+
+async def run(options, url, small_url):
+    await make(small_url, SMALL)
+    plan = Plan(options.contexts, options.messages, options.turns)
+    seconds = await make(url, plan)
+    sizes = f"{options.messages:,} messages, {options.turns:,} turns, {options.contexts:,} contexts"
+    print(f"{sizes}, {url.partition(':')[0]}: built in {seconds:.0f} s. Milliseconds, medians:\n")
+    await measure(Bench(small_url, SMALL.contexts), Bench(url, plan.contexts))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url")
-    parser.add_argument("--turns", type=int, default=2000)
-    parser.add_argument("--chats", type=int, default=20)
+    parser.add_argument("--url", help="an empty database; where it is on Postgres, name --small-url, too")
+    parser.add_argument("--small-url", help="another one, for the small database")
+    parser.add_argument("--contexts", type=int, default=100_000)
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--turns", type=int, default=300_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        url = options.url or f"sqlite:///{Path(folder) / 'bench.db'}"
-        asyncio.run(measure(url, options.turns, options.chats))
+        url = options.url or f"sqlite:///{Path(folder) / 'grown.db'}"
+        small_url = options.small_url or f"sqlite:///{Path(folder) / 'empty.db'}"
+        asyncio.run(run(options, url, small_url))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ async def find_context_id(storage: Storage, address: str) -> int:
         number = int(address)
         await storage.read(lambda connection: check_context(connection, number))
         return number
-    found = [each.id for each in await list_contexts(storage) if _matches(address, each.keys)]
+    named = await list_contexts(storage, having=_some_value(address))
+    found = [each.id for each in named if _matches(address, each.keys)]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -45,6 +46,14 @@ def parse_person(text: str) -> Author:
     if not platform or not person_id:
         raise BotServiceError(f"--person must be platform:id, such as telegram:42, not {text!r}")
     return Author(platform, person_id)
+
+
+def _some_value(address: str) -> str:
+    """Return a value that the keys have which an address means."""
+    if "=" in address:
+        address = address.replace(",", " ").split()[0]
+        return address.partition("=")[2]
+    return address.partition(":")[2]
 
 
 def _matches(address: str, keys: Mapping[str, str]) -> bool:

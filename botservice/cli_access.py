@@ -94,7 +94,7 @@ def usage(
         def query(connection: "Connection") -> "tuple[list[UsageLine], UsageLine]":
             return list_usage(connection, subject, start), list_usage(connection, None, start)[0]
 
-        return await storage.read(query)
+        return await storage.read(query, is_long=True)
 
     lines, total = with_storage(read)
     if as_json:

@@ -19,6 +19,19 @@ from botservice.storage.tables import contexts, turns
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _STEPS_TAKEN = select(turns.c.steps_taken).where(turns.c.id == bindparam("turn"))
+_MOST_ID = 2**63 - 1
+_TURNS_AT_ONCE = 64
+# Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
+_NEWEST_TURNS = (
+    select(turns.c.id, turns.c.keeps_steps)
+    .where(
+        turns.c.context_id.between(bindparam("context"), bindparam("context")),
+        turns.c.started_at.is_not(None),
+        turns.c.id < bindparam("before"),
+    )
+    .order_by(turns.c.context_id.desc(), turns.c.id.desc())
+    .limit(bindparam("most"))
+)
 _LAST_STEP_NUMBER = (
     select(turns.c.last_step_number)
     .where(turns.c.context_id == bindparam("context"), turns.c.last_step_number.is_not(None))
@@ -60,7 +73,7 @@ def read_snapshot(
     if state is None:
         known = f"there is no context {context_id}"
         raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
-    in_view = _turns_in_view(connection, context_id, turn_id) if with_steps else []
+    in_view = turns_in_view(connection, context_id, turn_id) if with_steps else []
     logs: dict[int, PromptLog] = {}
     stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
     current = in_view[0] if in_view else None
@@ -94,21 +107,16 @@ def _read_steps_taken(connection: Connection, turn_id: int) -> int:
     return execute(connection, _STEPS_TAKEN, {"turn": turn_id}).scalar_one_or_none() or 0
 
 
-def _turns_in_view(connection: Connection, context_id: int, turn_id: int | None) -> list[int]:
+def turns_in_view(connection: Connection, context_id: int, turn_id: int | None = None) -> list[int]:
     """Return the turns whose steps are in view, the newest first: back to the last one that began anew."""
-    query = (
-        select(turns.c.id, turns.c.keeps_steps)
-        .where(turns.c.context_id == context_id, turns.c.started_at.is_not(None))
-        .order_by(turns.c.id.desc())
-    )
-    if turn_id is not None:
-        query = query.where(turns.c.id <= turn_id)
-    in_view = []
-    with connection.execute(query) as rows:
+    in_view: list[int] = []
+    sought = {"context": context_id, "before": _MOST_ID if turn_id is None else turn_id + 1, "most": 1}
+    while rows := execute(connection, _NEWEST_TURNS, sought).all():  # nearly always there is one: most begin anew
         for row in rows:
             in_view.append(row.id)
             if not row.keeps_steps:
-                break
+                return in_view
+        sought |= {"before": in_view[-1], "most": _TURNS_AT_ONCE}
     return in_view
 
 

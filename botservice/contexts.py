@@ -172,7 +172,7 @@ class AgentContext:
             stored = read_steps(connection, self.id)
             return AgentMemory(read_system_prompt(connection, self.id), [each.item for each in stored])
 
-        return await self.storage.read(query)
+        return await self.storage.read(query, is_long=True)
 
     @property
     def prompt(self) -> str | None:

@@ -228,7 +228,7 @@ async def _check_encryption(settings: Settings) -> Finding:
     if where.path is not None and not where.path.exists():
         return Finding("encryption", "files will be stored encrypted")
     async with Storage.open(settings.database_url, migrate=False, encryption_key=key) as storage:
-        plain = await storage.read(count_plain)
+        plain = await storage.read(count_plain, is_long=True)
         await storage.read(check_newest)
     if plain:
         text = f"new files are stored encrypted; {plain} older ones are not: run `botservice encrypt`"

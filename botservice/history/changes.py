@@ -11,7 +11,7 @@ from botservice.history.rows import delete_rows, store_attachment
 from botservice.history.word_blocks import forget_words
 from botservice.messages import Attachment, Role, storable
 from botservice.references import Reference, keep_files
-from botservice.storage.blobs import delete_orphans
+from botservice.storage.orphans import loosen_files
 from botservice.storage.references import decode_references, keep_references, storable_references
 from botservice.storage.tables import contexts, messages, vectors
 
@@ -107,7 +107,7 @@ def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords
     keep_references(connection, context_id, row.id, references, **values)
     connection.execute(_FORGET_MEANING, {"message": row.id})
     gone = {each["sha256"] for each in row.attachments or () if "sha256" in each}
-    delete_orphans(connection, context_id, gone - {each.get("sha256") for each in files or ()})
+    loosen_files(connection, context_id, gone - {each.get("sha256") for each in files or ()})
     return True
 
 

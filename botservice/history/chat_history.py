@@ -31,6 +31,7 @@ from botservice.llm.counting import count_aside
 from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
+from botservice.storage.orphans import sweep_files
 from botservice.storage.statements import execute
 from botservice.storage.tables import messages
 
@@ -259,12 +260,14 @@ class ChatHistory:
         """Delete messages by their ids and return how many were there; ids of other contexts are not found."""
         known = [message_id for message_id in message_ids if message_id is not None]
         count = await self._storage.write(lambda connection: delete_rows(connection, self._context_id, known))
+        await sweep_files(self._storage)
         await self.refresh()
         return count
 
     async def clear(self) -> int:
         """Delete every message and return how many there were."""
         count = await self._storage.write(lambda connection: delete_rows(connection, self._context_id))
+        await sweep_files(self._storage)
         self._last_user_message = None
         return count
 

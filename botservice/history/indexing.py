@@ -28,8 +28,8 @@ _STRETCH: Final = 4_096  # ids that one query looks through: the readers of a st
 _OVERLAP: Final = 256  # ids that are looked at again: on Postgres, a smaller one may become visible later
 _EDITS_OVERLAP: Final = timedelta(seconds=60)  # clocks differ, and on Postgres an earlier edit may be visible later
 _BACKOFF_SECONDS: Final = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
-# Contexts count from 1: this claim says which of the replicas embeds, and passes on when that one dies.
-_INDEXER: Final = 0
+# Contexts count from 1: this claim says which of the replicas embeds, and passes on when that one dies. Upkeep has 0.
+_INDEXER: Final = -1
 _MOST_REFUSED: Final = 5  # by then it is not the texts
 
 

@@ -26,8 +26,9 @@ from botservice.history.word_blocks import LARGEST_ID, forget_words
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Author, Message, Role, storable
 from botservice.references import Reference, write_out
-from botservice.storage.blobs import delete_orphans, read_blobs, store_blob
+from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.chunks import chunks
+from botservice.storage.orphans import loosen_files
 from botservice.storage.references import decode_references, encode_references, insert_references
 from botservice.storage.statements import execute
 from botservice.storage.tables import contexts, messages
@@ -254,7 +255,7 @@ def begin_afresh(connection: Connection, context_id: int) -> None:
 
 
 def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> int:
-    """Delete messages of a context, all of them by default, with the files of theirs that nothing else refers to.
+    """Delete messages of a context, all of them by default; `sweep_files` sees to their files.
 
     Returns how many messages there were.
     """
@@ -270,7 +271,7 @@ def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[i
     if count:
         change = update(contexts).where(contexts.c.id == context_id)
         connection.execute(change.values(deletion_version=contexts.c.deletion_version + 1))
-    delete_orphans(connection, context_id, digests)
+    loosen_files(connection, context_id, digests)
     return count
 
 

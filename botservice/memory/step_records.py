@@ -257,11 +257,11 @@ def read_steps(
     logs: dict[int, PromptLog] | None = None,
 ) -> list[StoredStep]:
     """Return the steps of turns, of all by default, in their order, and fill logs with the turns' prompt logs."""
-    query = select(
-        steps.c.id, steps.c.turn_id, steps.c.position, steps.c.is_open, steps.c.data, steps.c.prompt_ranges
-    ).where(steps.c.context_id == context_id)
-    if turn_ids is not None:
-        query = query.where(steps.c.turn_id.in_(list(turn_ids)))
+    query = select(steps.c.id, steps.c.turn_id, steps.c.position, steps.c.is_open, steps.c.data, steps.c.prompt_ranges)
+    if turn_ids is None:
+        query = query.where(steps.c.context_id == context_id)
+    else:  # a sum, so that no index is chosen by it: SQLite would look through all steps of the context in their order
+        query = query.where(steps.c.context_id + 0 == context_id, steps.c.turn_id.in_(list(turn_ids)))
     rows = connection.execute(query.order_by(steps.c.position, steps.c.id)).all()
     records = attach_files(connection, context_id, [row.data for row in rows])
     logs = {} if logs is None else logs

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection, select
@@ -74,13 +75,13 @@ async def read_person(storage: Storage, person: Author) -> PersonalData:
     Raises:
         StorageError: that is nothing.
     """
-    data = await storage.read(lambda connection: _read_about(connection, person))
-    context_ids = await storage.read(lambda connection: contexts_of(connection, data.accounts))
+    data = await storage.read(lambda connection: _read_about(connection, person), is_long=True)
+    context_ids = await storage.read(lambda connection: contexts_of(connection, data.accounts), is_long=True)
     await bring_over_contexts(storage, context_ids)
     if not context_ids and not data.facts and not await storage.read(lambda c: find_identity(c, person)):
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     found = [
-        await storage.read(lambda connection, number=number: _read_conversation(connection, number, data.accounts))  # type: ignore[misc]  # bound at once
+        await storage.read(partial(_read_conversation, context_id=number, accounts=data.accounts), is_long=True)
         for number in context_ids
     ]
     return PersonalData(data.accounts, data.facts, found, data.others)

@@ -15,13 +15,13 @@ from botservice.llm.call_options import is_openai
 from botservice.messages import TokenUsage
 from botservice.people.budgets_periods import period_end, period_start
 from botservice.people.budgets_records import (
-    Ledger,
     Used,
     count_message,
     delete_reservation,
     lock_budgets,
     note_once,
     read_messages_sent,
+    read_used,
     write_reservation,
 )
 from botservice.people.usage import ModelCall, Payer, record_call
@@ -109,7 +109,6 @@ class Budgets:
         self._rates = {scope: [each for each in limits.get(scope, ()) if not _is_spent(each)] for scope in Scope}
         self.has_limits = any(self._limits.values())
         self.has_rates = any(self._rates.values())
-        self._ledger = Ledger()
 
     @classmethod
     def of(cls, settings: Settings) -> "Budgets":
@@ -199,7 +198,7 @@ class Budgets:
             for scope, _ in _subjects(payer):
                 if not self._limits[scope]:
                     continue
-                settled, reserved = self._ledger.read(connection, scope, payer, now, turn_id=turn_id)
+                settled, reserved = read_used(connection, scope, payer, now, turn_id=turn_id)
                 for standing in self._stand(scope, settled, now):
                     limit = standing.limit
                     wanted = tokens if limit.unit is Unit.TOKENS else cost
@@ -239,7 +238,7 @@ class Budgets:
                 standing
                 for scope, _ in _subjects(payer)
                 if self._limits[scope]
-                for standing in self._stand(scope, Ledger().read(connection, scope, payer, now)[0], now)
+                for standing in self._stand(scope, read_used(connection, scope, payer, now)[0], now)
             ]
 
         return await storage.read(query)

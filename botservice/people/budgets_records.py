@@ -4,7 +4,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Text, bindparam, case, delete, func, literal, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    literal,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql import literal_column, union_all
 
@@ -12,29 +26,34 @@ from botservice.people.budgets_periods import day_of, period_start
 from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.people.usage import Payer
 from botservice.policies import Limit, Period, Scope, Unit
-from botservice.storage.access_tables import budget_notices, budget_rates, budget_reservations, model_usage
-from botservice.storage.claims import LOCK_SPACE
+from botservice.storage.access_tables import (
+    budget_notices,
+    budget_rates,
+    budget_reservations,
+    model_usage,
+    model_usage_days,
+)
+from botservice.storage.claims import lock_space
 from botservice.storage.statements import execute
 from botservice.storage.tables import turns
 
 RESERVED_FOR = timedelta(hours=1)  # far longer than a call takes: what a killed process had reserved is free then
 _NOTICES_KEPT = timedelta(days=62)  # longer than the longest period
-_LOCK = text("SELECT pg_advisory_xact_lock(:space, 0)")
-_LOCK_SPACE = LOCK_SPACE + 1  # claims have theirs
+_LOCK = text(f"SELECT pg_advisory_xact_lock({lock_space('budgets', offset=1)}, 0)")  # claims have theirs
 
 
-def _used(of_usage: list[ColumnElement[bool]], of_reservations: list[ColumnElement[bool]]) -> Select[Any]:
+def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: list[ColumnElement[bool]]) -> Select[Any]:
     """Return what gives settled use and open reservations, in one statement and so at one moment.
 
     Read one after the other, a call that is settled in between would count nowhere.
     """
-    tokens = model_usage.c.input_tokens + model_usage.c.output_tokens
+    tokens = usage.c.input_tokens + usage.c.output_tokens
     settled = select(
-        model_usage.c.day,
+        usage.c.day,
         tokens.label("tokens"),
-        model_usage.c.cost.label("cost"),
+        usage.c.cost.label("cost"),
         literal_column("0").label("is_open"),
-    ).where(model_usage.c.day >= bindparam("since"), *of_usage)
+    ).where(usage.c.day >= bindparam("since"), *of_usage)
     reserved = (
         select(
             bindparam("today", type_=Text).label("day"),
@@ -42,9 +61,9 @@ def _used(of_usage: list[ColumnElement[bool]], of_reservations: list[ColumnEleme
             budget_reservations.c.cost,
             literal_column("1"),
         )
-        .join(turns, turns.c.id == budget_reservations.c.turn_id)
+        # Not joined: SQLite would look through all turns for those that run.
         .where(
-            turns.c.status == literal("running"),
+            exists().where(turns.c.id == budget_reservations.c.turn_id, turns.c.status == literal("running")),
             budget_reservations.c.expires_at > bindparam("now", type_=budget_reservations.c.expires_at.type),
             budget_reservations.c.turn_id != bindparam("turn"),
             *of_reservations,
@@ -62,14 +81,14 @@ def _used(of_usage: list[ColumnElement[bool]], of_reservations: list[ColumnEleme
 
 
 _USED = {
-    Scope.PERSON: _used([model_usage.c.person.in_(PERSON_NAMES)], [budget_reservations.c.person.in_(PERSON_NAMES)]),
-    Scope.CHAT: _used([model_usage.c.chat == bindparam("chat")], [budget_reservations.c.chat == bindparam("chat")]),
-    Scope.SERVICE: _used([], []),
+    Scope.PERSON: _used(
+        model_usage, [model_usage.c.person.in_(PERSON_NAMES)], [budget_reservations.c.person.in_(PERSON_NAMES)]
+    ),
+    Scope.CHAT: _used(
+        model_usage, [model_usage.c.chat == bindparam("chat")], [budget_reservations.c.chat == bindparam("chat")]
+    ),
+    Scope.SERVICE: _used(model_usage_days, [], []),
 }
-_EARLIER = select(
-    func.coalesce(func.sum(model_usage.c.input_tokens + model_usage.c.output_tokens), 0).label("tokens"),
-    func.coalesce(func.sum(model_usage.c.cost), 0).label("cost"),
-).where(model_usage.c.day >= bindparam("since"), model_usage.c.day < bindparam("today"))
 _RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
 
 
@@ -122,47 +141,24 @@ class Used:
         return self.cost_today if limit.period is Period.DAY else self.cost
 
 
-class Ledger:
-    """Reads what is used. What is over is summed up once: earlier days of the whole service do not change."""
-
-    def __init__(self) -> None:
-        self._earlier: tuple[str, Used] | None = None
-
-    def read(
-        self, connection: Connection, scope: Scope, payer: Payer, now: datetime, *, turn_id: int = 0
-    ) -> tuple[Used, Used]:
-        """Return what is settled of a budget, and what other turns than turn_id have reserved."""
-        month, today = day_of(period_start(Period.MONTH, now)), day_of(now)
-        values = {"today": today, "since": month, "now": now, "turn": turn_id}
-        if scope is Scope.PERSON:
-            values |= person_parts(payer.person)
-        elif scope is Scope.CHAT:
-            values["chat"] = payer.chat
-        else:
-            values["since"] = today
-        rows = {row.is_open: _as_used(row) for row in connection.execute(_USED[scope], values).all()}
-        settled, reserved = rows.get(0, Used()), rows.get(1, Used())
-        if scope is Scope.SERVICE:
-            earlier = self._read_earlier(connection, month, today, now)
-            settled = Used(
-                settled.tokens_today, settled.tokens + earlier.tokens, settled.cost_today, settled.cost + earlier.cost
-            )
-        return settled, reserved
-
-    def _read_earlier(self, connection: Connection, month: str, today: str, now: datetime) -> Used:
-        if self._earlier is not None and self._earlier[0] == today:
-            return self._earlier[1]
-        row = connection.execute(_EARLIER, {"since": month, "today": today}).one()
-        used = Used(tokens=int(row.tokens), cost=int(row.cost))
-        # Just after midnight, another replica's clock may still be in yesterday.
-        self._earlier = (today, used) if now - period_start(Period.DAY, now) > timedelta(minutes=1) else None
-        return used
+def read_used(
+    connection: Connection, scope: Scope, payer: Payer, now: datetime, *, turn_id: int = 0
+) -> tuple[Used, Used]:
+    """Return what is settled of a budget, and what other turns than turn_id have reserved."""
+    month, today = day_of(period_start(Period.MONTH, now)), day_of(now)
+    values = {"today": today, "since": month, "now": now, "turn": turn_id}
+    if scope is Scope.PERSON:
+        values |= person_parts(payer.person)
+    elif scope is Scope.CHAT:
+        values["chat"] = payer.chat
+    rows = {row.is_open: _as_used(row) for row in connection.execute(_USED[scope], values).all()}
+    return rows.get(0, Used()), rows.get(1, Used())
 
 
 def lock_budgets(connection: Connection) -> None:
     """Let nobody else reserve before this transaction ends. SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
-        connection.execute(_LOCK, {"space": _LOCK_SPACE})
+        connection.execute(_LOCK)
 
 
 def write_reservation(

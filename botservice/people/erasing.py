@@ -12,18 +12,29 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, literal, select, update
 
 from botservice.history.rows import delete_rows
+from botservice.people.clearing import is_cleared
 from botservice.people.quotes import Quotes, erase_references
-from botservice.storage.blobs import delete_orphans
 from botservice.storage.chunks import chunks
 from botservice.storage.metadata import metadata
-from botservice.storage.tables import blobs, contexts, deliveries, events, messages, prompt_log, steps, turns
+from botservice.storage.orphans import loosen_all_files
+from botservice.storage.tables import contexts, deliveries, events, messages, prompt_log, steps, turns
 
 _CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
 _QUEUED, _RUNNING, _DONE, _FAILED, _PROGRAM = "queued", "running", "done", "failed", "api"
 _FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
 _TOO_OFTEN: Final = 1_000  # beginnings: whoever takes such a turn up sets it aside, and tells its chat so
 # They go with their turns, or one by one.
-_BY_TURN: Final = {"turns", "events", "steps", "tool_calls", "prompt_log", "deliveries", "messages", "blobs"}
+_BY_TURN: Final = {
+    "turns",
+    "events",
+    "steps",
+    "tool_calls",
+    "prompt_log",
+    "deliveries",
+    "messages",
+    "blobs",
+    "loose_files",
+}
 _KEPT: Final = {"model_usage"}  # sums, without words
 
 
@@ -54,7 +65,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
         select(events.c.id).where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None)).exists(),
     )
     every = connection.execute(select(turns.c.id).where(turns.c.context_id == context_id)).scalars()
-    _delete_turns(connection, set(every) - {*connection.execute(waiting).scalars(), but_turn}, now)
+    delete_turns(connection, set(every) - {*connection.execute(waiting).scalars(), but_turn}, now)
     controls = update(events).where(events.c.context_id == context_id, events.c.turn_id.is_(None))
     connection.execute(controls.values(raw=None, handled_at=_handled(now)))
     delete_rows(connection, context_id)
@@ -69,7 +80,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(empty))
     if but_turn is not None:
         _forget_words_of(connection, but_turn, now)
-    delete_unused_blobs(connection, context_id)
+    loosen_all_files(connection, context_id)
 
 
 def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> int:
@@ -85,7 +96,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
         own.discard(erasure.but_turn)
         later.pop(erasure.but_turn, None)
         _forget_words_of(connection, erasure.but_turn, now)
-    _delete_turns(connection, own, now)
+    delete_turns(connection, own, now)
     answer_ids = [*erasure.quotes.answers, *_answers_to(connection, context_id, own)]
     count = delete_rows(connection, context_id, erasure.message_ids)
     if answer_ids:
@@ -94,19 +105,26 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
     for turn_id, status in later.items():
         if turn_id not in own:
             _erase_work(connection, turn_id, status, now)
-    delete_unused_blobs(connection, context_id)
+    loosen_all_files(connection, context_id)
     return count
+
+
+def first_turn_of(connection: Connection, erasure: Erasure) -> int | None:
+    """Return the first turn in which what is to go may have been seen; None where that is none."""
+    return _find_turns(connection, erasure)[1]
+
+
+def delete_turns(connection: Connection, turn_ids: Collection[int], now: datetime) -> None:
+    """Delete turns with their work; the names of their events stay."""
+    for chunk in chunks(turn_ids):
+        left = {"raw": None, "turn_id": None, "handled_at": _handled(now)}
+        connection.execute(update(events).where(events.c.turn_id.in_(chunk)).values(left))
+        connection.execute(delete(turns).where(turns.c.id.in_(chunk)))
 
 
 def erase_event(connection: Connection, turn_id: int) -> None:
     """Forget what the platform delivered for a turn; its name stays, so that it is not taken in again."""
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(raw=None))
-
-
-def delete_unused_blobs(connection: Connection, context_id: int) -> None:
-    """Delete the files of a context that nothing in it refers to."""
-    kept = connection.execute(select(blobs.c.sha256).where(blobs.c.context_id == context_id)).scalars()
-    delete_orphans(connection, context_id, list(kept))
 
 
 def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int | None]:
@@ -160,7 +178,10 @@ def _shared_turns(connection: Connection, turn_ids: Collection[int], chosen: set
 
 
 def _turns_since(connection: Connection, context_id: int, first: int) -> dict[int, str]:
-    query = select(turns.c.id, turns.c.status).where(turns.c.context_id == context_id, turns.c.id >= first)
+    """Return the turns that still have records of their work, from one on, with what they do."""
+    query = select(turns.c.id, turns.c.status).where(
+        turns.c.context_id == context_id, turns.c.id >= first, ~is_cleared()
+    )
     return {row.id: row.status for row in connection.execute(query)}
 
 
@@ -171,14 +192,6 @@ def _answers_to(connection: Connection, context_id: int, turn_ids: Collection[in
         for chunk in chunks(turn_ids)
         for number in connection.execute(query.where(messages.c.answers_turn_id.in_(chunk))).scalars()
     ]
-
-
-def _delete_turns(connection: Connection, turn_ids: Collection[int], now: datetime) -> None:
-    """Delete turns with their work; the names of their events stay."""
-    for chunk in chunks(turn_ids):
-        left = {"raw": None, "turn_id": None, "handled_at": _handled(now)}
-        connection.execute(update(events).where(events.c.turn_id.in_(chunk)).values(left))
-        connection.execute(delete(turns).where(turns.c.id.in_(chunk)))
 
 
 def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:

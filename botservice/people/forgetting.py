@@ -3,13 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection, delete, select, update
 
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
 from botservice.people.bringing_over import bring_over_contexts
-from botservice.people.erasing import Erasure, delete_unused_blobs, erase_chat, erase_messages
+from botservice.people.clearing import clear_work, forget_work
+from botservice.people.erasing import Erasure, delete_turns, erase_chat, erase_messages, first_turn_of
 from botservice.people.facts import drop_unsaid, facts_from
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
@@ -21,6 +23,7 @@ from botservice.people.usage import forget_usage
 from botservice.storage import Storage
 from botservice.storage.access_tables import access_codes, access_refusals, budget_rates
 from botservice.storage.metadata import metadata
+from botservice.storage.orphans import loosen_all_files
 from botservice.storage.people_tables import persons
 from botservice.storage.references import find_contexts_repeating
 from botservice.storage.slack_tables import feedback
@@ -74,12 +77,13 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     now = storage.now()
     accounts = await storage.read(lambda connection: _accounts(connection, person))
     await bring_over_contexts(storage, await storage.read(lambda connection: contexts_of(connection, accounts)))
-    written = await storage.read(lambda connection: _find_written(connection, accounts))
+    written = await storage.read(lambda connection: _find_written(connection, accounts), is_long=True)
     known = await storage.read(lambda connection: find_identity(connection, person))
     if not written and known is None:
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     gone, deleted = 0, 0
     for each in written:
+        await _clear(storage, each, here)
         deleted += await storage.write(lambda connection, each=each: _erase(connection, each, accounts, here, now))  # type: ignore[misc]  # bound at once
         gone += each.is_alone
     await storage.write(
@@ -97,6 +101,7 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
         _erase_whole(connection, context_id, here, storage.now())
         _erase_facts(connection, known)
 
+    await _clear(storage, _Written(context_id, (), is_alone=True), here)
     await storage.write(forget)
     await storage.scrub()
 
@@ -115,6 +120,7 @@ async def forget_messages(
         of: Whose words others may not go on quoting in this chat, whichever message they are from.
     """
     await bring_over_contexts(storage, [context_id])
+    await _clear(storage, _Written(context_id, list(message_ids), is_alone=False), here)
 
     def forget(connection: Connection) -> int:
         known = facts_from(connection, context_id, message_ids)
@@ -130,6 +136,18 @@ async def forget_messages(
     count = await storage.write(forget)
     await storage.scrub()
     return count
+
+
+async def _clear(storage: Storage, written: _Written, here: Here | None) -> None:
+    """Clear what is over of the turns that are to go, or to forget; the rest is done in one transaction."""
+    now, but_turn = storage.now(), None if here is None else here.turn_id
+    if written.is_alone:
+        await clear_work(storage, written.context_id, 0, partial(delete_turns, now=now), but_turn=but_turn)
+        return
+    erasure = Erasure(written.context_id, written.message_ids)
+    first = await storage.read(lambda connection: first_turn_of(connection, erasure), is_long=True)
+    if first is not None:
+        await clear_work(storage, written.context_id, first, partial(forget_work, now=now), but_turn=but_turn)
 
 
 def _erase_facts(connection: Connection, known: Mapping[int, Sequence[str]]) -> None:
@@ -228,7 +246,7 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
                     connection.execute(delete(table).where(is_theirs).returning(table.c.context_id)).scalars()
                 )
                 for context_id in touched:
-                    delete_unused_blobs(connection, context_id)
+                    loosen_all_files(connection, context_id)
     if person_id is not None:
         for account in accounts:
             identity = find_identity(connection, account)

@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Text, cast, delete, select, update
+from sqlalchemy import Connection, Text, cast, delete, select, text, update
 
 from botservice.people.quotes import erase_from_records
 from botservice.personas import PERSONA, Persona
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
 from botservice.storage.tables import blobs, contexts, turns
+
+# Word for word the condition of the partial index: most conversations have none.
+_HAS_METADATA = text("contexts.metadata <> '{}'")
 
 
 def personas_of(connection: Connection, name: str) -> list[str]:
@@ -23,17 +26,17 @@ def forget_personas(connection: Connection, name: str) -> None:
     for row in list(_given(connection, name)):
         left = {key: value for key, value in row.metadata.items() if key != PERSONA}
         connection.execute(update(contexts).where(contexts.c.id == row.id).values(metadata=left))
-        text = row.metadata[PERSONA]["text"]
-        erase_from_records(connection, row.id, text)
-        _erase_from_system_prompts(connection, row.id, text)
+        words = row.metadata[PERSONA]["text"]
+        erase_from_records(connection, row.id, words)
+        _erase_from_system_prompts(connection, row.id, words)
 
 
-def _erase_from_system_prompts(connection: Connection, context_id: int, text: str) -> None:
+def _erase_from_system_prompts(connection: Connection, context_id: int, words: str) -> None:
     in_context = turns.c.context_id == context_id
     kept = select(turns.c.system_prompt).where(in_context, turns.c.system_prompt.is_not(None)).distinct()
     for chunk in chunks(list(connection.execute(kept).scalars())):
         found = read_blobs(connection, context_id, chunk)
-        gone = [digest for digest, data in found.items() if text.encode("utf-8", "surrogatepass") in data]
+        gone = [digest for digest, data in found.items() if words.encode("utf-8", "surrogatepass") in data]
         cleared = update(turns).where(in_context, turns.c.system_prompt.in_(gone)).values(system_prompt=None)
         connection.execute(cleared)
         connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(gone)))
@@ -44,7 +47,7 @@ def _given(connection: Connection, name: str) -> Iterator[Any]:
         return
     kept = cast(contexts.c.metadata, Text)
     query = select(contexts.c.id, contexts.c.metadata).where(
-        kept.contains(f'"{PERSONA}"', autoescape=True), kept.contains(name, autoescape=True)
+        _HAS_METADATA, kept.contains(f'"{PERSONA}"', autoescape=True), kept.contains(name, autoescape=True)
     )
     for row in connection.execute(query).all():
         persona = Persona.of(row.metadata)

@@ -13,7 +13,7 @@ from botservice.messages import Author
 from botservice.people.budgets_periods import day_of, period_start
 from botservice.people.names import chat_name, is_chat_name, person_name
 from botservice.policies import NANO, Period
-from botservice.storage.access_tables import model_usage
+from botservice.storage.access_tables import model_usage, model_usage_days
 from botservice.storage.people_tables import identities
 from botservice.storage.statements import execute
 
@@ -143,13 +143,16 @@ def list_usage(
         by: What to sum up by; None for one line with all of it.
         persons: Only what these people used.
     """
-    sums = [func.coalesce(func.sum(model_usage.c[name]), 0).label(name) for name in _SUMS]
-    query = select(*sums).where(model_usage.c.day >= day_of(since))
+    # Sums by day and model are kept; those by person and chat are as many as there are people and chats.
+    is_kept = persons is None and by in (None, UsageBy.MODEL, UsageBy.DAY)
+    usage = model_usage_days if is_kept else model_usage
+    sums = [func.coalesce(func.sum(usage.c[name]), 0).label(name) for name in _SUMS]
+    query = select(*sums).where(usage.c.day >= day_of(since))
     if persons is not None:
         query = query.where(model_usage.c.person.in_(persons))
     if by is None:
         return [UsageLine(None, *map(int, connection.execute(query).one()))]
-    subject = model_usage.c[by.value]
+    subject = usage.c[by.value]
     query = query.add_columns(subject.label("subject")).group_by(subject)
     rows = connection.execute(query).all()
     lines = [UsageLine(row.subject, *(int(getattr(row, name)) for name in _SUMS)) for row in rows]

@@ -66,6 +66,20 @@ model_usage = Table(
     Index("ix_model_usage_chat_day", "chat", "day"),
 )
 
+# The sums of model_usage by day and model, kept by the database (see triggers.py): a sum is in as many rows as sessions
+# have counted at once, and a row may be negative.
+model_usage_days = Table(
+    "model_usage_days",
+    metadata,
+    Column("day", Text, primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("shard", Integer, primary_key=True, autoincrement=False),
+    *(
+        Column(name, Id, nullable=False)
+        for name in ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "cache_write_tokens")
+    ),
+)
+
 # What calls under way may take. One counts as long as its turn runs and it has not expired.
 budget_reservations = Table(
     "budget_reservations",

@@ -5,29 +5,19 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, Engine, Text, delete, func, select, type_coerce, update
+from sqlalchemy import Connection, Engine, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.errors import StorageError
 from botservice.storage.chunks import chunks
-from botservice.storage.columns import Json
 from botservice.storage.statements import execute
-from botservice.storage.tables import blobs, messages, metadata
+from botservice.storage.tables import blobs
 
 if TYPE_CHECKING:
     from botservice.storage.encryption import Cipher
 
 _CIPHER: Final = "botservice_cipher"  # the name of the option of a connection
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_PAGE = 500
-# Every text that may name a blob, so that a new one is not forgotten; what people said names none.
-_REFERRING = [
-    column
-    for table in metadata.sorted_tables
-    if "context_id" in table.c and table is not blobs
-    for column in table.c
-    if isinstance(column.type, Text | Json) and column not in {messages.c.text, messages.c.said_by_others}
-]
+DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def digest_of(data: bytes) -> str:
@@ -116,20 +106,3 @@ def _decrypt(connection: Connection, data: bytes) -> bytes:
     if cipher is None:
         raise StorageError("files are stored encrypted: set ENCRYPTION_KEY to the key that they were stored with")
     return cipher.decrypt(bytes(data))
-
-
-def delete_orphans(connection: Connection, context_id: int, digests: Collection[str]) -> None:
-    """Delete those of these digests' bytes that nothing in the context refers to any more.
-
-    References are digests inside JSON, so every such text of the context is looked through: deleting files is rare.
-    """
-    orphans = set(digests)
-    for column in _REFERRING:
-        if not orphans:
-            return
-        query = select(type_coerce(column, Text)).where(column.table.c.context_id == context_id, column.is_not(None))
-        with connection.execute(query.execution_options(yield_per=_PAGE)) as texts:
-            for text in texts.scalars():
-                orphans.difference_update(_DIGEST.findall(text))
-    for chunk in chunks(orphans):
-        connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(chunk)))

@@ -7,9 +7,9 @@ process on that file. On Postgres a claim is a session advisory lock on the writ
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from sqlalchemy import Connection, Integer, bindparam, func, select, text
+from sqlalchemy import Connection, Integer, bindparam, func, literal_column, select, text
 
 from botservice.errors import StorageUnavailable
 from botservice.storage.claim import Claim
@@ -22,12 +22,24 @@ logger = logging.getLogger(__name__)
 # The first half of a two-part advisory lock key, so that other users of the same database are not met: "bots".
 LOCK_SPACE = 0x626F7473
 
-_LOCK = select(func.pg_try_advisory_lock(bindparam("space", type_=Integer), bindparam("id", type_=Integer)))
-_UNLOCK = select(func.pg_advisory_unlock(bindparam("space", type_=Integer), bindparam("id", type_=Integer)))
-# Of a two-part key, pg_locks shows the second part as an unsigned number.
+
+def lock_space(purpose: str = "", *, offset: int = 0) -> str:
+    """Return SQL for the first half of a lock's key: every schema of a database has its own.
+
+    That of the schema "public" is what it has always been, so that an earlier release beside this one is met.
+    """
+    own = f"('x' || left(md5('botservice {purpose} ' || current_schema()), 8))::bit(32)::int"
+    return f"CASE current_schema() WHEN 'public' THEN {LOCK_SPACE + offset} ELSE {own} END"
+
+
+_SPACE: Any = literal_column(lock_space(), Integer)
+_LOCK = select(func.pg_try_advisory_lock(_SPACE, bindparam("id", type_=Integer)))
+_UNLOCK = select(func.pg_advisory_unlock(_SPACE, bindparam("id", type_=Integer)))
+# Of a two-part key, pg_locks shows both parts as unsigned numbers.
 _TAKEN = text(
-    "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND objsubid = 2 "
-    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
+    "AND classid::bigint = (the_space)::bigint & 4294967295 "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())".replace("the_space", lock_space())
 )
 
 
@@ -177,7 +189,7 @@ class AdvisoryClaims:
 
     def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:
         """Return those of the contexts that no replica has locked: one query, where trying takes a write each."""
-        taken = set(connection.execute(_TAKEN, {"space": LOCK_SPACE}).scalars())
+        taken = set(connection.execute(_TAKEN).scalars())
         return [context_id for context_id in context_ids if _as_object_id(context_id) not in taken]
 
     def abandon(self, claim: Claim) -> None:
@@ -232,8 +244,8 @@ class AdvisoryClaims:
 
 
 def _lock_key(claim: Claim) -> dict[str, int]:
-    """Return the two halves of the key; the second is a signed 32-bit number."""
-    return {"space": LOCK_SPACE, "id": (claim.context_id & 0xFFFFFFFF) - (1 << 31)}
+    """Return the second half of the key, a signed 32-bit number."""
+    return {"id": (claim.context_id & 0xFFFFFFFF) - (1 << 31)}
 
 
 def _as_object_id(context_id: int) -> int:

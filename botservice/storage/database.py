@@ -22,10 +22,12 @@ from botservice.storage.claim import Claim
 from botservice.storage.claims import AdvisoryClaims, Claims, LocalClaims
 from botservice.storage.engines import (
     READ_CONNECTIONS,
+    count_long_reads,
     create_read_engine,
     create_writer_engine,
     make_renewable,
     prepare_postgres,
+    shorten_log,
     truncate_log,
 )
 from botservice.storage.failures import as_unavailable, check_writable
@@ -34,6 +36,7 @@ from botservice.storage.files import make_private
 from botservice.storage.limits import StorageLimits
 from botservice.storage.listener import Hear, Listener
 from botservice.storage.operations import Fence, SortKey
+from botservice.storage.orphans import sweep_files
 from botservice.storage.pooler import check_sessions
 from botservice.storage.readers import Readers
 from botservice.storage.url import DatabaseUrl
@@ -68,6 +71,7 @@ class Storage:
         self._migrates = migrates
         self._limits = limits
         self._readers: Readers | None = None
+        self._long_readers: Readers
         self._read_engine: Engine
         self._writer: Writer
         self._undo: contextlib.ExitStack
@@ -140,17 +144,21 @@ class Storage:
         """Whether it can be read and written."""
         return self._readers is not None
 
-    async def read(self, query: Callable[[Connection], T], *, is_short: bool = False) -> T:
+    async def read(self, query: Callable[[Connection], T], *, is_short: bool = False, is_long: bool = False) -> T:
         """Return what query returns, run in a thread on one consistent view of the database.
 
         Args:
             is_short: Whether others may wait for it: it reads a few rows, does little with them, and takes no lock.
+            is_long: Whether it may take seconds, as what grows with a chat or with the database does: it waits for its
+                like, and no turn waits for it.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
+        if is_long:
+            return await self._long_readers.read(query)
         return await self._readers.read(query, is_short=is_short)
 
     async def write(
@@ -214,6 +222,7 @@ class Storage:
 
         SQLite keeps them in its log until that is overwritten. Postgres keeps them until autovacuum has been there.
         """
+        await sweep_files(self)
         if self.where.path is not None:
             await asyncio.to_thread(truncate_log, self.where.path, self._limits)
 
@@ -248,9 +257,7 @@ class Storage:
             else:
                 schema.check_version(version, remedy=_REMEDY, oldest_compatible=oldest)
             self._start_writer(undo)
-            readers = Readers(self._read_engine, READ_CONNECTIONS, name=self.name)
-            readers.start()
-            undo.callback(readers.close)
+            readers = self._start_readers(undo)
             self._undo = undo.pop_all()
             self._readers = readers
 
@@ -263,6 +270,18 @@ class Storage:
             raise StorageUnavailable(f"cannot open the database {self.name}: its folder does not exist")
         if not self._migrates and not path.exists():
             schema.check_version(None, remedy=_REMEDY)
+
+    def _start_readers(self, undo: contextlib.ExitStack) -> Readers:
+        """Return the readers that turns wait for; the others are started, too."""
+        path = self.where.path
+        before_long = (lambda: None) if path is None else partial(shorten_log, path)
+        long = Readers(self._read_engine, count_long_reads(self.where), name=self.name, before_read=before_long)
+        short = Readers(self._read_engine, READ_CONNECTIONS, name=self.name)
+        for readers in (long, short):
+            readers.start()
+            undo.callback(readers.close)
+        self._long_readers = long
+        return short
 
     def _start_writer(self, undo: contextlib.ExitStack) -> None:
         engine = with_cipher(create_writer_engine(self.where, self._limits), self._cipher)

@@ -14,7 +14,10 @@ from botservice.storage.limits import StorageLimits
 from botservice.storage.pipelines import prepare_pipelines
 from botservice.storage.url import DatabaseUrl
 
-READ_CONNECTIONS = 2  # with the writer and the listener: four per replica on Postgres
+READ_CONNECTIONS = 2  # with the writer, the listener and those of long reads: up to six per replica on Postgres
+_LONG_READS = {"sqlite": 1, "postgresql": 2}  # where long reads overlap all the time, SQLite's log only grows
+_LONGEST_LOG_BYTES = 16 * 1024 * 1024
+_LOG_PATIENCE_SECONDS = 0.2
 _CONNECT_SECONDS = 5
 
 # libpq: a host that is gone is noticed within ten seconds.
@@ -42,13 +45,23 @@ def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrat
         prepare_pipelines(engine, begin="BEGIN")
         return engine
     engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_sqlite_arguments(limits))
-    _prepare_sqlite(engine, begin="BEGIN IMMEDIATE", foreign_keys="OFF" if is_migrating else "ON")
+    foreign_keys = "OFF" if is_migrating else "ON"
+    _prepare_sqlite(
+        engine, begin="BEGIN IMMEDIATE", foreign_keys=foreign_keys, journal_size_limit=str(_LONGEST_LOG_BYTES)
+    )
     return engine
+
+
+def create_building_engine(where: DatabaseUrl) -> Engine:
+    """Return an engine for Postgres whose statements are transactions of their own, as building indexes aside needs."""
+    options: dict[str, Any] = {"poolclass": NullPool, "hide_parameters": True, "isolation_level": "AUTOCOMMIT"}
+    return create_engine(where.url, connect_args=_POSTGRES, **options)
 
 
 def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     """Return an engine whose connections only read."""
-    pool: dict[str, Any] = {"pool_size": READ_CONNECTIONS, "max_overflow": 0, "hide_parameters": True}
+    size = READ_CONNECTIONS + count_long_reads(where)
+    pool: dict[str, Any] = {"pool_size": size, "max_overflow": 0, "hide_parameters": True}
     if not where.is_sqlite:
         engine = create_engine(where.url, pool_use_lifo=True, connect_args=_POSTGRES, **pool)
         prepare_pipelines(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -56,6 +69,11 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     engine = create_engine(where.url, connect_args=_sqlite_arguments(limits), **pool)
     _prepare_sqlite(engine, begin="BEGIN", query_only="ON")
     return engine
+
+
+def count_long_reads(where: DatabaseUrl) -> int:
+    """Return how many reads that may be long run side by side; the others wait for one another, and nobody for them."""
+    return _LONG_READS["sqlite" if where.is_sqlite else "postgresql"]
 
 
 def make_renewable(engine: Engine) -> Callable[[], None]:
@@ -97,6 +115,19 @@ def truncate_log(path: Path, limits: StorageLimits) -> None:
     """Move everything from SQLite's write-ahead log into its file and empty it; nothing where somebody reads it."""
     with contextlib.closing(sqlite3.connect(path, timeout=limits.lock)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def shorten_log(path: Path, *, longest_bytes: int = _LONGEST_LOG_BYTES) -> None:
+    """Let SQLite begin its write-ahead log anew where it has become long, and nobody reads what is in it for long."""
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        if log.stat().st_size <= longest_bytes:
+            return
+        with contextlib.closing(sqlite3.connect(path, timeout=_LOG_PATIENCE_SECONDS)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # most of it, while others write
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except (OSError, sqlite3.Error):
+        return  # there is none, or it is in use: the next one tries again
 
 
 def _sqlite_arguments(limits: StorageLimits) -> dict[str, Any]:

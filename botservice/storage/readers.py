@@ -37,13 +37,17 @@ class _Read:
 class Readers:
     """Threads that read side by side."""
 
-    def __init__(self, engine: Engine, count: int, *, name: str) -> None:
+    def __init__(
+        self, engine: Engine, count: int, *, name: str, before_read: Callable[[], object] = lambda: None
+    ) -> None:
         """Make readers.
 
         Args:
             name: The database's, for the error where it does not answer.
+            before_read: Called in a reader's thread before each of its views of the database.
         """
         self._engine = engine
+        self._before_read = before_read
         self._name = name
         self._queue: SimpleQueue[_Read | None] = SimpleQueue()
         self._closing = threading.Lock()
@@ -91,6 +95,8 @@ class Readers:
         is_open = True
         while is_open:
             batch, is_open = self._take()
+            if batch:
+                self._before_read()
             short = [read for read in batch if read.is_short]
             for together in (short, *([read] for read in batch if not read.is_short)):
                 reads = [read for read in together if not read.future.cancelled()]

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
-from botservice.storage.claims import LOCK_SPACE
+from botservice.storage.building import finish_building
+from botservice.storage.claims import lock_space
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.file_lock import SharedFile
@@ -16,7 +17,7 @@ from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0016"
+SCHEMA_VERSION = "0017"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 1
@@ -79,6 +80,7 @@ def migrate(where: DatabaseUrl, limits: StorageLimits = StorageLimits()) -> str:
         else:
             with engine.connect() as connection:
                 _migrate_patiently(connection, give_up_at=time.monotonic() + limits.blocked_migration)
+            finish_building(where, limits)
         with engine.connect() as connection, connection.begin():
             return read_version(connection) or SCHEMA_VERSION
     finally:
@@ -134,9 +136,7 @@ def _migrate_patiently(connection: Connection, *, give_up_at: float) -> None:
 
 def _migrate_under_advisory_lock(connection: Connection) -> None:
     with connection.begin():
-        connection.execute(
-            text("SELECT pg_advisory_xact_lock(:space, :id)"), {"space": LOCK_SPACE, "id": _MIGRATION_LOCK}
-        )
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({lock_space()}, :id)"), {"id": _MIGRATION_LOCK})
         connection.execute(text(f"SET LOCAL lock_timeout = {int(_TABLE_SECONDS * 1000)}"))
         if _is_due(connection):
             _upgrade(connection)

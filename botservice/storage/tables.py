@@ -16,7 +16,7 @@ from sqlalchemy import (
     text,
 )
 
-from botservice.storage import access_tables, people_tables, slack_tables  # noqa: F401 - they belong to the same metadata
+from botservice.storage import access_tables, people_tables, slack_tables, triggers  # noqa: F401 - they belong to the same metadata
 from botservice.storage.columns import Id, Json, Reason, Timestamp
 from botservice.storage.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 
@@ -30,6 +30,7 @@ def _context_id() -> Column[int]:
 # is_shared: more than one person was seen there, or the platform says that others listen; it never becomes private
 # again. only_identity_id: who was seen there, as long as that is one.
 # fresh_from is the position after which a fresh conversation began: what is before it is found, and not shown unasked.
+# message_count and last_message_id are kept by the database (see triggers.py); NULL: the messages are not counted yet.
 contexts = Table(
     "contexts",
     metadata,
@@ -43,6 +44,15 @@ contexts = Table(
     Column("only_identity_id", Id),
     Column("created_at", Timestamp, nullable=False),
     Column("fresh_from", Id, nullable=False, server_default="0"),
+    Column("last_message_id", Id, nullable=False, server_default="0"),
+    Column("message_count", Id, server_default="0"),
+    Index("ix_contexts_last_message_id", "last_message_id", "id"),
+    Index(
+        "ix_contexts_with_metadata",
+        "id",
+        postgresql_where=text("metadata <> '{}'"),
+        sqlite_where=text("metadata <> '{}'"),
+    ),
     Index(
         "ix_contexts_only_identity_id",
         "only_identity_id",
@@ -160,6 +170,17 @@ blobs = Table(
     Column("data", LargeBinary, nullable=False),
     Column("is_encrypted", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("context_id", "sha256"),
+    sqlite_autoincrement=True,
+)
+
+# Files that lost a reference: whoever sweeps looks whether there is another one, and deletes them where there is none.
+loose_files = Table(
+    "loose_files",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("sha256", Text, nullable=False),
+    Index("ix_loose_files_context_id", "context_id"),
     sqlite_autoincrement=True,
 )
 

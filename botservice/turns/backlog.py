@@ -153,7 +153,7 @@ async def list_turns(storage: Storage) -> list[ListedTurn]:
             for row in rows
         ]
 
-    return await storage.read(query)
+    return await storage.read(query, is_long=True)
 
 
 async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:

@@ -1,20 +1,20 @@
 """The queries of compaction. Each looks at a few rows, in the order of their primary keys."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, Text, bindparam, delete, select, text, type_coerce, update
 
+from botservice.context_snapshots import turns_in_view
 from botservice.reminders.reminder import ReminderStatus
-from botservice.storage.blobs import delete_orphans
+from botservice.storage.blobs import DIGEST
+from botservice.storage.orphans import loosen_files
 from botservice.storage.tables import deliveries, events, prompt_log, reminders, steps, turns
 from botservice.turns.turn import DeliveryStatus, TurnStatus
 
 TURNS_AT_ONCE = 50  # each with a dozen rows: the writer is held for some hundredths of a second
 EVENTS_AT_ONCE = 200
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 _OVER = (DeliveryStatus.DELIVERED.value, DeliveryStatus.FAILED.value)
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_WHOLE = text("turns.compacted_at IS NULL")
@@ -32,10 +32,11 @@ _OLD_BUTTONS = (
     .where(_HAS_BUTTONS, turns.c.created_at < bindparam("before"))
     .limit(EVENTS_AT_ONCE)
 )
-_NEWEST_TURNS = (
+_NEWEST_TURN = (
     select(turns.c.id, turns.c.keeps_steps, turns.c.system_prompt)
     .where(turns.c.context_id == bindparam("context"), turns.c.started_at.is_not(None))
     .order_by(turns.c.id.desc())
+    .limit(1)
 )
 _OLDEST_EVENTS = (
     select(events.c.id, events.c.turn_id, events.c.received_at, events.c.handled_at, turns.c.status)
@@ -114,19 +115,11 @@ def read_old_events(connection: Connection, after: int, before: datetime) -> Eve
 
 def read_doomed(connection: Connection, context_id: int, turn_ids: Sequence[int]) -> Doomed:
     """Return what is to go of turns of one context; what its newest turn keeps in view stays."""
-    keeper, kept_prompt, in_view = None, None, set()
-    with connection.execute(_NEWEST_TURNS, {"context": context_id}) as newest:
-        for row in newest:
-            if keeper is None:
-                keeper, kept_prompt = row.id, row.system_prompt
-                if not row.keeps_steps:
-                    break
-            in_view.add(row.id)
-            if not row.keeps_steps:
-                break
+    newest = connection.execute(_NEWEST_TURN, {"context": context_id}).one_or_none()
+    in_view = set(turns_in_view(connection, context_id)) if newest is not None and newest.keeps_steps else set()
     going = [each for each in turn_ids if each not in in_view]
-    digests = _read_digests(connection, going) - {kept_prompt}
-    return Doomed(context_id, going, digests, keeper)
+    digests = _read_digests(connection, going) - {None if newest is None else newest.system_prompt}
+    return Doomed(context_id, going, digests, None if newest is None else newest.id)
 
 
 def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None:
@@ -138,8 +131,7 @@ def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None
     compacted = update(turns).where(turns.c.id.in_(ids))
     connection.execute(compacted.values(compacted_at=now))
     connection.execute(compacted.where(turns.c.id != (doomed.prompt_keeper or 0)).values(system_prompt=None))
-    if doomed.digests:
-        delete_orphans(connection, doomed.context_id, doomed.digests)
+    loosen_files(connection, doomed.context_id, doomed.digests)
 
 
 def delete_events(connection: Connection, ids: Sequence[int]) -> None:
@@ -173,5 +165,5 @@ def _read_digests(connection: Connection, turn_ids: Sequence[int]) -> set[str]:
     ):
         query = select(type_coerce(column, Text)).where(turn_id.in_(list(turn_ids)), column.is_not(None))
         for each in connection.execute(query).scalars():
-            found.update(_DIGEST.findall(each))
+            found.update(DIGEST.findall(each))
     return found

@@ -14,6 +14,7 @@ from botservice.people.bringing_over import Progress, bring_over_next
 from botservice.people.usage import find_strangers, forget_usage_of
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
+from botservice.storage.orphans import sweep_files
 from botservice.upkeep.records import (
     delete_buttons,
     delete_doomed,
@@ -86,7 +87,9 @@ class Upkeep:
             now = self._clock()
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
             await self._forget_strangers(claim, now)
-            done = Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
+            turns = await self._compact_turns(claim, now)
+            await sweep_files(self._storage)
+            done = Compacted(turns, await self._delete_events(claim, now))
             await self._bring_over()
             return done
         finally:
@@ -143,17 +146,7 @@ class Upkeep:
         doomed = await self._storage.read(lambda connection: read_doomed(connection, context_id, turn_ids))
         if not doomed.turn_ids:
             return 0
-        if not doomed.digests:
-            await self._storage.write(lambda connection: delete_doomed(connection, doomed, now), fence=claim)
-            return len(doomed.turn_ids)
-        # A turn that runs could name a blob at the moment at which nothing seems to: nobody works there meanwhile.
-        own = await self._storage.claims.try_claim(context_id)
-        if own is None:
-            return 0  # the next pass finds it again
-        try:
-            await self._storage.write(lambda connection: delete_doomed(connection, doomed, now), fence=own)
-        finally:
-            await asyncio.shield(self._storage.claims.release(own))
+        await self._storage.write(lambda connection: delete_doomed(connection, doomed, now), fence=claim)
         return len(doomed.turn_ids)
 
     async def _delete_events(self, claim: Claim, now: datetime) -> int:

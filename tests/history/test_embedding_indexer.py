@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
 from botservice.history.changes import NewWords, change_message
 from botservice.storage.tables import messages, vectors
+from botservice.upkeep import Upkeep
 
 pytestmark = pytest.mark.usefixtures("no_settings")
 
@@ -204,3 +205,22 @@ async def test_what_was_edited_gets_a_new_vector(storage, context, embedder):
     assert await indexer.catch_up() == 1
     assert set(await stored(storage)) == {"Lisbon was lovely", "We painted the kitchen"}
     assert await indexer.catch_up() == 0
+
+
+async def test_upkeep_does_not_wait_for_embedding(storage, context):
+    await context.chat_history.append_user_message("Rex is a good hound")
+    has_begun, may_end = asyncio.Event(), asyncio.Event()
+
+    class Slow(Failing):
+        async def embed_documents(self, texts):
+            has_begun.set()
+            await may_end.wait()
+            return await super().embed_documents(texts)
+
+    indexer = await indexer_of(storage, Slow(lambda _: None))
+    embedding = asyncio.create_task(indexer.catch_up())
+    async with asyncio.timeout(60):
+        await has_begun.wait()
+        assert (await Upkeep(storage).run_once()).is_whole
+        may_end.set()
+        assert await embedding == 1

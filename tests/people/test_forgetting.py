@@ -21,6 +21,7 @@ from botservice import (
     tool,
 )
 from botservice.llm import ChatResponse
+from botservice.people.clearing import clear_work, forget_work
 from botservice.people.facts import facts_of, keep_fact
 from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
@@ -371,3 +372,25 @@ async def test_what_a_model_gave_sealed_goes_with_whatever_it_may_repeat(storage
     memory = await (await AgentContext.get_or_create(storage, {"chat_id": "1"})).load_memory()
     assert [step.get_value("model_items") for step in memory.steps] == [None] * 3
     assert [result.text for result in memory.steps[1].tool_results] == ["x x"], "the rest of the step stays"
+
+
+async def test_what_is_over_is_cleared_a_little_at_a_time_and_the_rest_in_one_piece(storage):
+    async with parrots(storage) as bot:
+        say = bot.messenger.say
+        await say(bot, "alice", f"the cat is {MARK}", chat="group1")
+        for number in range(3):
+            await say(bot, "bob", f"question {number}", chat="group1")
+    group = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
+    bites: list[list[int]] = []
+
+    def bite(connection, turn_ids):
+        bites.append(list(turn_ids))
+        forget_work(connection, turn_ids, storage.now())
+
+    await clear_work(storage, group.id, 2, bite, but_turn=3)
+    assert bites == [[2, 4]]
+    await clear_work(storage, group.id, 2, bite)
+    assert bites == [[2, 4], [3]]
+    assert await forget_person(storage, PERSON) == Forgotten(contexts=0, messages=1)
+    assert await find_bytes(storage, MARK) == []
+    assert len([each for each in await group.chat_history.messages() if each.role == "user"]) == 3

@@ -256,3 +256,26 @@ async def test_the_file_is_unlocked_when_the_last_holder_of_the_process_goes(sql
         assert one.claims._shared.lock._file.is_locked
         await two.claims.release(claim)
         assert not one.claims._shared.lock._file.is_locked
+
+
+async def test_two_services_in_two_schemas_of_one_database_do_not_meet(own_postgres_url):
+    engine = create_engine(make_url(own_postgres_url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    with engine.begin() as connection:
+        for name in ("one", "two"):
+            connection.execute(text(f"CREATE SCHEMA {name}"))
+    first, second = [
+        str(make_url(own_postgres_url).update_query_dict({"options": f"-csearch_path={name}"}))
+        for name in ("one", "two")
+    ]
+    async with (
+        Storage.open(first, migrate=True) as one,
+        Storage.open(first) as beside,
+        Storage.open(second, migrate=True) as other,
+    ):
+        for storage in (one, other):
+            await storage.write(add("chat"))
+        assert await one.claims.try_claim(1) is not None
+        assert await beside.claims.try_claim(1) is None
+        assert await beside.read(lambda connection: beside.claims.find_free(connection, [1, 2])) == [2]
+        assert await other.read(lambda connection: other.claims.find_free(connection, [1, 2])) == [1, 2]
+        assert await other.claims.try_claim(1) is not None

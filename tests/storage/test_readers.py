@@ -81,3 +81,48 @@ async def test_a_storage_that_is_closed_reads_nothing_more(storage):
     await storage.close()
     with pytest.raises(StorageUnavailable):
         await storage.read(count)
+
+
+async def test_nobody_waits_for_a_read_that_may_be_long(storage):
+    is_over = threading.Event()
+
+    def take_long(connection):
+        found = count(connection)
+        assert is_over.wait(PATIENCE_SECONDS)
+        return found
+
+    long = [asyncio.create_task(storage.read(take_long, is_long=True)) for _ in range(20)]
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert await storage.read(count) == 0
+    is_over.set()
+    assert await asyncio.gather(*long) == [0] * 20
+
+
+async def test_the_log_of_sqlite_stays_short_while_one_long_read_follows_another(sqlite_storage):
+    path = sqlite_storage.where.path
+    text_of_a_megabyte = "x" * 2**20
+    reading: list[tuple[asyncio.Task[None], threading.Event]] = []
+
+    async def begin():
+        has_begun, may_end = asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+
+        def hold(connection):
+            count(connection)
+            loop.call_soon_threadsafe(has_begun.set)
+            assert may_end.wait(PATIENCE_SECONDS)
+
+        reading.append((asyncio.create_task(sqlite_storage.read(hold, is_long=True)), may_end))
+        return has_begun
+
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await (await begin()).wait()
+        for number in range(60):
+            await sqlite_storage.write(add(f"{number} {text_of_a_megabyte}"))
+            has_begun = await begin()
+            reading[-2][1].set()
+            await reading[-2][0]
+            await has_begun.wait()
+        reading[-1][1].set()
+        await reading[-1][0]
+    assert path.with_name(f"{path.name}-wal").stat().st_size < 24 * 2**20

@@ -63,7 +63,7 @@ class Inspector:
         storage = self._opened()
         found = await list_contexts(storage, limit=PAGE + 1, offset=page * PAGE)
         context_ids = [each.id for each in found]
-        last = await storage.read(lambda connection: _read_last_messages(connection, context_ids))
+        last = await storage.read(lambda connection: _read_last_messages(connection, context_ids), is_long=True)
         return self._pages.show(
             "inspect_contexts.html",
             contexts=[(each, show_keys(each.keys), last.get(each.id, "")) for each in found[:PAGE]],
@@ -75,7 +75,7 @@ class Inspector:
         """Answer with the turns of a conversation, the newest first."""
         context_id, page = path_number(request, "context"), _page(request)
         keys, lines, has_more = await self._opened().read(
-            lambda connection: read_turn_lines(connection, context_id, limit=PAGE, offset=page * PAGE)
+            lambda connection: read_turn_lines(connection, context_id, limit=PAGE, offset=page * PAGE), is_long=True
         )
         return self._pages.show(
             "inspect_context.html",
@@ -96,7 +96,9 @@ class Inspector:
             raise
         except StorageError:
             raise Refusal(404, _NOT_THERE) from None
-        keys, answer, sent = await storage.read(lambda connection: _read_surroundings(connection, context_id, turn_id))
+        keys, answer, sent = await storage.read(
+            lambda connection: _read_surroundings(connection, context_id, turn_id), is_long=True
+        )
         blocks = show_steps(turn.steps)
         if any(part.text == answer for block in blocks for part in block.parts):
             answer = None
@@ -132,8 +134,9 @@ def read_turn_lines(
     rows = connection.execute(
         select(turns, messages.c.text)
         .outerjoin(messages, messages.c.answers_turn_id == turns.c.id)
-        .where(turns.c.context_id == context_id)
-        .order_by(turns.c.id.desc())
+        # Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
+        .where(turns.c.context_id.between(context_id, context_id))
+        .order_by(turns.c.context_id.desc(), turns.c.id.desc())
         .limit(limit + 1)
         .offset(offset)
     ).all()
@@ -157,9 +160,7 @@ def read_turn_lines(
 
 
 def _read_last_messages(connection: Connection, context_ids: list[int]) -> dict[int, str]:
-    newest = (
-        select(func.max(messages.c.id)).where(messages.c.context_id.in_(context_ids)).group_by(messages.c.context_id)
-    )
+    newest = select(contexts.c.last_message_id).where(contexts.c.id.in_(context_ids))
     query = select(messages.c.context_id, messages.c.text, messages.c.said_by_others).where(messages.c.id.in_(newest))
     return {row.context_id: _excerpt(full_text_of(row)) for row in connection.execute(query)}
 

@@ -1,0 +1,148 @@
+"""Files that lose a reference: deleted once nothing in their conversation refers to them any more.
+
+References are digests inside JSON, so that every such text of a conversation has to be looked through. That grows with
+it: whoever writes only takes note of what may be left over, and the looking is done by those who read.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    type_coerce,
+    union_all,
+)
+from sqlalchemy import text as sql_text
+
+from botservice.storage.blobs import DIGEST
+from botservice.storage.chunks import chunks
+from botservice.storage.columns import Json
+from botservice.storage.tables import blobs, contexts, loose_files, messages, metadata, steps, turns
+
+if TYPE_CHECKING:
+    from botservice.storage.database import Storage
+
+_PAGE: Final = 500
+_CONTEXTS_AT_ONCE: Final = 100
+# Every text that may name a blob, so that a new one is not forgotten; what people said names none.
+_REFERRING: Final = [
+    column
+    for table in metadata.sorted_tables
+    if "context_id" in table.c and table not in (blobs, loose_files)
+    for column in table.c
+    if isinstance(column.type, Text | Json) and column not in {messages.c.text, messages.c.said_by_others}
+]
+# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
+_IS_OPEN: Final = sql_text("turns.status IN ('queued', 'running')")
+_NOTED: Final = select(loose_files.c.context_id).distinct().limit(_CONTEXTS_AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was looked for in a conversation, at one moment.
+
+    Attributes:
+        digests: Those that nothing referred to.
+        last_note: The newest note that was seen.
+        last_ids: The newest row of each table then.
+    """
+
+    digests: Collection[str]
+    last_note: int
+    last_ids: dict[str, int]
+
+
+def loosen_files(connection: Connection, context_id: int, digests: Collection[str]) -> None:
+    """Take note that these files of a context may be left over; `sweep_files` looks and deletes them."""
+    rows = [{"context_id": context_id, "sha256": digest} for digest in digests]
+    if rows:
+        connection.execute(insert(loose_files), rows)
+
+
+def loosen_all_files(connection: Connection, context_id: int) -> None:
+    """Take note that every file of a context may be left over."""
+    every = select(literal(context_id), blobs.c.sha256).where(blobs.c.context_id == context_id)
+    connection.execute(insert(loose_files).from_select(["context_id", "sha256"], every))
+
+
+async def sweep_files(storage: "Storage") -> None:
+    """Delete the files that were noted and that nothing refers to."""
+    while context_ids := await storage.read(lambda connection: connection.execute(_NOTED).scalars().all()):
+        for context_id in context_ids:
+            found = await storage.read(partial(_find_orphans, context_id=context_id), is_long=True)
+            await storage.write(partial(_delete_orphans, context_id=context_id, found=found))
+
+
+def _find_orphans(connection: Connection, context_id: int) -> _Found:
+    noted = select(loose_files.c.id, loose_files.c.sha256).where(loose_files.c.context_id == context_id)
+    rows = connection.execute(noted).all()
+    digests = {row.sha256 for row in rows} - _read_references(connection, context_id, {row.sha256 for row in rows})
+    last_ids = {
+        table.name: connection.execute(_last_id(table), {"context": context_id}).scalar_one_or_none() or 0
+        for table in {column.table for column in _REFERRING}
+        if "id" in table.c
+    }
+    return _Found(digests, max((row.id for row in rows), default=0), last_ids)
+
+
+def _delete_orphans(connection: Connection, context_id: int, found: _Found) -> None:
+    """Delete what nothing refers to even now: what came since, or may still change, is looked through again."""
+    # Postgres: whoever stores something here holds the row until that is committed, and can be seen from then on.
+    connection.execute(select(contexts.c.id).where(contexts.c.id == context_id).with_for_update())
+    digests = set(found.digests) - _read_references(connection, context_id, found.digests, found.last_ids)
+    for chunk in chunks(digests):
+        connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(chunk)))
+    is_done = (loose_files.c.context_id == context_id) & (loose_files.c.id <= found.last_note)
+    connection.execute(delete(loose_files).where(is_done))
+
+
+def _read_references(
+    connection: Connection, context_id: int, digests: Collection[str], after: dict[str, int] | None = None
+) -> set[str]:
+    """Return those of digests that something in a context refers to.
+
+    Args:
+        after: Look only at later rows than these, and at what belongs to turns that are not done.
+    """
+    named: set[str] = set()
+    for column in _REFERRING:
+        if named.issuperset(digests):
+            break
+        table = column.table
+        query = select(type_coerce(column, Text)).where(column.is_not(None))
+        if after is None:
+            query = query.where(table.c.context_id == context_id)
+        else:  # a sum, so that no index is chosen by it: it is about few rows, and the context may have many
+            query = query.where(table.c.context_id + 0 == context_id, _is_new(table, context_id, after))
+        with connection.execute(query.execution_options(yield_per=_PAGE)) as texts:
+            for text in texts.scalars():
+                named.update(digest for digest in DIGEST.findall(text) if digest in digests)
+    return named
+
+
+def _is_new(table: Table, context_id: int, after: dict[str, int]) -> ColumnElement[bool]:
+    of_context = select(turns.c.id).where(turns.c.context_id == context_id)
+    changing = union_all(of_context.where(turns.c.id > after[turns.name]), of_context.where(_IS_OPEN))
+    if table is turns:
+        return turns.c.id.in_(changing)
+    if "turn_id" in table.c:
+        return table.c.turn_id.in_(changing)
+    if "step_id" in table.c:
+        return table.c.step_id.in_(select(steps.c.id).where(steps.c.turn_id.in_(changing)))
+    return table.c.id > after[table.name] if "id" in table.c else literal(True)  # noqa: FBT003 - of SQL
+
+
+def _last_id(table: Table) -> Select[Any]:
+    return select(func.max(table.c.id)).where(table.c.context_id == bindparam("context"))
