@@ -1,9 +1,7 @@
 """Connections: one that writes, a few that read."""
 
-import contextlib
 import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -91,12 +89,6 @@ def prepare_postgres(connection: Connection, limits: StorageLimits) -> int:
         ):
             connection.exec_driver_sql(f"SET {name} = {int(seconds * 1000)}")
         return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
-
-
-def truncate_log(path: Path, limits: StorageLimits) -> None:
-    """Move everything from SQLite's write-ahead log into its file and empty it; nothing where somebody reads it."""
-    with contextlib.closing(sqlite3.connect(path, timeout=limits.lock)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _sqlite_arguments(limits: StorageLimits) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class CommandAnswer:
     attachments: tuple[Attachment, ...] = ()
     apply: Callable[[Connection], None] | None = None
     ask: InboundMessage | None = None
-    after: Callable[[], Awaitable[None]] | None = None
+    after: Callable[[], Awaitable[object]] | None = None
 
     def as_message(self, now: datetime) -> Message | None:
         """Return what is sent; None for nothing."""
