@@ -246,8 +246,9 @@ def forget(
     _confirm(yes, f"Delete everything of {person}, and of the accounts that are linked with it?")
     gone = with_storage(lambda storage: forget_person(storage, author))
     typer.echo(
-        f"{person} is forgotten: {gone.contexts} conversations of theirs alone, and {gone.messages} messages in "
-        "conversations with others, with the answers to them. What others said there stays"
+        f"{person} is forgotten: {gone.contexts} conversations of theirs alone; in all conversations {gone.messages} "
+        f"messages, {gone.answers} answers, {gone.files} files, {gone.facts} facts and {gone.reminders} reminders. "
+        "What others said stays"
     )
 
 

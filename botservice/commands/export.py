@@ -10,6 +10,7 @@ from botservice.commands.command import Command, in_language
 from botservice.commands.memory_texts import NOBODY
 from botservice.messages import Attachment
 from botservice.people.archive import make_archive, read_person
+from botservice.people.exports import note_export
 from botservice.storage.blobs import store_blob
 from botservice.tools.threads import run_in_thread
 from botservice.turns.commands import CommandAnswer, CommandRequest
@@ -26,7 +27,8 @@ async def _export(request: CommandRequest) -> CommandAnswer:
     archive = await run_in_thread(lambda: make_archive(data), name="export")
 
     def keep(connection: Connection) -> None:
-        store_blob(connection, context.id, archive)  # a delivery names its files by their digests
+        digest = store_blob(connection, context.id, archive)  # a delivery names its files by their digests
+        note_export(connection, request.turn.id, context.id, asker.identity.id, digest, request.now)
 
     file = Attachment("application/zip", f"about-you-{request.now:%Y-%m-%d}.zip", data=archive)
     return CommandAnswer(in_language(texts.HERE_IT_IS, request.language), attachments=(file,), apply=keep)

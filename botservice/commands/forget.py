@@ -12,7 +12,7 @@ from botservice.commands.memory_texts import NOBODY
 from botservice.messages import Button, Message
 from botservice.people.erasing import erase_event
 from botservice.people.forgetting import Here, forget_chat, forget_messages, forget_person
-from botservice.people.own_messages import find_own_message, own_message_ids
+from botservice.people.own_messages import find_own_message
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _LONGEST_SHOWN: Final = 120  # characters of the message that is to go
@@ -73,9 +73,7 @@ async def _of_the_chat(request: CommandRequest, asker: Asker, *, is_sure: bool) 
         await forget_chat(storage, context.id, here=_here(request))
         await context.refresh(with_steps=False)
     else:
-        author = asker.identity.author
-        ids = await storage.read(lambda connection: own_message_ids(connection, context.id, author))
-        await forget_messages(storage, context.id, ids, here=_here(request))
+        await forget_messages(storage, context.id, asker.identity.author, here=_here(request))
     return _done(request)
 
 

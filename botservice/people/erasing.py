@@ -21,8 +21,9 @@ from botservice.storage.tables import blobs, contexts, deliveries, events, messa
 _CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
 _QUEUED, _RUNNING, _DONE = "queued", "running", "done"
 # They go with their turns, or one by one.
-_BY_TURN: Final = {"turns", "events", "steps", "tool_calls", "prompt_log", "deliveries", "messages", "blobs"}
+_BY_TURN: Final = {"turns", "events", "steps", "tool_calls", "prompt_log", "deliveries", "messages", "blobs", "exports"}
 _KEPT: Final = {"model_usage"}  # sums, without words
+_OF_ONE_RUN: Final = {"id", "started_at", "finished_at", "outcome", "error", "system_prompt", "compacted_at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,28 +179,51 @@ def _delete_turns(connection: Connection, turn_ids: Collection[int], now: dateti
         connection.execute(delete(turns).where(turns.c.id.in_(chunk)))
 
 
+def is_owed(connection: Connection, turn_id: int) -> bool:
+    """Return whether anything of what answers a turn is still to be sent."""
+    open_ones = select(deliveries.c.id).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_(None))
+    return connection.execute(open_ones.limit(1)).first() is not None
+
+
+def erase_shown(connection: Connection, turn_id: int) -> None:
+    """Forget what was sent to answer a turn; the platform's ids of messages stay."""
+    shown = update(deliveries).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_not(None))
+    connection.execute(shown.values(payload={}, buttons=None, error=None))
+
+
+def ask_anew(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Put a turn that has not run any tool in the place of one whose answer must not stay; one that has is dropped."""
+    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+    said = select(func.count()).where(events.c.turn_id == turn_id, events.c.raw.is_not(None))
+    if row["steps_taken"] or not connection.execute(said).scalar_one():
+        _delete_turns(connection, [turn_id], now)
+        return
+    values = {name: value for name, value in row.items() if name not in _OF_ONE_RUN}
+    values |= {"status": _QUEUED, "attempts": 0, "failures": 0, "due_at": now, "due_set_at": now}
+    new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
+    connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id, handled_at=None))
+    connection.execute(delete(turns).where(turns.c.id == turn_id))
+
+
 def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
-    """Forget how a turn of somebody else was answered; one that is under way begins anew."""
-    if status == _RUNNING:
-        _begin_anew(connection, turn_id, now)
+    """Forget how a turn of somebody else was answered; one that is under way, or is owed an answer, begins anew."""
+    if status == _RUNNING or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
+        ask_anew(connection, turn_id, now)
         return
     _forget_words_of(connection, turn_id, now)
     if status == _DONE:
         erase_event(connection, turn_id)
 
 
-def _begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Put a turn that has not run any tool in the place of one that is under way; one that has is not answered."""
-    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
-    has_events = connection.execute(select(func.count()).where(events.c.turn_id == turn_id)).scalar_one() > 0
-    if row["steps_taken"] or not has_events:
-        _delete_turns(connection, [turn_id], now)
-        return
-    values = {name: value for name, value in row.items() if name not in ("id", "started_at", "error", "system_prompt")}
-    values |= {"status": _QUEUED, "attempts": 0, "failures": 0, "due_at": now, "due_set_at": now}
-    new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
-    connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id))
-    connection.execute(delete(turns).where(turns.c.id == turn_id))
+def _owes_what_is_gone(connection: Connection, turn_id: int) -> bool:
+    """Return whether a turn still owes an answer that is not in the history: it was erased, or a command gave it."""
+    kept = select(messages.c.id).where(messages.c.answers_turn_id == turn_id)
+    said = select(events.c.id).where(events.c.turn_id == turn_id, events.c.raw.is_not(None))
+    return (
+        is_owed(connection, turn_id)
+        and connection.execute(kept).first() is None
+        and connection.execute(said).first() is not None
+    )
 
 
 def _handled(now: datetime) -> ColumnElement[datetime]:
@@ -210,6 +234,5 @@ def _forget_words_of(connection: Connection, turn_id: int, now: datetime) -> Non
     """Delete the steps and prompts of a turn, and what was shown of it; the platform's ids of messages stay."""
     connection.execute(delete(steps).where(steps.c.turn_id == turn_id))
     connection.execute(delete(prompt_log).where(prompt_log.c.turn_id == turn_id))
-    shown = update(deliveries).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_not(None))
-    connection.execute(shown.values(payload={}, buttons=None, error=None))
+    erase_shown(connection, turn_id)  # what is still owed goes when it is sent: see `Outbox`
     connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None, compacted_at=now))

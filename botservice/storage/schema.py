@@ -16,7 +16,7 @@ from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0012"
+SCHEMA_VERSION = "0014"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 1

@@ -9,6 +9,8 @@ from datetime import datetime
 from functools import partial
 
 from botservice.errors import BotServiceError
+from botservice.people.exports import drop_old_exports
+from botservice.people.names_left import release_forgotten
 from botservice.people.usage import find_strangers, forget_usage_of
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
@@ -81,7 +83,12 @@ class Upkeep:
             now = self._clock()
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
             await self._forget_strangers(claim, now)
-            return Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
+            await self._storage.write(lambda connection: drop_old_exports(connection, now), fence=claim)
+            done = Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
+            await self._storage.write(lambda connection: release_forgotten(connection, now), fence=claim)
+            if not self._storage.is_scrubbed:  # an earlier process may have been cut off before that
+                await self._storage.scrub()
+            return done
         finally:
             await asyncio.shield(self._storage.claims.release(claim))
 

@@ -7,6 +7,7 @@ from botservice.messages import Button, CommandCall, InboundMessage
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.tools.remembering import forget_fact, remember
 from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.records import insert_turn
 from botservice.turns.turn import Turn, TurnStatus
 
 ALICE = Author("telegram", "1", "Alice")
@@ -46,7 +47,8 @@ async def command(context: AgentContext, text: str, author: Author, commands, *,
     """Have somebody give a command in a chat, and return the answer, with its changes made."""
     name, _, arguments = text.removeprefix("/").partition(" ")
     message = InboundMessage(text, author, command=CommandCall(name, arguments), is_private=is_private, created_at=NOW)
-    turn = Turn(0, context.id, TurnStatus.RUNNING, "test", 1, NOW)
+    number = await context.storage.write(lambda c: insert_turn(c, context.id, "test", NOW, status=TurnStatus.DONE))
+    turn = Turn(number, context.id, TurnStatus.RUNNING, "test", 1, NOW)
     claim = await context.storage.claims.try_claim(context.id)
     assert claim is not None
     try:
