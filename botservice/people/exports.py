@@ -59,13 +59,13 @@ def drop_exports_of(connection: Connection, person_id: int, now: datetime) -> No
     _drop(connection, connection.execute(_OF_PERSON, {"person": person_id}).all(), now)
 
 
-def drop_old_exports(connection: Connection, now: datetime) -> None:
-    """Delete the archives that were there for long enough."""
-    _drop(connection, connection.execute(_EXPORTS.where(exports.c.made_at < now - EXPORT_LASTS)).all(), now)
+def drop_old_exports(connection: Connection, now: datetime) -> int:
+    """Delete the archives that were there for long enough, and return how many."""
+    return _drop(connection, connection.execute(_EXPORTS.where(exports.c.made_at < now - EXPORT_LASTS)).all(), now)
 
 
-def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: datetime) -> None:
-    """Delete archives; one that is still owed to somebody is made anew, of what is left."""
+def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: datetime) -> int:
+    """Delete archives, and return how many; one that is still owed to somebody is made anew, of what is left."""
     for row in rows:
         connection.execute(delete(exports).where(exports.c.turn_id == row.turn_id))
         if is_owed(connection, row.turn_id):
@@ -73,3 +73,4 @@ def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: da
         else:
             erase_shown(connection, row.turn_id)
         delete_orphans(connection, row.context_id, [row.sha256])
+    return len(rows)

@@ -33,10 +33,13 @@ def note_forgotten(connection: Connection, context_id: int, now: datetime) -> No
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(forgotten_at=now))
 
 
-def release_forgotten(connection: Connection, now: datetime) -> None:
-    """Delete the conversations of forgotten people in which nothing is owed any more; who came back keeps theirs."""
+def release_forgotten(connection: Connection, now: datetime) -> int:
+    """Delete the conversations of forgotten people in which nothing is owed any more, and return how many.
+
+    Who came back keeps theirs.
+    """
     connection.execute(_COME_BACK)
-    connection.execute(_RELEASE, {"before": now - DELIVERED_AGAIN})
+    return connection.execute(_RELEASE, {"before": now - DELIVERED_AGAIN}).rowcount
 
 
 def rename_events(connection: Connection, context_id: int, accounts: Sequence[Author]) -> None:

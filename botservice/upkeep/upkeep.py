@@ -82,11 +82,12 @@ class Upkeep:
         try:
             now = self._clock()
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
-            await self._forget_strangers(claim, now)
-            await self._storage.write(lambda connection: drop_old_exports(connection, now), fence=claim)
+            is_clean = await self._forget_strangers(claim, now)
             done = Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
-            await self._storage.write(lambda connection: release_forgotten(connection, now), fence=claim)
-            if not self._storage.is_scrubbed:  # an earlier process may have been cut off before that
+            for let_go in (drop_old_exports, release_forgotten):
+                count = await self._storage.write(partial(let_go, now=now), fence=claim)
+                is_clean = is_clean and not count
+            if not (is_clean and self._storage.is_scrubbed):  # an earlier process may have been cut off before that
                 await self._storage.scrub()
             return done
         finally:
@@ -105,15 +106,18 @@ class Upkeep:
                 logger.exception("upkeep.failed")  # whatever it was: without upkeep, the database only grows
             await asyncio.sleep(every_seconds)
 
-    async def _forget_strangers(self, claim: Claim, now: datetime) -> None:
-        after, is_last = "", False
+    async def _forget_strangers(self, claim: Claim, now: datetime) -> bool:
+        """Let what strangers used be nobody's, and return whether there was none."""
+        after, is_last, is_clean = "", False, True
         while not is_last:
             since = time.monotonic()
             found = await self._storage.read(partial(find_strangers, after=after, now=now))
             if found.names:
+                is_clean = False
                 await self._storage.write(partial(forget_usage_of, names=found.names, now=now), fence=claim)
             after, is_last = found.last, found.is_last
             await self._rest(_REST * (time.monotonic() - since))
+        return is_clean
 
     async def _compact_turns(self, claim: Claim, now: datetime) -> int:
         before = self._retention.steps_before(now)

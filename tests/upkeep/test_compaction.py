@@ -215,7 +215,7 @@ KEPT = {
     "messages", "word_blocks", "vectors", "facts", "feedback",  # what people said, and what finds it
     "turns",  # a line each: when, and how it ended
     "model_usage",  # what was paid for
-    "access_codes", "budget_reservations",  # these expire
+    "access_codes", "budget_reservations", "exports",  # these expire
 }  # fmt: skip
 
 
