@@ -5,9 +5,8 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.commands import export_texts as texts
-from botservice.commands.asking import find_asker
+from botservice.commands.asking import find_asker, unknown
 from botservice.commands.command import Command, in_language
-from botservice.commands.memory_texts import NOBODY
 from botservice.messages import Attachment
 from botservice.people.archive import make_archive, read_person
 from botservice.people.exports import note_export
@@ -19,7 +18,7 @@ from botservice.turns.commands import CommandAnswer, CommandRequest
 async def _export(request: CommandRequest) -> CommandAnswer:
     asker = await find_asker(request)
     if asker is None:
-        return CommandAnswer(in_language(NOBODY, request.language))
+        return unknown(request)
     if not asker.is_alone:
         return CommandAnswer(in_language(texts.IN_PRIVATE, request.language))
     context = request.context

@@ -6,9 +6,8 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.commands import forget_texts as texts
-from botservice.commands.asking import Asker, find_asker
+from botservice.commands.asking import Asker, find_asker, unknown
 from botservice.commands.command import Command, Texts, in_language
-from botservice.commands.memory_texts import NOBODY
 from botservice.messages import Button, Message
 from botservice.people.erasing import erase_event
 from botservice.people.forgetting import Here, forget_chat, forget_messages, forget_person
@@ -22,7 +21,7 @@ _ORDER: Final = re.compile(r"(message|chat|me|everything)(?:\s+(\d{1,18}))?(?:\s
 async def _forget(request: CommandRequest) -> CommandAnswer:
     asker = await find_asker(request)
     if asker is None:
-        return CommandAnswer(in_language(NOBODY, request.language))
+        return unknown(request)
     order = _ORDER.fullmatch(request.call.arguments.strip())
     if order is None:
         return await _of_a_message(request, asker, None) if request.message.replies_to else _ask_what(request)

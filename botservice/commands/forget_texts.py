@@ -221,3 +221,15 @@ IN_PRIVATE: Final[Texts] = {
     "ja": "あなたのすべては二人だけの話です。個人チャットで /forget me と送ってください。",
     "zh": "关于你的一切只在我们之间：请在私聊里给我发 /forget me。",
 }
+NOTHING_KEPT: Final[Texts] = {
+    "en": "I keep nothing about you.",
+    "de": "Ich bewahre nichts über dich auf.",
+    "es": "No guardo nada sobre ti.",
+    "fr": "Je ne garde rien sur vous.",
+    "it": "Non conservo nulla su di te.",
+    "pt": "Não guardo nada sobre você.",
+    "ru": "Я ничего о вас не храню.",
+    "ko": "당신에 대해 보관하는 것이 없습니다.",
+    "ja": "あなたについて保管しているものはありません。",
+    "zh": "我没有保存任何关于你的信息。",
+}

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, not_, select, update
 
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
@@ -21,6 +21,7 @@ from botservice.people.names_left import forget_chat_notices, forget_notices, no
 from botservice.people.own_messages import own_message_ids
 from botservice.people.personas import forget_personas
 from botservice.people.quotes import erase_quotes, find_quotes
+from botservice.people.rights import IS_RIGHT
 from botservice.people.usage import forget_usage
 from botservice.storage import Storage
 from botservice.storage.access_tables import access_codes, access_refusals
@@ -266,7 +267,8 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         name = person_name(account)
         forget_usage(connection, account, now)
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
-        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name))
+        # That they asked today stays until tomorrow, or they could ask without end.
+        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_RIGHT)))
         forget_notices(connection, "person", name)
         forget_personas(connection, name)
         is_own = (feedback.c.platform == account.platform) & (feedback.c.person_id == account.id)

@@ -150,6 +150,8 @@ class ContextWork:
                 case _ if claim.context_id in self._stops:
                     self._stops.discard(claim.context_id)
                     await self._handle_stops(claim.context_id)  # nothing runs that they could stop
+                case _ if await self._turn_away_changes(claim):
+                    continue
                 case _:
                     return  # nothing, or nothing yet: the sweep comes back when it is due
 
@@ -163,6 +165,24 @@ class ContextWork:
             return await self._effects.may(change.event, change.transport, keys)
 
         await apply_changes(self._storage, read, due, claim, self._clock(), may)
+
+    async def _turn_away_changes(self, claim: Claim) -> bool:
+        """Drop what edits say of people who are not let in, while they wait for their message; return whether any do."""
+        if await self._options.access.is_idle(self._storage):
+            return False
+        context_id = claim.context_id
+        controls, keys = await self._storage.read(
+            lambda connection: (
+                find_controls(connection, context_id, self._transports),
+                read_context_keys(connection, context_id),
+            )
+        )
+        refused = await self._admission.turn_away_changes(controls, keys, self._transports)
+        if refused:
+            now = self._clock()
+            await self._storage.write(lambda connection: mark_handled(connection, refused, now), fence=claim)
+            self._storage.scrub_soon()
+        return bool(refused)
 
     @contextlib.asynccontextmanager
     async def _with_care(self, beginnings: int) -> AsyncIterator[None]:

@@ -11,6 +11,7 @@ from functools import partial
 from botservice.errors import BotServiceError
 from botservice.people.exports import drop_old_exports
 from botservice.people.names_left import release_forgotten
+from botservice.people.rights import forget_rights
 from botservice.people.usage import find_strangers, forget_usage_of
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
@@ -84,7 +85,7 @@ class Upkeep:
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
             is_clean = await self._forget_strangers(claim, now)
             done = Compacted(await self._compact_turns(claim, now), await self._delete_events(claim, now))
-            for let_go in (drop_old_exports, release_forgotten):
+            for let_go in (drop_old_exports, forget_rights, release_forgotten):
                 count = await self._storage.write(partial(let_go, now=now), fence=claim)
                 is_clean = is_clean and not count
             if not (is_clean and self._storage.is_scrubbed):  # an earlier process may have been cut off before that
