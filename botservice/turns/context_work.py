@@ -167,7 +167,7 @@ class ContextWork:
         await apply_changes(self._storage, read, due, claim, self._clock(), may)
 
     async def _turn_away_changes(self, claim: Claim) -> bool:
-        """Drop what edits say of people who are not let in, while they wait for their message; return whether any do."""
+        """Drop the edits of people who are not let in, while they wait for their message; return whether any do."""
         if await self._options.access.is_idle(self._storage):
             return False
         context_id = claim.context_id
