@@ -63,11 +63,11 @@ async def find_bytes(storage: Storage, marker: str) -> list[str]:
     if storage.where.path is not None:
         files = sorted(Path(storage.where.path).parent.glob(f"{Path(storage.where.path).name}*"))
         found = [each.name for each in files if marker.encode() in each.read_bytes()]
-    found += [name for name, text in (await storage.read(_rows)).items() if marker in text]
+    found += [name for name, text in (await storage.read(rows_of)).items() if marker in text]
     return found
 
 
-def _rows(connection):
+def rows_of(connection):
     rows = {}
     for table in metadata.sorted_tables:
         parts = []
