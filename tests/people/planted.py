@@ -174,10 +174,11 @@ class Town:
         """Have all accounts of hers be one person."""
 
         def join(connection):
-            found = [find_identity(connection, each) for each in ACCOUNTS]
-            for each in found[1:]:
-                if found[0] is not None and each is not None:
-                    join_identities(connection, found[0], each)
+            for each in ACCOUNTS[1:]:
+                first, second = find_identity(connection, ACCOUNTS[0]), find_identity(connection, each)
+                assert first is not None
+                assert second is not None
+                join_identities(connection, first, second)
 
         await self.storage.write(join)
 
