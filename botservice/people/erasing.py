@@ -67,7 +67,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     }
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(empty))
     if but_turn is not None:
-        _forget_words_of(connection, but_turn, now)
+        _forget_words_of(connection, but_turn)
     delete_unused_blobs(connection, context_id)
 
 
@@ -83,7 +83,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
     if erasure.but_turn is not None:
         own.discard(erasure.but_turn)
         later.pop(erasure.but_turn, None)
-        _forget_words_of(connection, erasure.but_turn, now)
+        _forget_words_of(connection, erasure.but_turn)
     _delete_turns(connection, own, now)
     answer_ids = [*erasure.quotes.answers, *_answers_to(connection, context_id, own)]
     count = delete_rows(connection, context_id, erasure.message_ids)
@@ -210,7 +210,9 @@ def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime
     if status == _RUNNING or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
         ask_anew(connection, turn_id, now)
         return
-    _forget_words_of(connection, turn_id, now)
+    _forget_words_of(connection, turn_id)
+    # What is still owed goes when it is sent: see `Outbox`.
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(compacted_at=now))
     if status == _DONE:
         erase_event(connection, turn_id)
 
@@ -230,9 +232,9 @@ def _handled(now: datetime) -> ColumnElement[datetime]:
     return func.coalesce(events.c.handled_at, literal(now, events.c.handled_at.type))
 
 
-def _forget_words_of(connection: Connection, turn_id: int, now: datetime) -> None:
+def _forget_words_of(connection: Connection, turn_id: int) -> None:
     """Delete the steps and prompts of a turn, and what was shown of it; the platform's ids of messages stay."""
     connection.execute(delete(steps).where(steps.c.turn_id == turn_id))
     connection.execute(delete(prompt_log).where(prompt_log.c.turn_id == turn_id))
-    erase_shown(connection, turn_id)  # what is still owed goes when it is sent: see `Outbox`
-    connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None, compacted_at=now))
+    erase_shown(connection, turn_id)
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None))
