@@ -18,10 +18,15 @@ from botservice.errors import BotServiceError, DatabaseInUse
 from botservice.settings import LogLevel, Settings
 
 if TYPE_CHECKING:
+    from botservice.people.accounting import Forgotten
     from botservice.service import AgentService
     from botservice.storage import Storage
 
 T = TypeVar("T")
+
+_CLEANING_SECONDS = 60.0  # a large file is looked through in that time, unless somebody reads it all the while
+_CLEAN = "Its bytes have left the files of the database"
+_NOT_CLEAN = "The last traces leave the files of the database at its next clean-up: see docs/privacy.md"
 
 cli = typer.Typer(
     name="botservice",
@@ -244,10 +249,15 @@ def forget(
         return
     author = parse_person(person or "")
     _confirm(yes, f"Delete everything of {person}, and of the accounts that are linked with it?")
-    gone = with_storage(lambda storage: forget_person(storage, author))
+
+    async def erase(storage: "Storage") -> "tuple[Forgotten, bool]":
+        return await forget_person(storage, author), await storage.scrub(patience_seconds=_CLEANING_SECONDS)
+
+    gone, is_clean = with_storage(erase)
     typer.echo(
-        f"{person} is forgotten: {gone.contexts} conversations of theirs alone, and {gone.messages} messages in "
-        "conversations with others, with the answers to them. What others said there stays"
+        f"{person} is forgotten: {gone.contexts} conversations of theirs alone; in all conversations {gone.messages} "
+        f"messages, {gone.answers} answers, {gone.files} files, {gone.facts} facts and {gone.reminders} reminders. "
+        f"What others said stays. {_CLEAN if is_clean else _NOT_CLEAN}"
     )
 
 

@@ -3,8 +3,6 @@
 import ssl
 from functools import lru_cache
 
-import httpx
-
 
 @lru_cache(maxsize=1)
 def tls_context() -> ssl.SSLContext:
@@ -12,4 +10,6 @@ def tls_context() -> ssl.SSLContext:
 
     Source: httpx, "SSL": `SSL_CERT_FILE` and `SSL_CERT_DIR` name others than those of certifi.
     """
+    import httpx  # here, because not everything that is imported speaks to somebody
+
     return httpx.create_ssl_context()

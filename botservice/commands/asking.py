@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from botservice.commands.command import in_language
+from botservice.commands.forget_texts import NOTHING_KEPT
+from botservice.commands.memory_texts import NOBODY
 from botservice.people.facts import is_private
-from botservice.people.identities import Identity, ensure_identity, note_audience
-from botservice.turns.commands import CommandRequest
+from botservice.people.identities import Identity, ensure_identity, find_identity, note_audience
+from botservice.turns.commands import CommandAnswer, CommandRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,23 @@ class Asker:
         return self.identity.person_id
 
 
+def unknown(request: CommandRequest) -> CommandAnswer:
+    """Return what somebody is told of whom nothing can be known, or is."""
+    return CommandAnswer(in_language(NOBODY if request.is_let_in else NOTHING_KEPT, request.language))
+
+
 async def find_asker(request: CommandRequest) -> Asker | None:
-    """Return who gives a command, known from now on; None for somebody without an identity."""
+    """Return who gives a command, known from now on; None for somebody without an identity.
+
+    Nor is anybody made known by asking who is not let in.
+    """
     author, context = request.message.author, request.context
 
     def note(connection: Connection) -> Asker | None:
-        identity = ensure_identity(connection, author, request.now)
+        if request.is_let_in:
+            identity = ensure_identity(connection, author, request.now)
+        elif (identity := find_identity(connection, author)) is None:
+            return None
         note_audience(connection, context.id, [(author, identity)], is_private=request.message.is_private)
         return None if identity is None else Asker(identity, is_private(connection, context.id, author))
 

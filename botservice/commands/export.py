@@ -5,11 +5,11 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.commands import export_texts as texts
-from botservice.commands.asking import find_asker
+from botservice.commands.asking import find_asker, unknown
 from botservice.commands.command import Command, in_language
-from botservice.commands.memory_texts import NOBODY
 from botservice.messages import Attachment
 from botservice.people.archive import make_archive, read_person
+from botservice.people.exports import note_export
 from botservice.storage.blobs import store_blob
 from botservice.tools.threads import run_in_thread
 from botservice.turns.commands import CommandAnswer, CommandRequest
@@ -18,7 +18,7 @@ from botservice.turns.commands import CommandAnswer, CommandRequest
 async def _export(request: CommandRequest) -> CommandAnswer:
     asker = await find_asker(request)
     if asker is None:
-        return CommandAnswer(in_language(NOBODY, request.language))
+        return unknown(request)
     if not asker.is_alone:
         return CommandAnswer(in_language(texts.IN_PRIVATE, request.language))
     context = request.context
@@ -26,7 +26,8 @@ async def _export(request: CommandRequest) -> CommandAnswer:
     archive = await run_in_thread(lambda: make_archive(data), name="export")
 
     def keep(connection: Connection) -> None:
-        store_blob(connection, context.id, archive)  # a delivery names its files by their digests
+        digest = store_blob(connection, context.id, archive)  # a delivery names its files by their digests
+        note_export(connection, request.turn.id, context.id, asker.identity.id, digest, request.now)
 
     file = Attachment("application/zip", f"about-you-{request.now:%Y-%m-%d}.zip", data=archive)
     return CommandAnswer(in_language(texts.HERE_IT_IS, request.language), attachments=(file,), apply=keep)

@@ -6,13 +6,14 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.commands import forget_texts as texts
-from botservice.commands.asking import Asker, find_asker
+from botservice.commands import forgotten_texts as said
+from botservice.commands.asking import Asker, find_asker, unknown
 from botservice.commands.command import Command, Texts, in_language
-from botservice.commands.memory_texts import NOBODY
 from botservice.messages import Button, Message
+from botservice.people.accounting import Forgotten
 from botservice.people.erasing import erase_event
 from botservice.people.forgetting import Here, forget_chat, forget_messages, forget_person
-from botservice.people.own_messages import find_own_message, own_message_ids
+from botservice.people.own_messages import find_own_message
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _LONGEST_SHOWN: Final = 120  # characters of the message that is to go
@@ -22,7 +23,7 @@ _ORDER: Final = re.compile(r"(message|chat|me|everything)(?:\s+(\d{1,18}))?(?:\s
 async def _forget(request: CommandRequest) -> CommandAnswer:
     asker = await find_asker(request)
     if asker is None:
-        return CommandAnswer(in_language(NOBODY, request.language))
+        return unknown(request)
     order = _ORDER.fullmatch(request.call.arguments.strip())
     if order is None:
         return await _of_a_message(request, asker, None) if request.message.replies_to else _ask_what(request)
@@ -57,11 +58,11 @@ async def _of_a_message(
     if message is None or message.id is None:
         return CommandAnswer(in_language(texts.NO_MESSAGE, request.language))
     if not is_sure:
-        said = " ".join(message.full_text.split())
-        said = said if len(said) <= _LONGEST_SHOWN else f"{said[:_LONGEST_SHOWN]}…"
-        return _ask(texts.ASK_MESSAGE, request, f"message {message.id}", said=said)
-    await forget_messages(context.storage, context.id, [message.id], here=_here(request))
-    return _done(request)
+        shown = " ".join(message.full_text.split())
+        shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
+        return _ask(texts.ASK_MESSAGE, request, f"message {message.id}", said=shown)
+    gone = await forget_messages(context.storage, context.id, [message.id], here=_here(request))
+    return _done(request, gone)
 
 
 async def _of_the_chat(request: CommandRequest, asker: Asker, *, is_sure: bool) -> CommandAnswer:
@@ -70,13 +71,11 @@ async def _of_the_chat(request: CommandRequest, asker: Asker, *, is_sure: bool) 
         return _ask(texts.ASK_CHAT if asker.is_alone else texts.ASK_MINE, request, "chat")
     context, storage = request.context, request.context.storage
     if asker.is_alone:
-        await forget_chat(storage, context.id, here=_here(request))
+        gone = await forget_chat(storage, context.id, here=_here(request))
         await context.refresh(with_steps=False)
     else:
-        author = asker.identity.author
-        ids = await storage.read(lambda connection: own_message_ids(connection, context.id, author))
-        await forget_messages(storage, context.id, ids, of=[author], here=_here(request))
-    return _done(request)
+        gone = await forget_messages(storage, context.id, asker.identity.author, here=_here(request))
+    return _done(request, gone)
 
 
 async def _of_everything(request: CommandRequest, asker: Asker, *, is_sure: bool) -> CommandAnswer:
@@ -84,9 +83,9 @@ async def _of_everything(request: CommandRequest, asker: Asker, *, is_sure: bool
         return CommandAnswer(in_language(texts.IN_PRIVATE, request.language))
     if not is_sure:
         return _ask(texts.ASK_ME, request, "me")
-    await forget_person(request.context.storage, asker.identity.author, here=_here(request))
+    gone = await forget_person(request.context.storage, asker.identity.author, here=_here(request))
     await request.context.refresh(with_steps=False)
-    return _done(request)
+    return _done(request, gone, said.PERSON_STAYS)
 
 
 def _here(request: CommandRequest) -> Here:
@@ -99,12 +98,18 @@ def _ask(wording: Texts, request: CommandRequest, what: str, **values: str) -> C
     return CommandAnswer(text, (Button(in_language(texts.YES_BUTTON, request.language), confirm),))
 
 
-def _done(request: CommandRequest) -> CommandAnswer:
+def _done(request: CommandRequest, gone: Forgotten, remains: Texts = said.OTHERS_STAY) -> CommandAnswer:
+    """Return what was deleted, what remains, and where; numbers and no names."""
+    storage, language = request.context.storage, request.language
+    parts = [in_language(texts.DONE, language), said.account_of(gone, language), in_language(remains, language)]
+    if not storage.is_scrubbed:
+        parts.append(in_language(said.TRACES, language))
+    parts.append(in_language(said.ELSEWHERE, language))
     # The platform's own record of this wish names the person too; its bytes leave the files once that is stored.
     return CommandAnswer(
-        in_language(texts.DONE, request.language),
+        " ".join(part for part in parts if part),
         apply=lambda connection: erase_event(connection, request.turn.id),
-        after=request.context.storage.scrub,
+        after=storage.scrub,
     )
 
 

@@ -186,16 +186,16 @@ YES_BUTTON: Final[Texts] = {
     "zh": "是的，忘记吧",
 }
 DONE: Final[Texts] = {
-    "en": "Forgotten. What this app itself still shows is yours to delete there.",
-    "de": "Vergessen. Was diese App selbst noch zeigt, kannst du dort löschen.",
-    "es": "Olvidado. Lo que esta app aún muestra puedes borrarlo tú en ella.",
-    "fr": "Oublié. Ce que cette application montre encore, vous pouvez l’y effacer.",
-    "it": "Dimenticato. Ciò che questa app mostra ancora puoi cancellarlo lì.",
-    "pt": "Esquecido. O que este aplicativo ainda mostra você pode apagar nele.",
-    "ru": "Забыто. То, что ещё показывает само приложение, можно удалить в нём.",
-    "ko": "잊었습니다. 이 앱에 아직 보이는 것은 앱에서 직접 지울 수 있습니다.",
-    "ja": "忘れました。このアプリにまだ表示されているものは、アプリで削除できます。",
-    "zh": "已忘记。这个应用里仍显示的内容可由你自行删除。",
+    "en": "Forgotten.",
+    "de": "Vergessen.",
+    "es": "Olvidado.",
+    "fr": "Oublié.",
+    "it": "Dimenticato.",
+    "pt": "Esquecido.",
+    "ru": "Забыто.",
+    "ko": "잊었습니다.",
+    "ja": "忘れました。",
+    "zh": "已忘记。",
 }
 NO_MESSAGE: Final[Texts] = {
     "en": "I find no message of yours here that I could forget.",
@@ -220,4 +220,16 @@ IN_PRIVATE: Final[Texts] = {
     "ko": "당신에 대한 모든 것은 우리 둘만의 일입니다. 개인 대화에서 /forget me 라고 보내 주세요.",
     "ja": "あなたのすべては二人だけの話です。個人チャットで /forget me と送ってください。",
     "zh": "关于你的一切只在我们之间：请在私聊里给我发 /forget me。",
+}
+NOTHING_KEPT: Final[Texts] = {
+    "en": "I keep nothing about you.",
+    "de": "Ich bewahre nichts über dich auf.",
+    "es": "No guardo nada sobre ti.",
+    "fr": "Je ne garde rien sur vous.",
+    "it": "Non conservo nulla su di te.",
+    "pt": "Não guardo nada sobre você.",
+    "ru": "Я ничего о вас не храню.",
+    "ko": "당신에 대해 보관하는 것이 없습니다.",
+    "ja": "あなたについて保管しているものはありません。",
+    "zh": "我没有保存任何关于你的信息。",
 }

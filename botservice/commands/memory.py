@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection
@@ -10,6 +11,7 @@ from botservice.commands import memory_texts as texts
 from botservice.commands.asking import Asker, find_asker
 from botservice.commands.command import Command, Texts, in_language
 from botservice.messages import Button
+from botservice.people.exports import drop_exports_of
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact
 from botservice.people.identities import identities_of
 from botservice.people.quotes import erase_quotes
@@ -46,7 +48,7 @@ def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequ
     person, number = asker.person_id, str(fact.id)
     match order:
         case "delete":
-            return _say(texts.DELETED, request, number=number, apply=lambda c: _delete(c, person, fact))
+            return _say(texts.DELETED, request, number=number, apply=lambda c: _delete(c, person, fact, request.now))
         case "share":
             return _say(
                 texts.SHARING, request, number=number, apply=lambda c: _share(c, person, fact, is_shareable=True)
@@ -105,13 +107,15 @@ def _say(wording: Texts, request: CommandRequest, /, *, apply: Change | None = N
     return CommandAnswer(text, apply=apply)
 
 
-def _delete(connection: Connection, person_id: int, fact: Fact) -> None:
+def _delete(connection: Connection, person_id: int, fact: Fact, now: datetime) -> None:
     authors = [each.author for each in identities_of(connection, person_id)]
+    drop_exports_of(connection, person_id, now)
     for text in delete_facts(connection, person_id, [fact.id]):
         erase_quotes(connection, authors, text)
 
 
 def _correct(connection: Connection, person_id: int, fact: Fact, words: str, request: CommandRequest) -> None:
+    drop_exports_of(connection, person_id, request.now)
     if correct_fact(connection, person_id, fact.id, words, request.now):
         erase_quotes(connection, [each.author for each in identities_of(connection, person_id)], fact.text)
 

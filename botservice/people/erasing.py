@@ -34,8 +34,10 @@ _BY_TURN: Final = {
     "messages",
     "blobs",
     "loose_files",
+    "exports",
 }
 _KEPT: Final = {"model_usage"}  # sums, without words
+_OF_ONE_RUN: Final = {"id", "started_at", "finished_at", "outcome", "error", "system_prompt", "compacted_at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     }
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(empty))
     if but_turn is not None:
-        _forget_words_of(connection, but_turn, now)
+        _forget_words_of(connection, but_turn)
     loosen_all_files(connection, context_id)
 
 
@@ -95,7 +97,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
     if erasure.but_turn is not None:
         own.discard(erasure.but_turn)
         later.pop(erasure.but_turn, None)
-        _forget_words_of(connection, erasure.but_turn, now)
+        _forget_words_of(connection, erasure.but_turn)
     delete_turns(connection, own, now)
     answer_ids = [*erasure.quotes.answers, *_answers_to(connection, context_id, own)]
     count = delete_rows(connection, context_id, erasure.message_ids)
@@ -194,44 +196,70 @@ def _answers_to(connection: Connection, context_id: int, turn_ids: Collection[in
     ]
 
 
+def is_owed(connection: Connection, turn_id: int) -> bool:
+    """Return whether anything of what answers a turn is still to be sent."""
+    open_ones = select(deliveries.c.id).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_(None))
+    return connection.execute(open_ones.limit(1)).first() is not None
+
+
+def erase_shown(connection: Connection, turn_id: int) -> None:
+    """Forget what was sent to answer a turn; the platform's ids of messages stay."""
+    shown = update(deliveries).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_not(None))
+    connection.execute(shown.values(payload={}, buttons=None, error=None))
+
+
+def ask_anew(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Put a new turn in the place of one whose answer must not stay: whoever works on the old one writes nothing back.
+
+    One that has run tools, or of which nothing is kept that asks for it, cannot be done again: it is given up, and its
+    chat is told so.
+    """
+    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+    asked = select(func.count()).where(events.c.turn_id == turn_id, events.c.raw.is_not(None))
+    values = {name: value for name, value in row.items() if name not in _OF_ONE_RUN}
+    values |= {"failures": 0, "due_at": now, "due_set_at": now}
+    if row["transport"] == _PROGRAM:  # who asked learns that it was cut off
+        values |= {"status": _DONE, "outcome": _FAILED, "finished_at": now, "error": _FORGOTTEN, "compacted_at": now}
+    elif row["steps_taken"] or not connection.execute(asked).scalar_one():
+        values |= {"status": _RUNNING, "attempts": _TOO_OFTEN, "error": _FORGOTTEN, "compacted_at": now}
+        values |= {"started_at": row["started_at"]}
+    else:
+        values |= {"status": _QUEUED, "attempts": 0}
+    new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
+    connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id, handled_at=None))
+    connection.execute(delete(turns).where(turns.c.id == turn_id))
+
+
 def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
-    """Forget how a turn of somebody else was answered; one that is under way begins anew."""
-    if status == _RUNNING:
-        _begin_anew(connection, turn_id, now)
+    """Forget how a turn of somebody else was answered; one that is under way, or is owed an answer, begins anew."""
+    if status == _RUNNING or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
+        ask_anew(connection, turn_id, now)
         return
-    _forget_words_of(connection, turn_id, now)
+    _forget_words_of(connection, turn_id)
+    # What is still owed goes when it is sent: see `Outbox`.
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(compacted_at=now))
     if status == _DONE:
         erase_event(connection, turn_id)
 
 
-def _begin_anew(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Put a new turn in the place of one that is under way: whoever works on the old one writes nothing back.
-
-    One that has run tools, or that no event asks for, cannot be done again: it is given up, and its chat is told so.
-    """
-    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
-    has_events = connection.execute(select(func.count()).where(events.c.turn_id == turn_id)).scalar_one() > 0
-    values = {name: value for name, value in row.items() if name not in ("id", "error", "system_prompt")}
-    values |= {"failures": 0, "due_at": now, "due_set_at": now}
-    if row["transport"] == _PROGRAM:  # who asked learns that it was cut off
-        values |= {"status": _DONE, "outcome": _FAILED, "finished_at": now, "error": _FORGOTTEN, "compacted_at": now}
-    elif row["steps_taken"] or not has_events:
-        values |= {"attempts": _TOO_OFTEN, "error": _FORGOTTEN, "compacted_at": now}
-    else:
-        values |= {"status": _QUEUED, "attempts": 0, "started_at": None}
-    new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
-    connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id))
-    connection.execute(delete(turns).where(turns.c.id == turn_id))
+def _owes_what_is_gone(connection: Connection, turn_id: int) -> bool:
+    """Return whether a turn still owes an answer that is not in the history: it was erased, or a command gave it."""
+    kept = select(messages.c.id).where(messages.c.answers_turn_id == turn_id)
+    said = select(events.c.id).where(events.c.turn_id == turn_id, events.c.raw.is_not(None))
+    return (
+        is_owed(connection, turn_id)
+        and connection.execute(kept).first() is None
+        and connection.execute(said).first() is not None
+    )
 
 
 def _handled(now: datetime) -> ColumnElement[datetime]:
     return func.coalesce(events.c.handled_at, literal(now, events.c.handled_at.type))
 
 
-def _forget_words_of(connection: Connection, turn_id: int, now: datetime) -> None:
+def _forget_words_of(connection: Connection, turn_id: int) -> None:
     """Delete the steps and prompts of a turn, and what was shown of it; the platform's ids of messages stay."""
     connection.execute(delete(steps).where(steps.c.turn_id == turn_id))
     connection.execute(delete(prompt_log).where(prompt_log.c.turn_id == turn_id))
-    shown = update(deliveries).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_not(None))
-    connection.execute(shown.values(payload={}, buttons=None, error=None))
-    connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None, compacted_at=now))
+    erase_shown(connection, turn_id)
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None))

@@ -1,27 +1,32 @@
 """Forgetting: a message, a chat, or a person with all that is theirs."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Final
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, not_, select, update
 
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
+from botservice.people.accounting import Forgotten, take_stock
 from botservice.people.bringing_over import bring_over_contexts
 from botservice.people.clearing import clear_work, forget_work
 from botservice.people.erasing import Erasure, delete_turns, erase_chat, erase_messages, first_turn_of
-from botservice.people.facts import drop_unsaid, facts_from
-from botservice.people.identities import find_identity, identities_of
+from botservice.people.exports import drop_exports
+from botservice.people.facts import drop_unsaid, facts_from, facts_of
+from botservice.people.identities import Identity, find_identity, identities_of
 from botservice.people.names import person_name
-from botservice.people.own_messages import contexts_of
+from botservice.people.names_left import forget_chat_notices, forget_notices, note_forgotten, rename_events
+from botservice.people.own_messages import contexts_of, own_message_ids
 from botservice.people.personas import forget_personas
 from botservice.people.quotes import erase_quotes, find_quotes
+from botservice.people.rights import IS_RIGHT
 from botservice.people.said import Said, read_said
 from botservice.people.usage import forget_usage
 from botservice.storage import Storage
-from botservice.storage.access_tables import access_codes, access_refusals, budget_rates
+from botservice.storage.access_tables import access_codes, access_refusals
 from botservice.storage.metadata import metadata
 from botservice.storage.orphans import loosen_all_files
 from botservice.storage.people_tables import persons
@@ -29,18 +34,8 @@ from botservice.storage.references import find_contexts_repeating
 from botservice.storage.slack_tables import feedback
 from botservice.storage.tables import contexts, messages
 
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What was deleted of a person.
-
-    Attributes:
-        contexts: Conversations that went whole, because nobody else wrote in them.
-        messages: Their messages in conversations with others, which stay.
-    """
-
-    contexts: int
-    messages: int
+_MOST_ROUNDS: Final = 5
+_FOR_UPDATE: Final = select(contexts.c.id).with_for_update()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,73 +64,96 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
 
     Whole conversations go where nobody else wrote. In the others their messages go, the answers to them, what others
     quote, forward or share of them, and what the agent noted since the first of them; what others said stays. What is
-    known of them goes, and who they are.
+    known of them goes, and who they are: that goes last, so that whoever is cut off finds what is left when it is asked
+    again.
 
     Raises:
         StorageError: nothing is kept of this person.
     """
-    now = storage.now()
     accounts = await storage.read(lambda connection: _accounts(connection, person))
     await bring_over_contexts(storage, await storage.read(lambda connection: contexts_of(connection, accounts)))
-    written = await storage.read(lambda connection: _find_written(connection, accounts), is_long=True)
+    context_ids = await storage.read(lambda connection: _find_contexts(connection, accounts), is_long=True)
     known = await storage.read(lambda connection: find_identity(connection, person))
-    if not written and known is None:
+    if not context_ids and known is None:
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
-    gone, deleted = 0, 0
-    for each in written:
-        await _clear(storage, each, here)
-        deleted += await storage.write(lambda connection, each=each: _erase(connection, each, accounts, here, now))  # type: ignore[misc]  # bound at once
-        gone += each.is_alone
-    await storage.write(
-        lambda connection: _forget_accounts(connection, accounts, None if known is None else known.person_id, now)
-    )
+    gone = Forgotten()
+    for _ in range(_MOST_ROUNDS):
+        for context_id in context_ids:
+            gone += await _forget_in(storage, context_id, accounts, here)
+        # What they wrote in the meantime is theirs as well.
+        context_ids, last = await storage.write(
+            lambda connection: _forget_whom(connection, accounts, known, here, storage.now())
+        )
+        gone += last
+        if not context_ids:
+            break
     await storage.scrub()
-    return Forgotten(gone, deleted)
+    return gone
 
 
-async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = None) -> None:
+async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = None) -> Forgotten:
     """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty."""
 
-    def forget(connection: Connection) -> None:
+    def forget(connection: Connection) -> Forgotten:
+        _lock(connection, context_id)
+        before, now = take_stock(connection, context_id), storage.now()
+        drop_exports(connection, context_id, now)
         known = facts_from(connection, context_id)
-        _erase_whole(connection, context_id, here, storage.now())
+        whole = _erase_whole(connection, context_id, here, now)
         _erase_facts(connection, known)
+        return replace(before - take_stock(connection, context_id), contexts=whole)
 
     await _clear(storage, _Written(context_id, (), is_alone=True), here)
-    await storage.write(forget)
+    gone = await storage.write(forget)
     await storage.scrub()
+    return gone
 
 
 async def forget_messages(
-    storage: Storage,
-    context_id: int,
-    message_ids: Collection[int],
-    *,
-    of: Collection[Author] = (),
-    here: Here | None = None,
-) -> int:
-    """Delete messages of people with all that came of them, also in other chats; return how many there were.
+    storage: Storage, context_id: int, message_ids: Collection[int] | Author, *, here: Here | None = None
+) -> Forgotten:
+    """Delete messages of people with all that came of them, also in other chats.
 
     Args:
-        of: Whose words others may not go on quoting in this chat, whichever message they are from.
+        message_ids: Which; or whose: all that an author wrote there, and what others quote of them there.
     """
-    await bring_over_contexts(storage, [context_id])
-    await _clear(storage, _Written(context_id, list(message_ids), is_alone=False), here)
+    author = message_ids if isinstance(message_ids, Author) else None
 
-    def forget(connection: Connection) -> int:
-        known = facts_from(connection, context_id, message_ids)
-        said = read_said(connection, context_id, message_ids)
+    def find(connection: Connection) -> Collection[int]:
+        return message_ids if author is None else own_message_ids(connection, context_id, author)  # type: ignore[return-value]  # one or the other
+
+    def forget(connection: Connection) -> Forgotten:
+        _lock(connection, context_id)
+        ids, now = find(connection), storage.now()
+        known = facts_from(connection, context_id, ids)
+        said = read_said(connection, context_id, ids)
         elsewhere = find_contexts_repeating(connection, [Author(*each) for each in said.authors]) - {context_id}
+        gone = Forgotten()
         for other in sorted(elsewhere):
-            _erase_said(connection, other, said, None, storage.now())
-        all_of_it = read_said(connection, context_id, message_ids, of)
-        count = _erase_said(connection, context_id, all_of_it, here, storage.now())
+            gone += _erase_said(connection, other, said, None, now)
+        all_of_it = said if author is None else read_said(connection, context_id, ids, [author])
+        gone += _erase_said(connection, context_id, all_of_it, here, now)
         _erase_facts(connection, known)
-        return count
+        return gone
 
-    count = await storage.write(forget)
+    await bring_over_contexts(storage, [context_id])
+    ids = await storage.read(find, is_long=True)
+    await _clear(storage, _Written(context_id, list(ids), is_alone=False), here)
+    gone = await storage.write(forget)
     await storage.scrub()
-    return count
+    return gone
+
+
+async def _forget_in(storage: Storage, context_id: int, accounts: Sequence[Author], here: Here | None) -> Forgotten:
+    """Delete what is some accounts' of one conversation, or all of it where nobody else wrote."""
+    written = await storage.read(lambda connection: _find_written(connection, context_id, accounts), is_long=True)
+    await _clear(storage, written, here)
+    return await storage.write(lambda connection: _erase(connection, context_id, accounts, here, storage.now()))
+
+
+def _lock(connection: Connection, context_id: int) -> None:
+    """Have nothing more be said in a conversation until all of it is done: on SQLite, others do not write meanwhile."""
+    connection.execute(_FOR_UPDATE.where(contexts.c.id == context_id))
 
 
 async def _clear(storage: Storage, written: _Written, here: Here | None) -> None:
@@ -166,27 +184,25 @@ def _accounts(connection: Connection, person: Author) -> list[Author]:
     return [each.author for each in identities_of(connection, identity.person_id)]
 
 
-def _find_written(connection: Connection, accounts: Sequence[Author]) -> list[_Written]:
-    by_context: dict[int, list[int]] = {}
+def _find_contexts(connection: Connection, accounts: Sequence[Author], *, but: int | None = None) -> list[int]:
+    """Return the conversations in which some accounts were seen, or are repeated; but one is not looked at."""
+    found = find_contexts_repeating(connection, accounts)
     for account in accounts:
-        query = select(messages.c.context_id, messages.c.id).where(
+        wrote = select(messages.c.context_id).where(
             messages.c.author_platform == account.platform, messages.c.author_id == account.id
         )
-        for row in connection.execute(query):
-            by_context.setdefault(row.context_id, []).append(row.id)
-    for account in accounts:  # who gave commands alone has said nothing, and yet has a chat
+        found.update(connection.execute(wrote.distinct()).scalars())
         identity = find_identity(connection, account)
-        if identity is not None:
+        if identity is not None:  # who gave commands alone has said nothing, and yet has a chat
             seen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id)
-            for context_id in connection.execute(seen).scalars():
-                by_context.setdefault(context_id, [])
-    for context_id in find_contexts_repeating(connection, accounts):
-        by_context.setdefault(context_id, [])
+            found.update(connection.execute(seen).scalars())
+    return sorted(found - {but})
+
+
+def _find_written(connection: Connection, context_id: int, accounts: Sequence[Author]) -> _Written:
     own = {(each.platform, each.id) for each in accounts}
-    return [
-        _Written(context_id, ids, is_alone=_is_alone(connection, context_id, own))
-        for context_id, ids in by_context.items()
-    ]
+    ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
+    return _Written(context_id, ids, is_alone=_is_alone(connection, context_id, own))
 
 
 def _is_alone(connection: Connection, context_id: int, own: Collection[tuple[str | None, str | None]]) -> bool:
@@ -200,32 +216,55 @@ def _is_alone(connection: Connection, context_id: int, own: Collection[tuple[str
 
 
 def _erase(
-    connection: Connection, written: _Written, accounts: Sequence[Author], here: Here | None, now: datetime
-) -> int:
-    if written.is_alone:
-        _erase_whole(connection, written.context_id, here, now)
-        return 0
-    said = read_said(connection, written.context_id, written.message_ids, accounts)
-    return _erase_said(connection, written.context_id, said, here, now)
+    connection: Connection, context_id: int, accounts: Sequence[Author], here: Here | None, now: datetime
+) -> Forgotten:
+    _lock(connection, context_id)
+    rename_events(connection, context_id, accounts)
+    written = _find_written(connection, context_id, accounts)
+    if not written.is_alone:
+        said = read_said(connection, context_id, written.message_ids, accounts)
+        return _erase_said(connection, context_id, said, here, now)
+    before = take_stock(connection, context_id)
+    drop_exports(connection, context_id, now)
+    forget_chat_notices(connection, context_id)
+    note_forgotten(connection, context_id, now)
+    whole = _erase_whole(connection, context_id, here, now)
+    return replace(before - take_stock(connection, context_id), contexts=whole)
 
 
-def _erase_said(connection: Connection, context_id: int, said: Said, here: Here | None, now: datetime) -> int:
-    """Take what somebody said, and what repeats it, out of a conversation that stays; return how many messages went."""
+def _erase_said(connection: Connection, context_id: int, said: Said, here: Here | None, now: datetime) -> Forgotten:
+    """Take what somebody said, and what repeats it, out of a conversation that stays; return what was deleted."""
     quotes = find_quotes(connection, context_id, said)
     own = said.message_ids if context_id in said.positions else ()
     if not own and not quotes.held:
-        return 0
+        return Forgotten()
+    before = take_stock(connection, context_id)
+    drop_exports(connection, context_id, now)
     turn_id = here.turn_id if here is not None and here.context_id == context_id else None
-    count = erase_messages(connection, Erasure(context_id, own, quotes, turn_id), now)
+    erase_messages(connection, Erasure(context_id, own, quotes, turn_id), now)
     _erase_facts(connection, drop_unsaid(connection, quotes.held))
-    return count
+    return before - take_stock(connection, context_id)
 
 
-def _erase_whole(connection: Connection, context_id: int, here: Here | None, now: datetime) -> None:
+def _erase_whole(connection: Connection, context_id: int, here: Here | None, now: datetime) -> int:
+    """Erase a conversation, and return how many went whole: one, unless another process was faster."""
     if here is not None and here.context_id == context_id:
         erase_chat(connection, context_id, but_turn=here.turn_id, now=now)
-    else:
-        connection.execute(delete(contexts).where(contexts.c.id == context_id))
+        return 1
+    return connection.execute(delete(contexts).where(contexts.c.id == context_id)).rowcount
+
+
+def _forget_whom(
+    connection: Connection, accounts: Sequence[Author], known: Identity | None, here: Here | None, now: datetime
+) -> tuple[list[int], Forgotten]:
+    """Forget who somebody is, unless they were seen since: then return where."""
+    left = _find_contexts(connection, accounts, but=None if here is None else here.context_id)
+    if left:
+        return left, Forgotten()
+    person_id = None if known is None else known.person_id
+    facts = [] if person_id is None else facts_of(connection, person_id)
+    _forget_accounts(connection, accounts, person_id, now)
+    return [], Forgotten(facts=len(facts))
 
 
 def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_id: int | None, now: datetime) -> None:
@@ -234,8 +273,9 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         name = person_name(account)
         forget_usage(connection, account, now)
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
-        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name))
-        connection.execute(delete(budget_rates).where(budget_rates.c.subject == name))
+        # That they asked today stays until tomorrow, or they could ask without end.
+        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_RIGHT)))
+        forget_notices(connection, "person", name)
         forget_personas(connection, name)
         is_own = (feedback.c.platform == account.platform) & (feedback.c.person_id == account.id)
         connection.execute(delete(feedback).where(is_own))

@@ -28,7 +28,6 @@ from botservice.storage.engines import (
     make_renewable,
     prepare_postgres,
     shorten_log,
-    truncate_log,
 )
 from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.file_lock import SharedFile
@@ -39,6 +38,7 @@ from botservice.storage.operations import Fence, SortKey
 from botservice.storage.orphans import sweep_files
 from botservice.storage.pooler import check_sessions
 from botservice.storage.readers import Readers
+from botservice.storage.scrubbing import PATIENCE_SECONDS, Scrubber
 from botservice.storage.url import DatabaseUrl
 from botservice.storage.writer import Writer
 
@@ -72,6 +72,7 @@ class Storage:
         self._limits = limits
         self._readers: Readers | None = None
         self._long_readers: Readers
+        self._scrubber: Scrubber | None = None
         self._read_engine: Engine
         self._writer: Writer
         self._undo: contextlib.ExitStack
@@ -217,19 +218,31 @@ class Storage:
             engine = create_writer_engine(self.where, self._limits)
             await Listener(engine, lambda session: session == self._writer.session_id).run(hear)
 
-    async def scrub(self) -> None:
-        """Let the bytes of what was deleted leave the files, as far as nobody reads them at this moment.
+    async def scrub(self, *, patience_seconds: float = PATIENCE_SECONDS) -> bool:
+        """Have the bytes of what was deleted leave the files; return whether they have, or will in the background.
 
-        SQLite keeps them in its log until that is overwritten. Postgres keeps them until autovacuum has been there.
+        Postgres keeps them until VACUUM has been there, which autovacuum sees to: that is not waited for.
         """
         await sweep_files(self)
-        if self.where.path is not None:
-            await asyncio.to_thread(truncate_log, self.where.path, self._limits)
+        await sweep_files(self)
+        return self._scrubber is not None and await self._scrubber.scrub(patience_seconds=patience_seconds)
+
+    def scrub_soon(self) -> None:
+        """Have the bytes of what was deleted leave the files of SQLite a little later."""
+        if self._scrubber is not None:
+            self._scrubber.soon()
+
+    @property
+    def is_scrubbed(self) -> bool:
+        """Whether all that was deleted has left the files, as far as this process knows."""
+        return self._scrubber is not None and not self._scrubber.is_due
 
     async def close(self) -> None:
         """Commit what is waiting, give every claim back and disconnect; all of it, even where this is cancelled."""
         if self._readers is not None:
             self._readers = None
+            if self._scrubber is not None:
+                await self._scrubber.close()
             await asyncio.shield(asyncio.to_thread(self._undo.close))
 
     def _open(self) -> None:
@@ -293,6 +306,7 @@ class Storage:
             self._writer.on_connection_lost(make_renewable(self._read_engine))
         if self.where.path is not None:
             self.claims = LocalClaims(SharedFile.at(self.where.path), self._writer)
+            self._scrubber = Scrubber(self.where.path)
         else:
             self.claims = AdvisoryClaims(self._writer)
         undo.callback(self.claims.close)

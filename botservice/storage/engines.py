@@ -111,12 +111,6 @@ def prepare_postgres(connection: Connection, limits: StorageLimits) -> int:
         return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
 
 
-def truncate_log(path: Path, limits: StorageLimits) -> None:
-    """Move everything from SQLite's write-ahead log into its file and empty it; nothing where somebody reads it."""
-    with contextlib.closing(sqlite3.connect(path, timeout=limits.lock)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
 def shorten_log(path: Path, *, longest_bytes: int = _LONGEST_LOG_BYTES) -> None:
     """Let SQLite begin its write-ahead log anew where it has become long, and nobody reads what is in it for long."""
     log = path.with_name(f"{path.name}-wal")

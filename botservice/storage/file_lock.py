@@ -1,5 +1,6 @@
 """What the processes and the storages of one SQLite file agree on."""
 
+import os
 import threading
 import weakref
 from pathlib import Path
@@ -62,6 +63,19 @@ class SharedFile:
         self.lock = WorkerLock(path)
         self.claims: dict[int, Claim] = {}
         self.guard = threading.RLock()
+        self._path = path
+        self._descriptor: int | None = None
+
+    def descriptor(self) -> int:
+        """Return the file itself, open for reading and writing until no Storage of this process uses it.
+
+        Closed earlier, it would give up the locks that SQLite has on it (SQLite, "How To Corrupt", 2.2).
+        """
+        with self.guard:
+            if self._descriptor is None:
+                self._descriptor = os.open(self._path, os.O_RDWR)
+                weakref.finalize(self, os.close, self._descriptor)
+            return self._descriptor
 
     @classmethod
     def at(cls, path: Path) -> "SharedFile":

@@ -60,3 +60,14 @@ facts = Table(
     Column("superseded_at", Timestamp),
     sqlite_autoincrement=True,
 )
+
+# What somebody was given of all that is kept of them: an archive, for a day at most. It goes with its turn.
+exports = Table(
+    "exports",
+    metadata,
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("sha256", Text, nullable=False),
+    Column("made_at", Timestamp, nullable=False),
+)

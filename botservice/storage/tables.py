@@ -29,6 +29,7 @@ def _context_id() -> Column[int]:
 # positions become visible in their order. deletion_version grows when messages change or go; caches compare it.
 # is_shared: more than one person was seen there, or the platform says that others listen; it never becomes private
 # again. only_identity_id: who was seen there, as long as that is one.
+# forgotten_at: since when whoever wrote there is forgotten; its keys go when nothing is owed there any more.
 # fresh_from is the position after which a fresh conversation began: what is before it is found, and not shown unasked.
 # message_count and last_message_id are kept by the database (see triggers.py); NULL: the messages are not counted yet.
 contexts = Table(
@@ -44,6 +45,7 @@ contexts = Table(
     Column("only_identity_id", Id),
     Column("created_at", Timestamp, nullable=False),
     Column("fresh_from", Id, nullable=False, server_default="0"),
+    Column("forgotten_at", Timestamp),
     Column("last_message_id", Id, nullable=False, server_default="0"),
     Column("message_count", Id, server_default="0"),
     Index("ix_contexts_last_message_id", "last_message_id", "id"),
@@ -52,6 +54,12 @@ contexts = Table(
         "id",
         postgresql_where=text("metadata <> '{}'"),
         sqlite_where=text("metadata <> '{}'"),
+    ),
+    Index(
+        "ix_contexts_forgotten",
+        "id",
+        postgresql_where=text("forgotten_at IS NOT NULL"),
+        sqlite_where=text("forgotten_at IS NOT NULL"),
     ),
     Index(
         "ix_contexts_only_identity_id",

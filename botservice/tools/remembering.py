@@ -4,6 +4,7 @@ from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext
 from botservice.messages import Author
+from botservice.people.exports import drop_exports_of
 from botservice.people.facts import Refused, delete_facts, keep_fact, visible_facts
 from botservice.people.identities import find_identity
 from botservice.tools.tool import tool
@@ -40,16 +41,17 @@ async def forget_fact(number: int, context: AgentContext) -> str:
         number: The number of the fact, as it stands beside it.
     """
     asker = _asker(context)
-    gone = await context.storage.write(lambda connection: _forget(connection, context.id, asker, number))
+    gone = await context.storage.write(lambda connection: _forget(connection, context, asker, number))
     return f"Forgotten: #{number}" if gone else f"There is no fact #{number} about this person here."
 
 
-def _forget(connection: Connection, context_id: int, asker: Author | None, number: int) -> bool:
+def _forget(connection: Connection, context: AgentContext, asker: Author | None, number: int) -> bool:
     """Delete a fact that may be told in this context, of whoever asks there."""
     identity = find_identity(connection, asker)
-    known = visible_facts(connection, context_id, asker)
+    known = visible_facts(connection, context.id, asker)
     if identity is None or number not in {each.id for each in known}:
         return False
+    drop_exports_of(connection, identity.person_id, context.storage.now())
     return bool(delete_facts(connection, identity.person_id, [number]))
 
 

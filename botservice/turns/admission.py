@@ -16,6 +16,7 @@ from botservice.people.access_texts import refusal_text, welcome_text
 from botservice.people.access_values import AccessRole, Notice, Ruling
 from botservice.people.budgets import Standing
 from botservice.people.budgets_texts import too_fast_text
+from botservice.people.rights import Right, may_use, right_of, use_right
 from botservice.people.usage import Payer
 from botservice.storage import Claim, Storage
 from botservice.storage.tables import events
@@ -26,7 +27,7 @@ from botservice.turns.options import RunOptions
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.refusing import plan_notice
 from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse
-from botservice.turns.turn import StoredEvent, Turn
+from botservice.turns.turn import EventKind, StoredEvent, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class Heard:
         said: What is let in.
         roles: What those may do who said it, by event.
         refused: What is not let in.
+        rights: Events in which somebody who is not let in asks for what is theirs, by event.
         read: What it was read with: where anything is limited, files are only named at first.
     """
 
@@ -55,6 +57,7 @@ class Heard:
     said: list[tuple[StoredEvent, InboundMessage]] = field(default_factory=list)
     roles: dict[int, AccessRole | None] = field(default_factory=dict)
     refused: list[tuple[StoredEvent, InboundMessage, Ruling]] = field(default_factory=list)
+    rights: dict[int, Right] = field(default_factory=dict)
 
 
 class Admission:
@@ -77,7 +80,12 @@ class Admission:
             is_judged = not is_open or message.command is not None  # what a command may do depends on who gives it
             ruling = await self._judge(message, context) if is_judged else None
             if ruling is not None and not is_open and not ruling.is_admitted:
-                heard.refused.append((event, message, ruling))
+                right = await self._right(message)
+                if right is None:
+                    heard.refused.append((event, message, ruling))
+                else:
+                    heard.rights[event.id] = right
+                    heard.said.append((event, message))
                 continue
             if ruling is not None:
                 heard.roles[event.id] = ruling.role
@@ -125,17 +133,19 @@ class Admission:
 
     def turn_away(self, heard: Heard, turn: Turn, controls: Controls, transport: Transport) -> Write | None:
         """Return what tells those who are not let in, and forgets what they said; None where everybody is."""
-        if not heard.refused:
+        if not heard.refused and not heard.rights:
             return None
         now = self._clock()
         notices = [self._plan(message, ruling, turn, transport, now) for _, message, ruling in heard.refused]
-        ids = [event.id for event, _, _ in heard.refused]
+        ids = [*(event.id for event, _, _ in heard.refused), *heard.rights]
         changed = [
             each.event.id for _, message, _ in heard.refused for each in controls.of_message(message.external_id)
         ]
 
         def write(connection: Connection) -> None:
             connection.execute(_SCRUB, {"ids": [*ids, *changed], "handled": now})
+            for right in heard.rights.values():
+                use_right(connection, right, now)
             logger.info("turn.turned_away")
             for ruling, payloads, welcome in notices:
                 if payloads and self._access.tell(connection, ruling, turn.id, welcome, now):
@@ -181,6 +191,30 @@ class Admission:
                 write_deliveries(connection, turn, payloads, now)
 
         return write
+
+    async def turn_away_changes(
+        self, controls: Controls, context_keys: Mapping[str, str], transports: Mapping[str, Transport]
+    ) -> list[int]:
+        """Return the edits that wait for a message of somebody who is not let in: nothing of them is kept either."""
+        if not controls.changes or await self._access.is_idle(self._storage):
+            return []
+        refused: list[int] = []
+        for change in controls.changes:
+            message = await glimpse(transports[change.transport])(change.event) if change.event.raw else None
+            if message is None or change.kind is EventKind.DELETE:
+                continue
+            ruling = await self._access.judge(self._storage, message, context_keys, self._clock())
+            if not ruling.is_admitted:
+                refused.append(change.event.id)
+        return refused
+
+    async def _right(self, message: InboundMessage) -> Right | None:
+        """Return what somebody who is not let in may ask all the same; None where that is not, or was today."""
+        right = right_of(message)
+        if right is None:
+            return None
+        now = self._clock()
+        return right if await self._storage.read(lambda connection: may_use(connection, right, now)) else None
 
     async def _judge(self, message: InboundMessage, context: AgentContext) -> Ruling:
         return await self._access.judge(self._storage, message, context.context_keys, self._clock())

@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext
 from botservice.messages import InboundMessage
-from botservice.people.access_values import AccessRole
+from botservice.people.rights import right_of
 from botservice.storage import Claim, Storage
-from botservice.turns.admission import Admission
+from botservice.turns.admission import Admission, Heard
 from botservice.turns.changes import Controls, as_changed, mark_handled
 from botservice.turns.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.opening import Inbound, open_turn
@@ -45,13 +45,17 @@ class Beginning:
         heard = await self._admission.hear(turn, context, transport)
         context.language = _language([message for _, message in heard.said])
         inbound, changes = await as_changed(heard.read, heard.said, controls)
+        inbound = [each for each in inbound if _may(each, heard)]
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         commands, held = await self._hold_back(commands, turn, context, transport)
         answers = [
-            (event, await self._obey(message, context, turn, claim, heard.roles.get(event.id)))
-            for event, message in commands
+            (event, await self._obey(message, context, turn, claim, heard, event.id)) for event, message in commands
         ]
-        rest: list[Inbound] = [(event, message) for event, message in inbound if not self._is_command(message)]
+        rest: list[Inbound] = [
+            (event, message)
+            for event, message in inbound
+            if not self._is_command(message) and event.id not in heard.rights
+        ]
         rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
         rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
         rest = await self._admission.complete(rest, heard, controls, transport)
@@ -59,12 +63,14 @@ class Beginning:
         obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
         away = self._admission.turn_away(heard, turn, controls, transport)
         also = _all_of([away, obeyed, slowed, held, unread])
-        if also is not None and (answers or held or heard.refused) and not rest:
+        if also is not None and (answers or held or away) and not rest:
             outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
             await self._end_without_agent(turn, claim, also, outcome)
             is_open = False
         else:
             is_open = await open_turn(context, turn, claim, rest, self._options, also=also)
+        if away is not None:
+            self._storage.scrub_soon()
         for _, answer in answers:
             if answer.after is not None:
                 await answer.after()
@@ -85,12 +91,13 @@ class Beginning:
         return message.is_addressed and message.command is not None and self._commands.knows(message.command.name)
 
     async def _obey(
-        self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim, role: AccessRole | None
+        self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim, heard: Heard, event_id: int
     ) -> CommandAnswer:
         assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
         options, now = self._options, self._options.clock()
+        role, is_let_in = heard.roles.get(event_id), event_id not in heard.rights
         request = CommandRequest(
-            message.command, message, context, turn, claim, now, role, options.access, options.budgets
+            message.command, message, context, turn, claim, now, role, options.access, options.budgets, is_let_in
         )
         return await self._commands.answer(request)
 
@@ -121,6 +128,12 @@ class Beginning:
             finish_turn(connection, turn.id, now, outcome)
 
         await self._storage.write(end, fence=claim)
+
+
+def _may(said: Said, heard: Heard) -> bool:
+    """Return whether what somebody said may be looked at: they may have changed it since they were judged."""
+    event, message = said
+    return event.id not in heard.rights or right_of(message) is not None
 
 
 def _all_of(writes: Sequence[Write | None]) -> Write | None:

@@ -28,6 +28,7 @@ class CommandRequest:
         message: Who gave it, in which language, and whether others listen.
         claim: The right to work on the context, which a change of it needs.
         role: What whoever gave it may do; None for somebody whom no owner has named.
+        is_let_in: Whether whoever gave it is let in; others are asked nothing, and nothing of them is kept.
     """
 
     call: CommandCall
@@ -39,6 +40,7 @@ class CommandRequest:
     role: AccessRole | None = None
     access: Access = field(default_factory=Access)
     budgets: Budgets = field(default_factory=Budgets)
+    is_let_in: bool = True
 
     @property
     def language(self) -> str:
@@ -62,7 +64,7 @@ class CommandAnswer:
     attachments: tuple[Attachment, ...] = ()
     apply: Callable[[Connection], None] | None = None
     ask: InboundMessage | None = None
-    after: Callable[[], Awaitable[None]] | None = None
+    after: Callable[[], Awaitable[object]] | None = None
 
     def as_message(self, now: datetime) -> Message | None:
         """Return what is sent; None for nothing."""

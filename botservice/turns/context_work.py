@@ -113,9 +113,11 @@ class ContextWork:
             gives_way = not isinstance(done, Begun)
             find = partial(self._next.find, context_id=claim.context_id, gives_way=gives_way)
             work = await self._storage.read(find, is_short=True)
-            if isinstance(work, Waiting) and not self.is_closing:
-                await self._put_off(work.until, claim)
             if work is None or isinstance(work, Waiting):
+                if await self._turn_away_changes(claim):
+                    continue
+                if work is not None and not self.is_closing:
+                    await self._put_off(work.until, claim)
                 return None
             place = self._lane_of(work)
             # After a turn, a message comes before the next: however many ask, a long answer comes to its end.
@@ -168,6 +170,24 @@ class ContextWork:
             return await self._effects.may(change.event, change.transport, keys)
 
         await apply_changes(self._storage, read, due, claim, self._clock(), may)
+
+    async def _turn_away_changes(self, claim: Claim) -> bool:
+        """Drop the edits of people who are not let in, while they wait for their message; return whether any do."""
+        if await self._options.access.is_idle(self._storage):
+            return False
+        context_id = claim.context_id
+        controls, keys = await self._storage.read(
+            lambda connection: (
+                find_controls(connection, context_id, self._transports),
+                read_context_keys(connection, context_id),
+            )
+        )
+        refused = await self._admission.turn_away_changes(controls, keys, self._transports)
+        if refused:
+            now = self._clock()
+            await self._storage.write(lambda connection: mark_handled(connection, refused, now), fence=claim)
+            self._storage.scrub_soon()
+        return bool(refused)
 
     def _may_begin(self, turn: Turn) -> bool:
         return not self.is_closing and turn.attempts < self.beginnings_not_yet and turn.transport in self._transports

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, insert, select, text, update
+from sqlalchemy import Connection, bindparam, case, exists, insert, literal, null, select, text, update
 
 from botservice.errors import ClaimLost, DeliveryError, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import Rows, execute
-from botservice.storage.tables import deliveries
+from botservice.storage.tables import deliveries, turns
 from botservice.turns.agenda import put_off
 from botservice.turns.due import set_due, when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
@@ -27,6 +27,13 @@ Clock = Callable[[], datetime]
 _IS_OPEN = text("deliveries.status IN ('pending', 'attempting')")
 
 _UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
+_BEGIN = _UPDATE.values(status=DeliveryStatus.ATTEMPTING.value).returning(deliveries.c.id)
+# What was forgotten while it was owed is not kept once it is sent.
+_IS_FORGOTTEN = exists().where(turns.c.id == deliveries.c.turn_id, turns.c.compacted_at.is_not(None))
+_FINISH = _UPDATE.values(
+    payload=case((_IS_FORGOTTEN, literal({}, deliveries.c.payload.type)), else_=deliveries.c.payload),
+    buttons=case((_IS_FORGOTTEN, null()), else_=deliveries.c.buttons),
+)
 _INSERT = insert(deliveries).returning(deliveries.c.id)
 NEXT: Final = (
     select(
@@ -73,8 +80,17 @@ class Outbox:
 
     async def attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
         """Send the first delivery that a context owes; return whether that is over, and not to be tried again later."""
-        await self._set(delivery, claim, status=DeliveryStatus.ATTEMPTING, attempts=delivery.attempts + 1)
-        return await self.go_on(context_keys, delivery, claim)
+        return not await self._begin(delivery, claim) or await self.go_on(context_keys, delivery, claim)
+
+    async def _begin(self, delivery: Delivery, claim: Claim) -> bool:
+        """Take note that a delivery is on its way; return whether it is still owed: it may be forgotten by now."""
+        values = {"row": delivery.id, "attempts": delivery.attempts + 1}
+        return await self._storage.write(
+            lambda connection: execute(connection, _BEGIN, values).one_or_none() is not None,
+            fence=claim,
+            sort_key=(claim.context_id,),
+            is_confined=True,
+        )
 
     async def go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
         """Send a delivery that is stored as on its way; return whether that is over."""
@@ -124,8 +140,9 @@ class Outbox:
         await self._storage.write(write, fence=claim, sort_key=(claim.context_id,), is_confined=True)
 
     async def _set(self, delivery: Delivery, claim: Claim, *, status: DeliveryStatus, **values: Any) -> None:
+        statement = _FINISH if "finished_at" in values else _UPDATE
         await self._storage.write(
-            lambda connection: execute(connection, _UPDATE, {"row": delivery.id, "status": status.value, **values}),
+            lambda connection: execute(connection, statement, {"row": delivery.id, "status": status.value, **values}),
             fence=claim,
             sort_key=(claim.context_id,),
             is_confined=True,

@@ -11,6 +11,9 @@ from functools import partial
 
 from botservice.errors import BotServiceError
 from botservice.people.bringing_over import Progress, bring_over_next
+from botservice.people.exports import drop_old_exports
+from botservice.people.names_left import release_forgotten
+from botservice.people.rights import forget_rights
 from botservice.people.usage import find_strangers, forget_usage_of
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
@@ -86,10 +89,15 @@ class Upkeep:
         try:
             now = self._clock()
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
-            await self._forget_strangers(claim, now)
+            is_clean = await self._forget_strangers(claim, now)
             turns = await self._compact_turns(claim, now)
             await sweep_files(self._storage)
             done = Compacted(turns, await self._delete_events(claim, now))
+            for let_go in (drop_old_exports, forget_rights, release_forgotten):
+                count = await self._storage.write(partial(let_go, now=now), fence=claim)
+                is_clean = is_clean and not count
+            if not (is_clean and self._storage.is_scrubbed):  # an earlier process may have been cut off before that
+                await self._storage.scrub()
             await self._bring_over()
             return done
         finally:
@@ -108,15 +116,18 @@ class Upkeep:
                 logger.exception("upkeep.failed")  # whatever it was: without upkeep, the database only grows
             await asyncio.sleep(every_seconds)
 
-    async def _forget_strangers(self, claim: Claim, now: datetime) -> None:
-        after, is_last = "", False
+    async def _forget_strangers(self, claim: Claim, now: datetime) -> bool:
+        """Let what strangers used be nobody's, and return whether there was none."""
+        after, is_last, is_clean = "", False, True
         while not is_last:
             since = time.monotonic()
             found = await self._storage.read(partial(find_strangers, after=after, now=now))
             if found.names:
+                is_clean = False
                 await self._storage.write(partial(forget_usage_of, names=found.names, now=now), fence=claim)
             after, is_last = found.last, found.is_last
             await self._rest(_REST * (time.monotonic() - since))
+        return is_clean
 
     async def _bring_over(self) -> None:
         """Bring over what older versions have stored since the last pass; the first one looks at every message."""

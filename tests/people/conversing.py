@@ -12,6 +12,7 @@ from botservice.references import Reference
 from botservice.storage.tables import messages
 from botservice.tools.remembering import forget_fact, remember
 from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.records import insert_turn
 from botservice.turns.turn import Turn, TurnStatus
 
 ALICE = Author("telegram", "1", "Alice")
@@ -62,7 +63,8 @@ async def command(context: AgentContext, text: str, author: Author, commands, *,
     """Have somebody give a command in a chat, and return the answer, with its changes made."""
     name, _, arguments = text.removeprefix("/").partition(" ")
     message = InboundMessage(text, author, command=CommandCall(name, arguments), is_private=is_private, created_at=NOW)
-    turn = Turn(0, context.id, TurnStatus.RUNNING, "test", 1, NOW)
+    number = await context.storage.write(lambda c: insert_turn(c, context.id, "test", NOW, status=TurnStatus.DONE))
+    turn = Turn(number, context.id, TurnStatus.RUNNING, "test", 1, NOW)
     claim = await context.storage.claims.try_claim(context.id)
     assert claim is not None
     try:

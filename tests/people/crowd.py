@@ -68,10 +68,10 @@ async def find_bytes(storage: Storage, marker: str) -> list[str]:
 
 async def find_rows(storage: Storage, marker: str) -> list[str]:
     """Return the tables that have a marker in their rows."""
-    return [name for name, text in (await storage.read(_rows)).items() if marker in text]
+    return [name for name, text in (await storage.read(rows_of)).items() if marker in text]
 
 
-def _rows(connection):
+def rows_of(connection):
     rows = {}
     for table in metadata.sorted_tables:
         parts = []

@@ -1,6 +1,7 @@
 """/forget and /export as people give them: asked twice, for one's own things alone, gone when it says so."""
 
 import io
+import re
 import zipfile
 
 import pytest
@@ -9,11 +10,13 @@ from people.crowd import crowded, find_bytes
 from people.test_forgetting import LONG, MARK, Parrot, repeat
 
 from botservice import AgentContext, MessageWindowMessageSelector
-from botservice.commands import Catalogue
+from botservice.commands import Catalogue, forgotten_texts
+from botservice.commands.command import LANGUAGES
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.link import LINK
 from botservice.commands.memory import MEMORY
+from botservice.people.accounting import Forgotten
 from botservice.storage.blobs import digest_of
 from botservice.tools.remembering import remember
 
@@ -119,3 +122,36 @@ async def test_the_archive_comes_as_a_file_that_the_platform_can_fetch(storage):
     assert "I like apples" in zipfile.ZipFile(io.BytesIO(file.data)).read("data.json").decode()
     kept = await storage.read(lambda c: c.exec_driver_sql("SELECT sha256 FROM blobs").scalars().all())
     assert kept == [digest_of(file.data)]
+
+
+async def test_it_says_what_was_deleted_and_what_remains(storage):
+    async with parrots(storage) as bot:
+        say = bot.messenger.say
+        await say(bot, "alice", LONG, chat="alice", file=f"{MARK}.png")
+        await say(bot, "alice", "hello everybody", chat="group1")
+        await say(bot, "bob", "hello alice", chat="group1")
+        await say(bot, "alice", "and good bye", chat="group1")
+        answer = await say(bot, "alice", "/forget chat yes", chat="group1")
+        assert answer.startswith(
+            "Forgotten. Deleted: messages: 2, answers: 2, facts: 1. What others said themselves remains. "
+        )
+        answer = await say(bot, "alice", "/forget me yes", chat="alice")
+        counted = "Deleted: whole chats: 1, messages: 1, answers: 1, files: 1, facts: 1. These remain: "
+        assert answer.startswith(f"Forgotten. {counted}")
+        assert ("The last traces" in answer) is not storage.is_sqlite
+
+
+SENTENCES = [each for each in vars(forgotten_texts).values() if isinstance(each, dict) and "en" in each]
+
+
+@pytest.mark.parametrize("texts", SENTENCES)
+def test_every_sentence_is_there_in_ten_languages(texts):
+    assert set(texts) == set(LANGUAGES)
+    assert len(set(texts.values())) == len(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_was_deleted_is_counted_in_every_language(language):
+    text = forgotten_texts.account_of(Forgotten(1, 22, 33, 44, 55, 66), language)
+    assert [int(number) for number in re.findall(r"\d+", text)] == [1, 22, 33, 44, 55, 66]
+    assert forgotten_texts.account_of(Forgotten(), language) == ""

@@ -23,7 +23,7 @@ from botservice import (
 from botservice.llm import ChatResponse
 from botservice.people.clearing import clear_work, forget_work
 from botservice.people.facts import facts_of, keep_fact
-from botservice.people.forgetting import Forgotten, forget_chat, forget_messages, forget_person
+from botservice.people.forgetting import forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
 from botservice.people.quotes import erase_quotes, find_quotes
 from botservice.people.said import read_said
@@ -79,7 +79,8 @@ async def test_a_person_is_gone_from_every_place(storage):
     context.metadata["note"] = MARK
     await context.save_metadata()
     assert len(await find_bytes(storage, MARK)) >= 7
-    assert await forget_person(storage, PERSON) == Forgotten(contexts=1, messages=1)
+    gone = await forget_person(storage, PERSON)
+    assert (gone.contexts, gone.messages, gone.answers, gone.files) == (1, 3, 3, 2)
     assert await find_bytes(storage, MARK) == []
     assert await find_bytes(storage, "my own dog is Rex")
     group = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
@@ -107,7 +108,7 @@ async def test_a_message_goes_with_its_answer_and_what_came_of_it(storage):
         await bot.messenger.say(bot, "alice", "what did I write?", chat="alice")
     context = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "alice"})
     (chosen,) = [each.id for each in await context.chat_history.messages() if each.text == LONG]
-    assert await forget_messages(storage, context.id, [chosen]) == 1
+    assert (await forget_messages(storage, context.id, [chosen])).messages == 1
     assert await find_bytes(storage, MARK) == []
     left = [each.text for each in await context.chat_history.messages()]
     assert "I like tea best" in left
@@ -391,6 +392,7 @@ async def test_what_is_over_is_cleared_a_little_at_a_time_and_the_rest_in_one_pi
     assert bites == [[2, 4]]
     await clear_work(storage, group.id, 2, bite)
     assert bites == [[2, 4], [3]]
-    assert await forget_person(storage, PERSON) == Forgotten(contexts=0, messages=1)
+    gone = await forget_person(storage, PERSON)
+    assert (gone.contexts, gone.messages) == (0, 1)
     assert await find_bytes(storage, MARK) == []
     assert len([each for each in await group.chat_history.messages() if each.role == "user"]) == 3

@@ -2,8 +2,9 @@
 
 from botservice import AgentContext, Author, Storage
 from botservice.overview import list_contexts
+from botservice.people.accounting import Forgotten
 from botservice.people.archive import as_values, read_person
-from botservice.people.forgetting import Forgotten, forget_person
+from botservice.people.forgetting import forget_person
 
 ALICE = Author("telegram", "1", "Alice")
 BOB = Author("telegram", "2", "Bob")
@@ -22,7 +23,7 @@ async def test_a_private_conversation_goes_whole_and_a_shared_one_stays(storage:
     group = await converse(storage, "group", (ALICE, "hi"), (BOB, "hello"), (ALICE, "bye"))
     nameless = await converse(storage, "nameless", (ALICE, "x"), ("Carol", "y"), (None, "z"))
     await converse(storage, "bob", (BOB, "mine"))
-    assert await forget_person(storage, Author("telegram", "1")) == Forgotten(contexts=1, messages=3)
+    assert await forget_person(storage, Author("telegram", "1")) == Forgotten(contexts=1, messages=4, answers=1)
     assert {each.keys["chat"] for each in await list_contexts(storage)} == {"group", "nameless", "bob"}
     texts = [message.text for message in await group.chat_history.messages()]
     assert texts == ["noted: hi", "hello", "noted: hello", "noted: bye"]

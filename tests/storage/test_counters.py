@@ -117,5 +117,5 @@ def _undo_migration(url: str) -> None:
             connection.execute(text(f"ALTER TABLE contexts DROP COLUMN {column}"))
         for table in ("model_usage_days", "loose_files"):
             connection.execute(text(f"DROP TABLE {table}"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0016'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0015'"))
     engine.dispose()

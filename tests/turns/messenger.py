@@ -51,7 +51,9 @@ class Messenger:
         return [{"text": part} for part in answer.text.split("|") if part]
 
     async def send(self, context_keys, delivery):
-        self.tries.append(delivery.payload["text"])
+        async with self._changed:
+            self.tries.append(delivery.payload["text"])
+            self._changed.notify_all()
         if self.send_errors:
             raise self.send_errors.pop(0)
         return await self.show(context_keys["chat_id"], delivery.payload["text"], delivery.external_id)
@@ -78,6 +80,10 @@ class Messenger:
         """Return when what is visible fulfils condition."""
         async with asyncio.timeout(PATIENCE_SECONDS), self._changed:
             await self._changed.wait_for(condition)
+
+    async def until_tried(self, times: int) -> None:
+        """Return when so many messages were sent, or at least tried."""
+        await self.until(lambda: len(self.tries) >= times)
 
     async def shows(self, chat: str, *texts: str) -> None:
         """Return when exactly these texts are visible in a chat."""

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import func, select, update
+from storage.test_scrubbing import left_of, make_file
 from turns.bots import add, call, make_service
 from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
 from turns.test_worker import history
@@ -217,7 +218,7 @@ KEPT = {
     "word_blocks", "vectors", "facts", "feedback",  # and what finds it, or came of it
     "turns",  # a line each: when, and how it ended
     "model_usage",  # what was paid for
-    "access_codes", "budget_reservations",  # these expire
+    "access_codes", "budget_reservations", "exports",  # these expire
 }  # fmt: skip
 
 
@@ -230,3 +231,12 @@ def test_every_table_that_grows_with_conversations_is_compacted_or_kept_for_a_re
 def test_days_become_times(given, kept):
     retention = Retention.of_days(steps=given, events=given)
     assert (retention.steps, retention.events) == (kept, kept)
+
+
+async def test_what_an_earlier_process_left_in_the_file_is_overwritten_by_the_first_pass(sqlite_url, tmp_path):
+    gone, _ = make_file(tmp_path / "bot.db")
+    async with Storage.open(sqlite_url) as storage:
+        assert left_of(gone, storage.where.path)
+        await Upkeep(storage).run_once()
+        assert left_of(gone, storage.where.path) == set()
+        assert storage.is_scrubbed

@@ -258,7 +258,7 @@ def _read_notices(
         query = query.where(deliveries.c.created_at >= since)
     if until is not None:
         query = query.where(deliveries.c.created_at < until)
-    return [_show_notice(row) for row in connection.execute(query)]
+    return [_show_notice(row) for row in connection.execute(query) if row.payload]  # what is forgotten has none
 
 
 def _show_notice(row: Any) -> Shown:

@@ -128,3 +128,17 @@ async def test_earlier_messages_of_somebody_else_are_not_given(site):
     assert "my secret" not in (await bob.client.get("/web/earlier?before=999")).text
     for before in ("", "x", "-1", "9" * 30):
         assert (await bob.client.get(f"/web/earlier?before={before}")).status_code == 400
+
+
+async def test_what_was_forgotten_is_counted_on_the_page_and_is_there_when_it_is_loaded_again(site):
+    visitor = await site.visitor()
+    async with visitor.events() as events:
+        await visitor.say("one")
+        await events.until_answered()
+        await visitor.say("/forget chat yes")
+        told = await events.until("notice")
+        assert told.data["text"].startswith("Forgotten. Deleted: whole chats: 1, messages: 1, answers: 1.")
+    async with visitor.events() as events:
+        await events.until_idle()
+        (again,) = [event.data["text"] for event in events.seen if event.name == "notice"]
+        assert again == told.data["text"]

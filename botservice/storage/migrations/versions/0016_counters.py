@@ -5,8 +5,8 @@ from alembic import op
 
 from botservice.storage.triggers import make_triggers
 
-revision = "0017"
-down_revision = "0016"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 

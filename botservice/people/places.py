@@ -1,0 +1,228 @@
+"""Every place that can hold words or numbers of a person: what goes when, and which test shows it.
+
+A test holds this list against the tables and against docs/privacy.md: a new column has to be named here, among those
+that hold something of people or among those that cannot. The planted words of `tests/people/planted.py` look into all.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Somewhere that something of a person is kept.
+
+    Attributes:
+        where: A table, or what is not in the database.
+        columns: Of the table.
+        holds: What of a person.
+        goes: Who deletes it, and when.
+        proof: The test that shows it.
+    """
+
+    where: str
+    columns: tuple[str, ...]
+    holds: str
+    goes: str
+    proof: str
+
+
+_PLANTED: Final = "people/test_planted.py::test_nothing_of_a_forgotten_person_is_left_and_everything_of_the_others"
+_FORGETTING: Final = "people/test_forgetting.py"
+_RACES: Final = "people/test_forgetting_races.py"
+_NUMBERS: Final = "people/test_numbers_left.py"
+_AUTHOR: Final = ("author_platform", "author_id", "author_name")
+
+PLACES: Final = (
+    Place(
+        "messages",
+        ("text", "own_text", "attachments", *_AUTHOR, "external_id"),
+        "what was said, and by whom",
+        "with the message, the chat or the person, and answers that repeat it too",
+        _PLANTED,
+    ),
+    Place("vectors", ("data",), "what messages mean", "with its message", _PLANTED),
+    Place("word_blocks", ("data",), "which words stand where in long chats", "with its message", _PLANTED),
+    Place("blobs", ("sha256", "data"), "files, and long texts of prompts", "with all that names it", _PLANTED),
+    Place(
+        "turns",
+        ("error", "system_prompt"),
+        "why a turn failed, and which prompt it had",
+        "with the message that began it; those after it lose this",
+        _PLANTED,
+    ),
+    Place(
+        "events",
+        ("key", "raw", "external_id", "group_key"),
+        "what the platform delivered; in the name of a press, who pressed",
+        "raw with the message, or after 7 days; the name stays as long, without the person's number",
+        f"{_NUMBERS}::test_the_name_of_a_press_names_nobody_who_is_forgotten",
+    ),
+    Place("steps", ("data",), "the agent's work", "from the message on, for everybody, or after 30 days", _PLANTED),
+    Place("tool_calls", ("result",), "what tools gave", "with its step", _PLANTED),
+    Place("prompt_log", ("content",), "what the model was shown", "as steps", _PLANTED),
+    Place(
+        "deliveries",
+        ("payload", "buttons", "external_id", "error"),
+        "what was sent, or is owed",
+        "what was sent as steps; what is owed and repeats it is answered anew, the rest goes once it is sent",
+        f"{_RACES}::test_an_answer_to_another_that_is_still_owed_is_given_anew_without_what_is_forgotten",
+    ),
+    Place("reminders", ("text", "key", *_AUTHOR), "reminders", "with the chat or the person, or as steps", _PLANTED),
+    Place(
+        "exports",
+        ("sha256",),
+        "which archives of /export there are; their bytes are in blobs and deliveries",
+        "within a day, and as soon as anything in the archive is forgotten",
+        f"{_RACES}::test_an_archive_goes_when_anything_in_it_is_forgotten",
+    ),
+    Place("facts", ("topic", "text"), "what is known of people", "with its message, its chat or the person", _PLANTED),
+    Place("identities", ("platform", "platform_id", "name"), "who somebody is", "with the person", _PLANTED),
+    Place("link_codes", ("code_hash",), "that two accounts are to be joined", "after 10 minutes", _PLANTED),
+    Place(
+        "contexts",
+        ("key_hash", "context_keys", "metadata"),
+        "what a chat is called, in private by the person's number, and its persona",
+        "with the person; the chat in which they ask keeps its name for up to four hours, to answer there. In a group "
+        "the name stays, and what a program of your own puts into metadata",
+        f"{_NUMBERS}::test_a_private_chat_loses_its_name_once_everything_is_said_there",
+    ),
+    Place("feedback", ("platform", "person_id", "verdict"), "what people think of answers", "with them", _PLANTED),
+    Place(
+        "model_usage",
+        ("person", "chat"),
+        "how many tokens somebody used, by day",
+        "the name with the person; that of the current month when it is over, by upkeep",
+        f"{_FORGETTING}::test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_over",
+    ),
+    Place("budget_reservations", ("person", "chat"), "whose call is under way", "when it ends", _PLANTED),
+    Place("budget_rates", ("subject",), "how much somebody wrote in a minute", "with the person", _PLANTED),
+    Place("budget_notices", ("notice",), "who was told of a limit", "with the person, or after 62 days", _PLANTED),
+    Place(
+        "access_refusals",
+        ("kind", "subject"),
+        "who was told that they are not let in, or has used a right all the same",
+        "with the person; that a right was used, after a day",
+        "people/test_rights.py::test_that_somebody_asked_is_known_for_a_day",
+    ),
+    Place("access_codes", ("person", "code", "name", "welcome"), "who knocks", "with them, or after an hour", _PLANTED),
+    Place(
+        "access_roles",
+        ("subject", "granted_by"),
+        "whom the owner let in or took out",
+        "never by forgetting: the owner decides it (botservice access)",
+        _PLANTED,
+    ),
+    Place(
+        "access_invitations",
+        ("chat", "person"),
+        "who brought the bot into a group",
+        "when it leaves the group: who is there answers for it",
+        _PLANTED,
+    ),
+    Place(
+        "slack_installations",
+        ("team_name", "installed_by"),
+        "who installed the bot in a workspace",
+        "when the workspace takes it out",
+        "transports/slack/test_installing.py",
+    ),
+    Place(
+        "the file of SQLite, and its log",
+        (),
+        "copies of deleted rows between others",
+        "overwritten at once, or in the background where somebody reads; upkeep makes sure every hour",
+        "storage/test_scrubbing.py",
+    ),
+    Place(
+        "the files of Postgres, and its log",
+        (),
+        "deleted rows",
+        "at the next VACUUM, which autovacuum runs; the log when it is recycled",
+        "storage/test_scrubbing.py::test_postgres_is_never_said_to_be_clean",
+    ),
+    Place(
+        "files of botservice backup and botservice export --archive",
+        (),
+        "what was there when they were made",
+        "by whoever made them: they are the owner's",
+        "cli/test_people.py",
+    ),
+    Place(
+        "logs",
+        (),
+        "numbers of chats and turns; no words, no names",
+        "by whoever keeps the logs",
+        "attacks/test_read_out_of_logs.py",
+    ),
+    Place(
+        "memory of the process",
+        (),
+        "search indexes, vectors of questions, names that Slack gave",
+        "indexes at the next look at the chat; the rest makes room for newer, and is in no prompt of anybody else",
+        _PLANTED,
+    ),
+)
+
+_ID_AND_CONTEXT: Final = ("id", "context_id")
+WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
+    "messages": (
+        *(*_ID_AND_CONTEXT, "position", "role", "created_at", "token_count", "token_encoding"),
+        *("event_id", "answers_turn_id", "edited_at"),
+    ),
+    "vectors": (*_ID_AND_CONTEXT, "message_id", "model_key"),
+    "word_blocks": ("context_id", "block", "first_position", "last_position"),
+    "blobs": (*_ID_AND_CONTEXT, "is_encrypted"),
+    "turns": (
+        *(*_ID_AND_CONTEXT, "status", "outcome", "transport", "order_key", "due_at", "due_set_at", "attempts"),
+        *("failures", "keeps_steps", "steps_taken", "last_step_number", "joined_events"),
+        *("created_at", "started_at", "finished_at", "compacted_at"),
+    ),
+    "events": (
+        *(*_ID_AND_CONTEXT, "turn_id", "transport", "kind", "order_key", "received_at", "handled_at", "reading_at"),
+    ),
+    "steps": (*_ID_AND_CONTEXT, "turn_id", "position", "kind", "step_number", "is_open", "prompt_ranges"),
+    "tool_calls": ("step_id", "call_index", "context_id", "status"),
+    "prompt_log": ("turn_id", "seq", "context_id"),
+    "deliveries": (
+        *(*_ID_AND_CONTEXT, "turn_id", "transport", "kind", "status", "attempts", "due_at", "due_set_at"),
+        *("created_at", "finished_at"),
+    ),
+    "reminders": (
+        *(*_ID_AND_CONTEXT, "transport", "status", "is_task", "due_at", "starts_at", "repeats", "time_zone"),
+        *("language", "created_at", "fired_at", "finished_at"),
+    ),
+    "exports": ("turn_id", "context_id", "identity_id", "made_at"),
+    "facts": (
+        *(*_ID_AND_CONTEXT, "identity_id", "source_message_id", "is_shareable"),
+        *("created_at", "updated_at", "superseded_at"),
+    ),
+    "persons": ("id", "failed_guesses", "guessing_since", "created_at"),
+    "identities": ("id", "person_id", "created_at"),
+    "link_codes": ("id", "identity_id", "other_identity_id", "is_accepted", "expires_at"),
+    "contexts": (
+        *("id", "last_position", "deletion_version", "is_shared", "only_identity_id", "created_at", "fresh_from"),
+        "forgotten_at",
+    ),
+    "feedback": ("turn_id", "created_at"),
+    "model_usage": (
+        *("day", "context_id", "model", "calls", "input_tokens", "output_tokens", "cached_tokens", "cost"),
+        "cache_write_tokens",
+    ),
+    "budget_reservations": ("turn_id", "tokens", "cost", "expires_at"),
+    "budget_rates": ("scope", "minute", "messages"),
+    "budget_notices": ("told_at",),
+    "access_refusals": ("told_at",),
+    "access_codes": ("turn_id", "expires_at"),
+    "access_roles": ("kind", "role", "granted_at"),
+    "access_invitations": ("invited_at",),
+    "slack_installations": (
+        *("enterprise_id", "team_id", "is_enterprise", "app_id", "bot_id", "bot_user_id", "scopes", "token"),
+        "installed_at",
+    ),
+    "slack_oauth_states": ("state", "expires_at"),
+    "ended_logins": ("digest", "expires_at"),
+    "schema_compatibility": ("oldest_version",),
+}
+"""Columns that can hold nothing that a person said, and no number of theirs."""

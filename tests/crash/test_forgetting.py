@@ -1,0 +1,60 @@
+"""Forgetting that is killed in the middle goes on when it is asked again."""
+
+import asyncio
+import os
+import signal
+import sys
+
+import pytest
+from people.conversing import ALICE, BOB, open_chat
+from people.crowd import find_bytes
+from sqlalchemy import func, select
+
+from botservice import Storage
+from botservice.storage.tables import messages
+
+MARK = "killed4711word"
+CHATS = 60
+PATIENCE_SECONDS = 60
+
+
+async def fill(storage: Storage) -> None:
+    for number in range(CHATS):
+        group = await open_chat(storage, f"telegram-{number}", ALICE, BOB)
+        for _ in range(5):
+            await group.chat_history.append_user_message(f"my plan is {MARK} {'and so on ' * 30}", author=ALICE)
+            await group.chat_history.append_user_message("and then?", author=BOB)
+
+
+async def begin(url: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "botservice", "forget", "--person", "telegram:1", "--yes"),
+        env={**os.environ, "DATABASE_URL": url},
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+
+
+async def count_hers(storage: Storage) -> int:
+    query = select(func.count()).where(messages.c.author_id == "1")
+    return await storage.read(lambda connection: connection.execute(query).scalar_one())
+
+
+@pytest.mark.slow
+async def test_what_is_killed_in_the_middle_is_forgotten_when_it_is_asked_again(storage_url: str) -> None:
+    async with Storage.open(storage_url) as storage:
+        await fill(storage)
+        killed = await begin(storage_url)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await count_hers(storage) == CHATS * 5 and killed.returncode is None:  # noqa: ASYNC110
+                await asyncio.sleep(0)  # only the database tells how far it is
+        if killed.returncode is None:
+            killed.send_signal(signal.SIGKILL)
+        await killed.wait()
+        again = await begin(storage_url)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            # Where it was done before it could be killed, there is nobody any more, and it says so.
+            assert await again.wait() in (0, 1)
+        await storage.scrub(patience_seconds=PATIENCE_SECONDS)
+        assert await find_bytes(storage, MARK) == []
+        left = await storage.read(lambda c: c.execute(select(func.count()).select_from(messages)).scalar_one())
+        assert left == CHATS * 5, "what the others said is all there"
