@@ -58,8 +58,8 @@ def test_files_go_with_whose_they_are():
 def test_references_are_kept_as_they_are_but_for_what_no_database_takes():
     held = (Reference(REPLY, EVE, "tea", "7", file_count=1), Reference(SHARE, None, "x", is_of_assistant=True))
     assert decode_references(encode_references(held)) == held
-    odd = Reference(REPLY, Author("telegram", "9", "E\0ve"), "te\ud800a")
-    assert decode_references(encode_references([odd]))[0].text == "te\ufffda"
+    odd = Reference(REPLY, Author("telegram", "9", "E\0ve"), "x\ud800y")
+    assert decode_references(encode_references([odd]))[0].text == "x\ufffdy"
     assert decode_references(None) == decode_references("[]") == ()
 
 

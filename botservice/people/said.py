@@ -10,6 +10,7 @@ from botservice.messages import Author
 from botservice.people.older_texts import without_cut
 from botservice.references import Reference
 from botservice.storage.chunks import chunks
+from botservice.storage.references import decode_references
 from botservice.storage.tables import deliveries, events, messages
 
 SHORTEST_QUOTE: Final = 12  # characters: fewer say too little to tell who has said them
@@ -17,6 +18,7 @@ _SPOKEN = select(
     messages.c.id,
     messages.c.position,
     messages.c.text,
+    messages.c.said_by_others,
     messages.c.author_platform,
     messages.c.author_id,
     messages.c.author_name,
@@ -102,8 +104,15 @@ def read_said(
         authors={(row.author_platform, row.author_id) for row in rows if row.author_id is not None},
         names={row.author_name for row in rows if row.author_name},
         external_ids={row.external_id for row in rows if row.external_id is not None},
-        texts=_told(row.text for row in rows),
+        texts=_told(text for row in rows for text in _own_texts(row)),
     )
+
+
+def _own_texts(row: Any) -> list[str]:
+    """Return what somebody says in a message: also where they forward or quote themselves."""
+    author = (row.author_platform, row.author_id)
+    held = decode_references(row.said_by_others)
+    return [row.text, *(each.text for each in held if each.author and (each.author.platform, each.author.id) == author)]
 
 
 def _overlap(said: str, texts: Collection[str], *, shortest: int = 1) -> bool:
