@@ -37,14 +37,22 @@ _AUTHOR: Final = ("author_platform", "author_id", "author_name")
 PLACES: Final = (
     Place(
         "messages",
-        ("text", "own_text", "attachments", *_AUTHOR, "external_id"),
-        "what was said, and by whom",
-        "with the message, the chat or the person, and answers that repeat it too",
+        ("text", "own_text", "said_by_others", "attachments", *_AUTHOR, "external_id"),
+        "what was said, and by whom; what it quotes, forwards or shares",
+        "with the message, the chat or the person, and answers that repeat it too; what it holds of another, with them",
         _PLANTED,
+    ),
+    Place(
+        "message_references",
+        ("platform", "person_id", "external_id"),
+        "whom messages quote, forward or share",
+        "with the message, and with that person",
+        "people/test_generated_quotes.py",
     ),
     Place("vectors", ("data",), "what messages mean", "with its message", _PLANTED),
     Place("word_blocks", ("data",), "which words stand where in long chats", "with its message", _PLANTED),
     Place("blobs", ("sha256", "data"), "files, and long texts of prompts", "with all that names it", _PLANTED),
+    Place("loose_files", ("sha256",), "which files may be left over", "when they were looked for, at once", _PLANTED),
     Place(
         "turns",
         ("error", "system_prompt"),
@@ -161,7 +169,7 @@ PLACES: Final = (
         (),
         "search indexes, vectors of questions, names that Slack gave",
         "indexes at the next look at the chat; the rest makes room for newer, and is in no prompt of anybody else",
-        _PLANTED,
+        "history/test_search.py::test_a_forgotten_context_leaves_memory",
     ),
 )
 
@@ -203,11 +211,17 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "link_codes": ("id", "identity_id", "other_identity_id", "is_accepted", "expires_at"),
     "contexts": (
         *("id", "last_position", "deletion_version", "is_shared", "only_identity_id", "created_at", "fresh_from"),
-        "forgotten_at",
+        *("forgotten_at", "last_message_id", "message_count"),
     ),
+    "message_references": (*_ID_AND_CONTEXT, "message_id"),
+    "loose_files": _ID_AND_CONTEXT,
     "feedback": ("turn_id", "created_at"),
     "model_usage": (
         *("day", "context_id", "model", "calls", "input_tokens", "output_tokens", "cached_tokens", "cost"),
+        "cache_write_tokens",
+    ),
+    "model_usage_days": (
+        *("day", "model", "shard", "calls", "input_tokens", "output_tokens", "cached_tokens", "cost"),
         "cache_write_tokens",
     ),
     "budget_reservations": ("turn_id", "tokens", "cost", "expires_at"),
