@@ -103,8 +103,9 @@ def _where(keys: Mapping[str, str]) -> str:
 
 
 def _say(wording: Texts, request: CommandRequest, /, *, apply: Change | None = None, **values: str) -> CommandAnswer:
+    """Return an answer; what was deleted to give it leaves the files as well."""
     text = in_language(wording, request.language).format(**values)
-    return CommandAnswer(text, apply=apply)
+    return CommandAnswer(text, apply=apply, after=None if apply is None else request.context.storage.scrub)
 
 
 def _delete(connection: Connection, person_id: int, fact: Fact, now: datetime) -> None:

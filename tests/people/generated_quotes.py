@@ -19,7 +19,6 @@ from botservice.messages import Role
 from botservice.people.archive import as_values, read_person
 from botservice.people.facts import Refused, keep_fact
 from botservice.people.forgetting import forget_messages, forget_person
-from botservice.people.own_messages import own_message_ids
 from botservice.storage.tables import messages
 from transports.telegram.inbound import BotIdentity
 from transports.telegram.reading import listen
@@ -204,8 +203,7 @@ async def _forget(storage: Storage, group: _Group, findings: Findings) -> None:
     if way == "person":
         await forget_person(storage, author)
     elif way == "chat":
-        ids = await storage.read(lambda c: own_message_ids(c, group.context.id, author))
-        await forget_messages(storage, group.context.id, ids, of=[author])
+        await forget_messages(storage, group.context.id, author)
     chosen = [group.chance.choice(single)] if way == "message" else [each for each in group.spoken if each.who == who]
     if way == "message":
         await forget_messages(storage, group.context.id, [each.row_id for each in chosen if each.row_id])

@@ -16,7 +16,6 @@ from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.memory import MEMORY
 from botservice.errors import DeliveryError
-from botservice.people import forgetting
 from botservice.people.facts import keep_fact
 from botservice.people.forgetting import forget_messages, forget_person
 from botservice.storage.people_tables import exports
@@ -134,8 +133,7 @@ async def test_a_person_who_writes_elsewhere_meanwhile_is_forgotten_there_too(st
     assert await find_bytes(storage, "what way?")
 
 
-async def test_a_chat_that_never_stands_still_is_forgotten_all_the_same(storage, monkeypatch):
-    monkeypatch.setattr(forgetting, "_TRIES", 1)
+async def test_a_chat_that_never_stands_still_is_forgotten_all_the_same(storage):
     group = await open_chat(storage, "telegram-g", ALICE, BOB)
     await group.chat_history.append_user_message(f"the safe opens with {MARK}", author=ALICE)
 
