@@ -159,16 +159,18 @@ def _key(content: Mapping[str, Any]) -> object:
 def _as_rows(unsaved: Sequence[Unsaved]) -> list[tuple[int, Mapping[str, Any]]]:
     """Return the rows for entries, each with the place of its first: neighbours from the history share one."""
     rows: list[tuple[int, Mapping[str, Any]]] = []
-    run: list[list[Any]] = []
+    row: dict[str, Any] | None = None
     for place, entry in unsaved:
         if "message" not in entry.content:
             rows.append((place, entry.content))
-            run = []
+            row = None
             continue
-        if not run:
-            rows.append((place, {"messages": run, "literal": {}}))  # what an older release reads in its place
-        way = [entry.content["way"]] if "way" in entry.content else []
-        run.append([entry.content["message"], entry.content["role"], entry.content["prefix"], *way])
+        if row is None:
+            row = {"messages": [], "literal": {}}  # what an older release reads in its place
+            rows.append((place, row))
+        if "way" in entry.content:  # beside the messages, because an older release knows nothing of it
+            row.setdefault("ways", {})[str(len(row["messages"]))] = entry.content["way"]
+        row["messages"].append([entry.content["message"], entry.content["role"], entry.content["prefix"]])
     return rows
 
 
@@ -176,8 +178,11 @@ def _read_row(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the contents of the entries that a row stands for."""
     if "messages" not in content:
         return [content]
-    names = ("message", "role", "prefix", "way")
-    return [dict(zip(names, each, strict=False)) for each in content["messages"]]
+    ways = content.get("ways", {})
+    return [
+        {"message": number, "role": role, "prefix": prefix} | ({"way": ways[str(place)]} if str(place) in ways else {})
+        for place, (number, role, prefix) in enumerate(content["messages"])
+    ]
 
 
 def _freeze(message: Mapping[str, Any]) -> FrozenDict:

@@ -5,7 +5,7 @@ import os
 import pytest
 from people.generated_quotes import generate
 
-GROUPS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_GROUPS", "10000"))
+GROUPS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_GROUPS", "300"))
 
 
 async def test_nothing_of_the_forgotten_is_left_with_others_and_no_fact_is_anothers(storage):
@@ -19,6 +19,6 @@ async def test_nothing_of_the_forgotten_is_left_with_others_and_no_fact_is_anoth
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-async def test_nothing_of_the_forgotten_is_left_in_thousands_of_groups(sqlite_storage):
+async def test_nothing_of_the_forgotten_is_left_in_many_groups(sqlite_storage):
     findings = await generate(sqlite_storage, groups=GROUPS, seed=7)
     assert findings.wrong == []
