@@ -1,6 +1,7 @@
 """Get in: whoever is taken out has no say from that moment on, by no way round; limits hold for every way to ask."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +29,7 @@ GROUP = -100500
 CHANNEL = {"id": -100777, "type": "channel", "title": "Channel"}
 EVE = 7
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HANDLED_STOPS = select(func.count()).where(events.c.kind == "stop", events.c.handled_at.is_not(None))
 
 
 @pytest.fixture
@@ -61,18 +63,27 @@ async def until(storage: Storage, query: Any, wanted: Any) -> None:
             await asyncio.sleep(0.01)  # only the database tells
 
 
-async def test_a_stop_of_somebody_who_was_taken_out_stops_nothing(api: BotApi, typed: Running) -> None:
+async def until_judged(caplog: pytest.LogCaptureFixture) -> None:
+    """Wait until something was seen to have no effect, because its author may do nothing."""
+    async with asyncio.timeout(60):
+        while "turn.without_effect" not in caplog.messages:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # only the log tells while a turn runs
+
+
+async def test_a_stop_of_somebody_who_was_taken_out_stops_nothing(
+    api: BotApi, typed: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     api.person_says(f"@{api.username} go on", chat_id=GROUP, user=8)
     typed.llm.write("It goes")
     await api.until(lambda: bool(typed.llm.prompts))
     await take_out(typed)
     api.person_says("/stop", chat_id=GROUP, user=EVE)
-    await until(
-        typed.storage, select(func.count()).where(events.c.kind == "stop", events.c.handled_at.is_not(None)), [1]
-    )
+    await until_judged(caplog)
     typed.llm.write(" on.")
     typed.llm.finish()
     await api.message(GROUP, "It goes on.")
+    await until(typed.storage, HANDLED_STOPS, [1])
 
 
 async def test_a_stop_of_somebody_else_still_stops(api: BotApi, typed: Running) -> None:
@@ -186,7 +197,10 @@ async def test_a_name_hides_nobody_where_nobody_is_taken_out(sqlite_storage: Sto
     assert ruling.is_admitted
 
 
-async def test_slacks_stop_button_is_nobodys_who_was_taken_out(slack: SlackApi, sqlite_storage: Storage) -> None:
+async def test_slacks_stop_button_is_nobodys_who_was_taken_out(
+    slack: SlackApi, sqlite_storage: Storage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     async with slack_bot(slack, sqlite_storage, Typist(), access=Access()) as bot:
         ts = slack.person_says(f"<@{BOT_USER}> go on", channel="C0GENERAL")
         bot.llm.write("It goes")
@@ -194,11 +208,11 @@ async def test_slacks_stop_button_is_nobodys_who_was_taken_out(slack: SlackApi, 
         await take_out(bot, "slack:T0001:U0BOB")
         stopped = {"type": "agent_session_stopped", "user": "U0BOB", "channel": "C0GENERAL", "thread_ts": ts}
         slack.send_event(stopped)
-        handled = select(func.count()).where(events.c.kind == "stop", events.c.handled_at.is_not(None))
-        await until(bot.storage, handled, [1])
+        await until_judged(caplog)
         bot.llm.write(" on.")
         bot.llm.finish()
         await slack.until(lambda: slack.said("C0GENERAL"))
+        await until(bot.storage, HANDLED_STOPS, [1])
     assert slack.said("C0GENERAL") == ["It goes on."]
 
 

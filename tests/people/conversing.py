@@ -72,6 +72,8 @@ async def command(context: AgentContext, text: str, author: Author, commands, *,
         answer = await commands.answer(request)
         if answer.apply is not None:
             await context.storage.write(answer.apply)
+        if answer.after is not None:
+            await answer.after()
     finally:
         await context.storage.claims.release(claim)
     return answer
