@@ -25,6 +25,11 @@ def _context_id() -> Column[int]:
     return Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False)
 
 
+def _index_where(name: str, *columns: str, where: str) -> Index:
+    """Return a partial index: over the rows for which a condition holds, on both databases."""
+    return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(where))
+
+
 # One conversation with its own memory. last_position numbers its messages: it grows under the row's lock, so that
 # positions become visible in their order. deletion_version grows when messages change or go; caches compare it.
 # is_shared: more than one person was seen there, or the platform says that others listen; it never becomes private
@@ -49,24 +54,9 @@ contexts = Table(
     Column("last_message_id", Id, nullable=False, server_default="0"),
     Column("message_count", Id, server_default="0"),
     Index("ix_contexts_last_message_id", "last_message_id", "id"),
-    Index(
-        "ix_contexts_with_metadata",
-        "id",
-        postgresql_where=text("metadata <> '{}'"),
-        sqlite_where=text("metadata <> '{}'"),
-    ),
-    Index(
-        "ix_contexts_forgotten",
-        "id",
-        postgresql_where=text("forgotten_at IS NOT NULL"),
-        sqlite_where=text("forgotten_at IS NOT NULL"),
-    ),
-    Index(
-        "ix_contexts_only_identity_id",
-        "only_identity_id",
-        postgresql_where=text("only_identity_id IS NOT NULL"),
-        sqlite_where=text("only_identity_id IS NOT NULL"),
-    ),
+    _index_where("ix_contexts_with_metadata", "id", where="metadata <> '{}'"),
+    _index_where("ix_contexts_forgotten", "id", where="forgotten_at IS NOT NULL"),
+    _index_where("ix_contexts_only_identity_id", "only_identity_id", where="only_identity_id IS NOT NULL"),
     sqlite_autoincrement=True,
 )
 
@@ -95,35 +85,11 @@ messages = Table(
     Column("said_by_others", Text),
     UniqueConstraint("context_id", "position"),
     # Finds the last message of a person at once: without statistics Postgres sorts the whole chat for it otherwise.
-    Index(
-        "ix_messages_of_people",
-        "context_id",
-        "position",
-        postgresql_where=text("role = 'user'"),
-        sqlite_where=text("role = 'user'"),
-    ),
-    Index(
-        "ix_messages_external",
-        "context_id",
-        "external_id",
-        postgresql_where=text("external_id IS NOT NULL"),
-        sqlite_where=text("external_id IS NOT NULL"),
-    ),
-    Index(
-        "ix_messages_edited",
-        "edited_at",
-        postgresql_where=text("edited_at IS NOT NULL"),
-        sqlite_where=text("edited_at IS NOT NULL"),
-    ),
+    _index_where("ix_messages_of_people", "context_id", "position", where="role = 'user'"),
+    _index_where("ix_messages_external", "context_id", "external_id", where="external_id IS NOT NULL"),
+    _index_where("ix_messages_edited", "edited_at", where="edited_at IS NOT NULL"),
     # All that one person wrote, to export or to forget it.
-    Index(
-        "ix_messages_author",
-        "author_platform",
-        "author_id",
-        "context_id",
-        postgresql_where=text("author_id IS NOT NULL"),
-        sqlite_where=text("author_id IS NOT NULL"),
-    ),
+    _index_where("ix_messages_author", "author_platform", "author_id", "context_id", where="author_id IS NOT NULL"),
     sqlite_autoincrement=True,
 )
 
@@ -221,38 +187,11 @@ turns = Table(
     Column("due_set_at", Timestamp),
     Column("failures", Integer, nullable=False, server_default="0"),
     Index("ix_turns_context_id_id", "context_id", "id"),
-    Index(
-        "ix_turns_uncompacted",
-        "id",
-        postgresql_where=text("compacted_at IS NULL"),
-        sqlite_where=text("compacted_at IS NULL"),
-    ),
-    Index(
-        "ix_turns_numbered",
-        "context_id",
-        "id",
-        postgresql_where=text("last_step_number IS NOT NULL"),
-        sqlite_where=text("last_step_number IS NOT NULL"),
-    ),
-    Index(
-        "ix_turns_set_aside",
-        "id",
-        postgresql_where=text("status = 'set_aside'"),
-        sqlite_where=text("status = 'set_aside'"),
-    ),
-    Index(
-        "ix_turns_open",
-        "context_id",
-        "order_key",
-        postgresql_where=text("status IN ('queued', 'running')"),
-        sqlite_where=text("status IN ('queued', 'running')"),
-    ),
-    Index(
-        "ix_turns_due",
-        "due_at",
-        postgresql_where=text("status IN ('queued', 'running')"),
-        sqlite_where=text("status IN ('queued', 'running')"),
-    ),
+    _index_where("ix_turns_uncompacted", "id", where="compacted_at IS NULL"),
+    _index_where("ix_turns_numbered", "context_id", "id", where="last_step_number IS NOT NULL"),
+    _index_where("ix_turns_set_aside", "id", where="status = 'set_aside'"),
+    _index_where("ix_turns_open", "context_id", "order_key", where="status IN ('queued', 'running')"),
+    _index_where("ix_turns_due", "due_at", where="status IN ('queued', 'running')"),
     sqlite_autoincrement=True,
 )
 
@@ -274,27 +213,11 @@ events = Table(
     Column("handled_at", Timestamp),
     Column("reading_at", Timestamp),  # its files are being read, or were when their process ended
     Column("external_id", Text),
-    Index(
-        "ix_events_external",
-        "context_id",
-        "external_id",
-        postgresql_where=text("external_id IS NOT NULL"),
-        sqlite_where=text("external_id IS NOT NULL"),
-    ),
+    _index_where("ix_events_external", "context_id", "external_id", where="external_id IS NOT NULL"),
     Index("ix_events_context_id", "context_id"),
-    Index(
-        "ix_events_unhandled",
-        "context_id",
-        postgresql_where=text("turn_id IS NULL AND handled_at IS NULL"),
-        sqlite_where=text("turn_id IS NULL AND handled_at IS NULL"),
-    ),
+    _index_where("ix_events_unhandled", "context_id", where="turn_id IS NULL AND handled_at IS NULL"),
     # Finds changes that are due: without turn_id in its condition, or SQLite would rather look through all controls.
-    Index(
-        "ix_events_changes",
-        "context_id",
-        postgresql_where=text("handled_at IS NULL AND kind IN ('edit', 'delete')"),
-        sqlite_where=text("handled_at IS NULL AND kind IN ('edit', 'delete')"),
-    ),
+    _index_where("ix_events_changes", "context_id", where="handled_at IS NULL AND kind IN ('edit', 'delete')"),
     sqlite_autoincrement=True,
 )
 
@@ -359,26 +282,9 @@ deliveries = Table(
     Index("ix_deliveries_context_id", "context_id"),
     Column("buttons", Json),
     Column("due_set_at", Timestamp),
-    Index(
-        "ix_deliveries_buttons",
-        "context_id",
-        "external_id",
-        postgresql_where=text("buttons IS NOT NULL"),
-        sqlite_where=text("buttons IS NOT NULL"),
-    ),
-    Index(
-        "ix_deliveries_open",
-        "context_id",
-        "id",
-        postgresql_where=text("status IN ('pending', 'attempting')"),
-        sqlite_where=text("status IN ('pending', 'attempting')"),
-    ),
-    Index(
-        "ix_deliveries_due",
-        "due_at",
-        postgresql_where=text("status IN ('pending', 'attempting')"),
-        sqlite_where=text("status IN ('pending', 'attempting')"),
-    ),
+    _index_where("ix_deliveries_buttons", "context_id", "external_id", where="buttons IS NOT NULL"),
+    _index_where("ix_deliveries_open", "context_id", "id", where="status IN ('pending', 'attempting')"),
+    _index_where("ix_deliveries_due", "due_at", where="status IN ('pending', 'attempting')"),
     sqlite_autoincrement=True,
 )
 
@@ -406,12 +312,7 @@ reminders = Table(
     Column("fired_at", Timestamp),
     Column("finished_at", Timestamp),
     Index("ix_reminders_context_id_id", "context_id", "id"),
-    Index(
-        "ix_reminders_waiting",
-        "due_at",
-        postgresql_where=text("status = 'waiting'"),
-        sqlite_where=text("status = 'waiting'"),
-    ),
+    _index_where("ix_reminders_waiting", "due_at", where="status = 'waiting'"),
     sqlite_autoincrement=True,
 )
 

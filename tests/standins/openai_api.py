@@ -17,7 +17,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from standins.openai_catalogue import STANDING, describe, model_not_found
-from standins.openai_checks import check_chat, check_known
+from standins.openai_checks import check_chat, check_known, read_json
 from standins.openai_journal import Counting, Ended, Ending, Requested, Running
 from standins.openai_models import check_retired
 from standins.openai_other import check_transcription, embeddings, read_form
@@ -195,12 +195,13 @@ class OpenAIApi(Counting):
     async def _route(self, exchange: Exchange, raw: bytes, running: Running) -> None:
         match exchange.method, exchange.path:
             case "POST", path if path in (CHAT, RESPONSES) and path in self.speaks:
-                body = _read_json(raw, running)
+                running.begin(body := read_json(raw))
                 check_known(body, self.refuses)
                 check_retired(str(body.get("model")))
                 await (self._chat if path == CHAT else self._responses)(exchange, body, running)
             case "POST", "/v1/embeddings":
-                await self._embeddings(exchange, _read_json(raw, running), running)
+                running.begin(body := read_json(raw))
+                await self._embeddings(exchange, body, running)
             case "POST", "/v1/audio/transcriptions":
                 await self._transcriptions(exchange, raw, running)
             case "GET", path if path == "/v1/models" or path.startswith("/v1/models/"):
@@ -342,22 +343,6 @@ class OpenAIApi(Counting):
             await exchange.answer(200, f"{said}\n".encode(), content_type="text/plain; charset=utf-8")
         else:
             await exchange.answer_json(200, {"text": said, "usage": {"type": "duration", "seconds": 3}})
-
-
-def _read_json(raw: bytes, running: Running) -> dict[str, Any]:
-    hint = (
-        "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "
-        "correctly.)"
-    )
-    try:
-        body = json.loads(raw)
-        json.dumps(body, ensure_ascii=False).encode()  # a lone surrogate is no text
-    except ValueError as error:
-        raise refuse(hint) from error
-    if not isinstance(body, dict):
-        raise refuse(hint)
-    running.begin(body)
-    return body
 
 
 async def _events(exchange: Exchange, values: Sequence[dict[str, Any]]) -> None:

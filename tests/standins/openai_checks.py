@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Collection
 from typing import Any
@@ -29,6 +30,26 @@ TRANSCRIPTION_FIELDS = words(
 )
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 PARTS = ("text", "image_url", "input_audio", "refusal", "audio", "file")
+
+
+def read_json(raw: bytes) -> dict[str, Any]:
+    """Return a request's body.
+
+    Raises:
+        RefusedError: It is no JSON object, or holds half a character.
+    """
+    hint = (
+        "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "
+        "correctly.)"
+    )
+    try:
+        body = json.loads(raw)
+        json.dumps(body, ensure_ascii=False).encode()  # a lone surrogate is no text
+    except ValueError as error:
+        raise refuse(hint) from error
+    if not isinstance(body, dict):
+        raise refuse(hint)
+    return body
 
 
 def check_fields(body: dict[str, Any], known: frozenset[str]) -> None:
