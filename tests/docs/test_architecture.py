@@ -1,0 +1,39 @@
+"""What docs/architecture.md says of the code is so."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from botservice.storage.tables import metadata
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+NAMED = sorted(set(re.findall(r"`([\w./]+(?:\.py|\.md|\.toml|/))`", PAGE)))
+
+
+def stands(path):
+    """Return whether a path, written from the root or from the package that the sentence is about, is there."""
+    places = (ROOT, ROOT / "botservice", ROOT / "transports", ROOT / "transports/telegram", ROOT / "botservice/people")
+    return any((place / path).exists() for place in places)
+
+
+@pytest.mark.parametrize("path", NAMED)
+def test_a_file_that_is_named_is_there(path):
+    assert stands(path)
+
+
+def test_files_are_named_at_all():
+    assert len(NAMED) > 50
+
+
+def test_every_table_has_an_owner_on_the_page():
+    rows = PAGE.partition("## Who owns which table")[2].partition("\n## ")[0]
+    named = re.findall(r"`(\w+\*?)`", rows)
+    families = tuple(name.removesuffix("*") for name in named if name.endswith("*"))
+    missing = [name for name in metadata.tables if name not in named and not name.startswith(families)]
+    assert missing == [], "name who owns them in docs/architecture.md"
+
+
+def test_the_page_can_be_read_in_one_sitting():
+    assert len(PAGE.splitlines()) <= 200
