@@ -17,6 +17,7 @@ from botservice import AgentContext, Storage
 from botservice.storage import StorageLimits
 from botservice.storage.tables import metadata
 
+pytest_plugins = ["drawn", "jitter"]
 _TEMPLATE = "botservice_template"
 _numbers = itertools.count(1)
 _KINDS = ("storage_url", "kind", "database")

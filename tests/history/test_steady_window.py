@@ -177,7 +177,7 @@ def test_it_reads_hardly_more_than_fits():
     assert chat.looked_at <= 80 + 10
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(said=st.lists(st.tuples(st.sampled_from(Role), st.integers(0, 60)), max_size=80), max_tokens=st.integers(0, 900))
 async def test_what_is_stored_gives_the_same_as_a_list(sqlite_storage, said, max_tokens):
     context = await AgentContext.get_or_create(sqlite_storage, {"n": str(next(chat_numbers))})

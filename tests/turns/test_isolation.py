@@ -67,7 +67,7 @@ async def test_thirty_contexts_at_once_on_one_agent_never_see_each_other(storage
     await _run(storage, [(chat, number) for number in range(1, 5) for chat in range(30)])
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 30)), min_size=2, max_size=25, unique=True))
 def test_no_interleaving_of_contexts_shows_one_to_another(plan):
     from botservice import Storage

@@ -295,7 +295,7 @@ step = st.one_of(
     search_k=st.integers(0, 4),
     budget=st.sampled_from([40, 120, 400, 100_000]),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_every_prompt_has_its_parts_in_order_and_no_message_twice(
     sqlite_storage, said, before, after, window, search_k, budget
 ):

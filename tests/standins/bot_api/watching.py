@@ -7,6 +7,7 @@ from typing import Any
 
 from standins.bot_api.chats import DRAFT_SECONDS, Chat, Draft, Visible, World, seen
 from standins.bot_api.journal import CallAnswered, CallReceived, DraftShown
+from standins.bot_api.updates import Updates
 from standins.serving import DEFAULT_TIMEOUT_SECONDS, Served
 
 Wanted = str | Callable[[Visible], bool] | None
@@ -16,6 +17,7 @@ class Watching(Served):
     """The half of the stand-in that tests look at."""
 
     world: World
+    updates: Updates
 
     def visible_messages(self, chat_id: int, *, from_bot: bool | None = None) -> list[Visible]:
         """Return what a person sees in a chat now, oldest first; of the bot, of people, or both."""
@@ -101,6 +103,10 @@ class Watching(Served):
     async def until(self, holds: Callable[[], object], **how: Any) -> None:
         """Wait as `wait_until` does, without holding up the test's own event loop."""
         await asyncio.to_thread(self.wait_until, holds, **how)
+
+    async def all_taken(self) -> None:
+        """Return when the bot has stored whatever people did: nothing is confirmed before."""
+        await self.until(lambda: not self.updates.pending, what="that all is taken in")
 
     def calls(self, method: str | None = None, *, chat_id: int | None = None, since: int = 0) -> list[CallReceived]:
         """Return the calls received, of a method, about a chat, after a sequence number."""

@@ -41,6 +41,7 @@ async def test_a_question_that_waits_is_answered_as_edited(api: BotApi, bot_on, 
         await api.until(lambda: typist.prompts)
         two = api.person_says("two", chat_id=42)
         api.person_edits(42, two.message_id, "three")
+        await api.all_taken()
         typist.write("first")
         typist.finish()
         await api.message(42, "first")
