@@ -164,7 +164,7 @@ async def test_in_the_background_messages_get_their_meaning(storage, context, ap
     history = context.chat_history
     async with EmbeddingIndexer(storage, embedder, poll_seconds=0.01):
         await history.append_user_message("Rex is a good hound")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await texts_of(history, "which animal?"):  # noqa: ASYNC110 - nothing tells when
                 await asyncio.sleep(0)
     assert await texts_of(history, "which animal?") == []
@@ -180,7 +180,7 @@ async def test_in_the_background_a_failure_is_logged_and_tried_again(storage, co
         tried.set()
         return LLMError("gone", retry_after_seconds=60)
 
-    async with EmbeddingIndexer(storage, Failing(fail), poll_seconds=0.01), asyncio.timeout(10):
+    async with EmbeddingIndexer(storage, Failing(fail), poll_seconds=0.01), asyncio.timeout(60):
         await tried.wait()
         while not caplog.records:  # noqa: ASYNC110 - a log tells nobody
             await asyncio.sleep(0)

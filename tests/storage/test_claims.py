@@ -117,7 +117,7 @@ async def test_the_garbage_collector_may_abandon_a_claim_at_any_line(sqlite_stor
     run.itself = run
     weakref.finalize(run, claims.abandon, claim)
     del run
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with claims._shared.guard, claims._shared.lock._guard:
             await asyncio.to_thread(lambda: None)
             gc.collect()
@@ -243,7 +243,7 @@ async def test_a_second_worker_on_a_file_is_refused_and_told_what_to_do(sqlite_u
 
 async def test_the_lock_of_a_killed_worker_is_free(sqlite_url, worker):
     worker.kill()
-    worker.wait(30)
+    worker.wait(60)
     async with Storage.open(sqlite_url) as storage:
         with storage.claims.working():
             assert await storage.claims.try_claim(1) is not None

@@ -38,7 +38,7 @@ def cut(operator):
 
 async def until(attempt):
     """Return what attempt returns as soon as it is not None."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (result := await attempt()) is None:  # noqa: ASYNC110 - a server tells nobody
             await asyncio.sleep(0.01)
     return result
@@ -83,7 +83,7 @@ async def test_a_lock_asked_for_while_the_connection_is_cut_is_left_with_nobody(
 
         def wait(connection):
             loop.call_soon_threadsafe(entered.set)
-            assert hold.wait(30)
+            assert hold.wait(60)
             connection.execute(text("SELECT 1"))
 
         holding = asyncio.ensure_future(one.write(wait))
@@ -268,7 +268,7 @@ async def test_groups_that_lock_rows_in_opposite_orders_are_both_written(postgre
             connection.execute(change, {"name": names[0]})
             if not meet.broken:
                 with contextlib.suppress(threading.BrokenBarrierError):
-                    meet.wait(10)
+                    meet.wait(60)
                 meet.abort()  # only the first try meets the other
             connection.execute(change, {"name": names[1]})
 

@@ -118,7 +118,7 @@ async def test_a_read_is_one_view_of_the_database(storage):
     def query(connection):
         before = connection.execute(count).scalar_one()
         loop.call_soon_threadsafe(first.set)
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return before, connection.execute(count).scalar_one()
 
     reading = asyncio.ensure_future(storage.read(query))
@@ -164,7 +164,7 @@ async def test_closing_goes_on_although_it_is_cancelled(sqlite_url):
         with pytest.raises(asyncio.CancelledError):
             await closing
     await asyncio.to_thread(storage._writer._thread.join)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while claim.is_held:  # noqa: ASYNC110 - given back in a thread, after the writer's
             await asyncio.sleep(0)
 
