@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from history.minds import Failing, indexer_of, stored, texts_of
 from sqlalchemy import func, select
+from standins.patience import PATIENT
 
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
 from botservice.history.changes import NewWords, change_message
@@ -147,7 +148,7 @@ async def test_an_embedder_that_returns_nonsense_stores_nothing(storage, context
 
 
 async def test_of_two_replicas_one_embeds(storage_url):
-    async with Storage.open(storage_url) as here, Storage.open(storage_url) as there:
+    async with Storage.open(storage_url, limits=PATIENT) as here, Storage.open(storage_url, limits=PATIENT) as there:
         history = (await AgentContext.get_or_create(here, {"chat_id": "1"})).chat_history
         for n in range(130):
             await history.append_user_message(f"note {n}")

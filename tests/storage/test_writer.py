@@ -6,6 +6,7 @@ import traceback
 
 import pytest
 from sqlalchemy import event, func, insert, select
+from standins.patience import PATIENT
 from storage.writing import Held, add, issue, names
 
 from botservice import Storage
@@ -135,7 +136,7 @@ async def test_a_read_cannot_write(storage):
 
 
 async def test_what_waits_at_the_end_is_committed_and_nothing_is_taken_after_it(storage_url):
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         async with Held(storage) as held:
             tasks = await issue(storage, [add("a"), add("b")])
             closing = asyncio.ensure_future(storage.close())
@@ -149,7 +150,7 @@ async def test_what_waits_at_the_end_is_committed_and_nothing_is_taken_after_it(
             await names(storage)
         with pytest.raises(StorageUnavailable, match="closed"):
             await storage._writer.write(add("late"))
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         assert await names(storage) == ["a", "b"]
 
 
