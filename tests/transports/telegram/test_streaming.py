@@ -250,7 +250,11 @@ async def test_an_answer_waits_for_a_stream_that_is_about_to_open_and_takes_it_o
     assert [text.endswith("The end.") for text in api.visible_texts(GROUP)] == [True]
 
 
-async def test_a_turn_that_was_cut_off_goes_on_in_the_same_message(api: BotApi, bot_on, typist) -> None:
+@pytest.mark.parametrize("knows_itself", [True, False])
+async def test_a_turn_that_was_cut_off_goes_on_in_the_same_message(
+    api: BotApi, bot_on, typist, monkeypatch, knows_itself: bool
+) -> None:
+    monkeypatch.setattr("transports.telegram.app._START_SECONDS", 60.0 if knows_itself else 0.05)
     api.add_group(GROUP)
     async with bot_on(api, typist, tempo=QUICK) as bot:
         api.person_says(f"@{api.username} tell", chat_id=GROUP)
@@ -260,6 +264,8 @@ async def test_a_turn_that_was_cut_off_goes_on_in_the_same_message(api: BotApi, 
             while not await _stream_id(bot.storage):  # noqa: ASYNC110 - the database wakes nobody
                 await asyncio.sleep(0)
         await bot.worker.stop()
+    if not knows_itself:
+        api.order(Hang(), "getMe", times=None)
     async with bot_on(api, typist, tempo=QUICK):
         typist.write(SENTENCE * 8)
         await api.until(lambda: api.visible_messages(GROUP, from_bot=True)[0].edits > 0)
