@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
+from standins.patience import PATIENT
 
 from botservice import AgentContext, Storage
-from botservice.storage import StorageLimits
 from botservice.storage.tables import metadata
 
 pytest_plugins = ["drawn", "jitter"]
@@ -136,10 +136,6 @@ def own_postgres_url(postgres_uri: str) -> Iterator[str]:
     _execute(postgres_uri, f"CREATE DATABASE {name}")
     yield _database(postgres_uri, name)
     _execute(postgres_uri, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-# On a machine that is too busy to run a test for seconds, Postgres would take its process for one that hangs.
-PATIENT = StorageLimits(silence=60.0)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -91,7 +91,7 @@ async def test_it_lives_through_an_outage_of_its_database(own_postgres_url: str,
         assert (ready.status_code, ready.json()["reason"]) == (503, "the database does not answer")
         assert (await http.get("/healthz")).status_code == 200
         await asyncio.to_thread(_close_database, postgres_uri, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true", "")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (await http.get("/readyz")).status_code != 200:
                 pass
 
@@ -264,7 +264,7 @@ def test_sigterm_ends_it_in_ten_seconds_whatever_hangs_and_the_next_start_answer
             hangs[0] = False
             bot.kill()
             bot.start()
-            api.wait_until(lambda: "at last" in api.visible_texts(1000), timeout=30, what="it is answered")
+            api.wait_until(lambda: "at last" in api.visible_texts(1000), timeout=60, what="it is answered")
             assert api.visible_texts(1000).count("at last") == 1
 
 
@@ -298,7 +298,7 @@ def test_the_commands_work_while_it_serves(tmp_path: Path, bot_settings: dict[st
         with ServedBot(tmp_path, **bot_settings, **wires) as bot:
             bot.start()
             api.person_says("My dog is called Rex", chat_id=1000)
-            api.wait_until(lambda: api.visible_texts(1000), timeout=30, what="it is answered")
+            api.wait_until(lambda: api.visible_texts(1000), timeout=60, what="it is answered")
 
             def run(*arguments: str) -> str:
                 command = [sys.executable, "-m", "botservice", *arguments]
@@ -314,5 +314,5 @@ def test_the_commands_work_while_it_serves(tmp_path: Path, bot_settings: dict[st
             assert run("contexts") == ""
             api.person_says("What is my dog called?", chat_id=1000)
             api.wait_until(
-                lambda: any("not told me" in text for text in api.visible_texts(1000)), timeout=30, what="it forgot"
+                lambda: any("not told me" in text for text in api.visible_texts(1000)), timeout=60, what="it forgot"
             )

@@ -210,7 +210,8 @@ async def test_a_model_that_ends_soon_is_wrong_wherever_it_is_used() -> None:
         ("OPENAI_MODEL", "OPENAI_FALLBACK_MODELS", "OPENAI_EMBEDDING_MODEL", "OPENAI_TRANSCRIPTION_MODEL"),
         strict=True,
     ):
-        assert f"the model {name} ends on {soon}, in 30 days: set {setting} to another one" in finding.text
+        told = f"the model {name} ends on {soon}, in {{}} days: set {setting} to another one"
+        assert told.format(30) in finding.text or told.format(29) in finding.text, "it may be past midnight now"
 
 
 async def test_a_name_that_is_unknown_is_wrong_and_near_ones_are_named() -> None:

@@ -86,7 +86,7 @@ class ServedBot:
         if process is None:
             return 0
         process.send_signal(number)
-        code = process.wait(timeout=30)
+        code = process.wait(timeout=60)
         assert process.stdout is not None
         process.stdout.close()
         return code

@@ -9,6 +9,7 @@ import pytest
 from people.conversing import ALICE, BOB, open_chat
 from people.crowd import find_bytes
 from sqlalchemy import func, select
+from standins.patience import PATIENT
 
 from botservice import Storage
 from botservice.storage.tables import messages
@@ -41,7 +42,7 @@ async def count_hers(storage: Storage) -> int:
 
 @pytest.mark.slow
 async def test_what_is_killed_in_the_middle_is_forgotten_when_it_is_asked_again(storage_url: str) -> None:
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         await fill(storage)
         killed = await begin(storage_url)
         async with asyncio.timeout(PATIENCE_SECONDS):

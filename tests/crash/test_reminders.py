@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from crash.served import ServedBot
 from standins.bot_api import BotApi
+from standins.patience import PATIENT
 
 from botservice import AgentContext, Storage
 from botservice.reminders.records import NewReminder, insert_reminder
@@ -23,7 +24,7 @@ KILLS = 10
 async def set_reminders(url: str) -> None:
     """Set one in each chat, due already."""
     now = datetime.now(UTC)
-    async with Storage.open(url) as storage:
+    async with Storage.open(url, limits=PATIENT) as storage:
         for chat in range(1000, 1000 + CHATS):
             context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": str(chat)})
             due_at = now - timedelta(seconds=1)

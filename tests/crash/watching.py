@@ -38,7 +38,7 @@ def said(url: str) -> list[Any]:
 
 def is_ready(bot: ServedBot) -> bool:
     """Return whether a process says that it can work."""
-    return httpx.get(f"{bot.url}/readyz", timeout=10, verify=False).is_success
+    return httpx.get(f"{bot.url}/readyz", timeout=60, verify=False).is_success
 
 
 def wait_for(condition: Callable[[], bool], *, seconds: float = 60) -> None:

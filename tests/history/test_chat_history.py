@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from sqlalchemy import func, select
+from standins.patience import PATIENT
 
 from botservice import AgentContext, Attachment, Author, Message, Role, Storage
 from botservice.errors import StorageError
@@ -224,7 +225,7 @@ async def test_files_go_with_the_last_message_that_has_them(context, other, stor
 
 async def test_appends_at_once_get_distinct_positions_in_their_order(storage_url):
     keys = {"chat_id": "busy"}
-    async with Storage.open(storage_url) as one, Storage.open(storage_url) as two:
+    async with Storage.open(storage_url, limits=PATIENT) as one, Storage.open(storage_url, limits=PATIENT) as two:
         histories = [(await AgentContext.get_or_create(each, keys)).chat_history for each in (one, two)]
         said = await asyncio.gather(
             *(histories[number % 2].append_user_message(f"{number % 2}-{number:03}") for number in range(100))

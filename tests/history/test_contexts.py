@@ -8,6 +8,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from standins.patience import PATIENT
 
 from botservice import AgentContext, Storage
 from botservice.contexts import ContextKeys
@@ -90,7 +91,7 @@ async def test_keys_cannot_be_changed_afterwards(context):
 
 async def test_two_first_messages_at_once_make_one_context(storage_url):
     keys = {"transport": "test", "chat_id": "new"}
-    async with Storage.open(storage_url) as one, Storage.open(storage_url) as two:
+    async with Storage.open(storage_url, limits=PATIENT) as one, Storage.open(storage_url, limits=PATIENT) as two:
         found = await asyncio.gather(*(AgentContext.get_or_create(each, keys) for each in (one, two) * 10))
         assert len({context.id for context in found}) == 1
         await asyncio.gather(*(context.chat_history.append_user_message("first") for context in found))
@@ -132,7 +133,7 @@ async def test_two_processes_make_one_context(storage_url, processes):
         process.stdin.write("\n")
         process.stdin.flush()
     assert [process.wait(60) for process in processes] == [0, 0]
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         assert [each.message_count for each in await list_contexts(storage)] == [2] * 20
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from history.minds import Failing, indexer_of, stored, texts_of
 from sqlalchemy import func, select
+from standins.patience import PATIENT
 
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
 from botservice.history.changes import NewWords, change_message
@@ -147,7 +148,7 @@ async def test_an_embedder_that_returns_nonsense_stores_nothing(storage, context
 
 
 async def test_of_two_replicas_one_embeds(storage_url):
-    async with Storage.open(storage_url) as here, Storage.open(storage_url) as there:
+    async with Storage.open(storage_url, limits=PATIENT) as here, Storage.open(storage_url, limits=PATIENT) as there:
         history = (await AgentContext.get_or_create(here, {"chat_id": "1"})).chat_history
         for n in range(130):
             await history.append_user_message(f"note {n}")
@@ -164,7 +165,7 @@ async def test_in_the_background_messages_get_their_meaning(storage, context, ap
     history = context.chat_history
     async with EmbeddingIndexer(storage, embedder, poll_seconds=0.01):
         await history.append_user_message("Rex is a good hound")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await texts_of(history, "which animal?"):  # noqa: ASYNC110 - nothing tells when
                 await asyncio.sleep(0)
     assert await texts_of(history, "which animal?") == []
@@ -180,7 +181,7 @@ async def test_in_the_background_a_failure_is_logged_and_tried_again(storage, co
         tried.set()
         return LLMError("gone", retry_after_seconds=60)
 
-    async with EmbeddingIndexer(storage, Failing(fail), poll_seconds=0.01), asyncio.timeout(10):
+    async with EmbeddingIndexer(storage, Failing(fail), poll_seconds=0.01), asyncio.timeout(60):
         await tried.wait()
         while not caplog.records:  # noqa: ASYNC110 - a log tells nobody
             await asyncio.sleep(0)

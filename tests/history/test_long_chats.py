@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sqlalchemy import func, select, update
+from standins.patience import PATIENT
 
 from botservice import AgentContext, Author, Storage
 from botservice.history.changes import NewWords, change_message
@@ -106,7 +107,7 @@ async def test_what_is_asked_for_is_found_by_the_words_written_down(sqlite_stora
 
 
 async def test_both_databases_find_the_same_with_the_same_scores(sqlite_storage, postgres_url):
-    async with Storage.open(postgres_url) as postgres_storage:
+    async with Storage.open(postgres_url, limits=PATIENT) as postgres_storage:
         found = [
             await positions_by_question(storage, SearchIndexes(long_chats=SMALL))
             for storage in (sqlite_storage, postgres_storage)

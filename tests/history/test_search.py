@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import update
+from standins.patience import PATIENT
 
 from botservice import AgentContext, Attachment, Author, NoMessages, Storage
 from botservice.history.chat_history import ChatHistory
@@ -112,7 +113,7 @@ async def test_a_changed_text_is_found_by_its_new_words_alone(storage, context):
 
 
 async def test_what_another_replica_stores_and_deletes_is_seen(storage_url):
-    async with Storage.open(storage_url) as here, Storage.open(storage_url) as there:
+    async with Storage.open(storage_url, limits=PATIENT) as here, Storage.open(storage_url, limits=PATIENT) as there:
         mine = (await AgentContext.get_or_create(here, {"chat_id": "1"})).chat_history
         theirs = (await AgentContext.get_or_create(there, {"chat_id": "1"})).chat_history
         (first,) = await say(mine, "My dog is called Rex")
@@ -289,7 +290,7 @@ async def test_a_negative_k_is_refused_and_zero_finds_nothing(context):
 async def test_both_databases_find_the_same_with_the_same_scores(sqlite_url, postgres_url):
     found = []
     for url in (sqlite_url, postgres_url):
-        async with Storage.open(url) as storage:
+        async with Storage.open(url, limits=PATIENT) as storage:
             context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
             history: ChatHistory = context.chat_history
             await fill(

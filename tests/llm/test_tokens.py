@@ -74,7 +74,7 @@ def test_an_encoding_that_hangs_is_waited_for_once_and_takes_over_when_it_arrive
     arrives = threading.Event()
 
     def load(name):
-        assert arrives.wait(30)
+        assert arrives.wait(60)
         return byte_encoding(name)
 
     encodings = Encodings(load, patience_seconds=0.01)
@@ -84,7 +84,7 @@ def test_an_encoding_that_hangs_is_waited_for_once_and_takes_over_when_it_arrive
     assert encodings.get("slow").name == "estimate"
     assert [each.reason for each in caplog.records] == ["TimeoutError"]
     arrives.set()
-    encodings._loading["slow"].join(30)
+    encodings._loading["slow"].join(60)
     assert encodings.get("slow").name == "slow"
 
 
@@ -100,7 +100,7 @@ def test_an_encoding_that_many_threads_want_is_loaded_once():
     found = []
 
     def want():
-        everyone.wait(30)
+        everyone.wait(60)
         counter = encodings.get("shared")
         found.append((counter.name, counter.count("four")))
 
@@ -108,7 +108,7 @@ def test_an_encoding_that_many_threads_want_is_loaded_once():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert found == [("shared", 4)] * 8
     assert loads == ["shared"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from people.gatehouse import Clock, Crowd, outcomes, raw_of, say, saying, until_done
 from sqlalchemy import Connection, select
+from standins.patience import PATIENT
 from turns.messenger import PATIENCE_SECONDS, echo, office
 
 from botservice import Author, Storage
@@ -207,7 +208,7 @@ def test_every_sentence_is_there_in_ten_languages(texts_: dict[str, str]) -> Non
 
 async def test_two_replicas_tell_a_stranger_once(postgres_url: str) -> None:
     async with contextlib.AsyncExitStack() as stack:
-        stores = [await stack.enter_async_context(Storage.open(postgres_url)) for _ in range(2)]
+        stores = [await stack.enter_async_context(Storage.open(postgres_url, limits=PATIENT)) for _ in range(2)]
         bots = [await stack.enter_async_context(at_gate(each, AccessMode.PAIRING)) for each in stores]
         knocks = [saying("hello", EVE, f"5{number}") for number in range(20)]
         for number, knock in enumerate(knocks):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import Connection
+from standins.patience import PATIENT
 
 from botservice import AgentContext, Author, Storage
 from botservice.errors import BudgetExceeded, SettingsError
@@ -153,7 +154,7 @@ async def test_two_hundred_calls_at_once_never_take_more_than_there_is(storage_u
     # Two replicas where the database allows it; each call takes less than it reserved, so that room comes back.
     kinds = 2 if storage_url.startswith("postgres") else 1
     owners = [budgets(service="20000 tokens/day", person="15000 tokens/day") for _ in range(kinds)]
-    async with Storage.open(storage_url) as one, Storage.open(storage_url) as two:
+    async with Storage.open(storage_url, limits=PATIENT) as one, Storage.open(storage_url, limits=PATIENT) as two:
         stores = [one, two][:kinds]
         begun = [await begin(stores[0], str(number % 20)) for number in range(200)]
 

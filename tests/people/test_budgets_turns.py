@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from people.gatehouse import Clock, Crowd, outcomes, say, saying, until_done
 from sqlalchemy import func, select
+from standins.patience import PATIENT
 from turns.bots import add, call, make_service
 from turns.messenger import echo, office
 
@@ -239,7 +240,7 @@ async def test_two_hundred_turns_at_once_never_take_more_than_there_is(storage_u
     async with contextlib.AsyncExitStack() as stack:
         # Two replicas where the database allows it, each with books of its own.
         count = 2 if storage_url.startswith("postgres") else 1
-        stores = [await stack.enter_async_context(Storage.open(storage_url)) for _ in range(count)]
+        stores = [await stack.enter_async_context(Storage.open(storage_url, limits=PATIENT)) for _ in range(count)]
         bots = [
             await stack.enter_async_context(shop(each, taking(9, 90), budgets(service=owner), is_started=False))
             for each in stores

@@ -135,7 +135,7 @@ async def test_a_turn_that_is_under_way_writes_nothing_back(storage):
     model = Blocking(f"you said {MARK}")
     async with crowded(storage, model) as bot:
         await bot.messenger.say(bot, "alice", f"my dog is {MARK}", chat="alice", waits=False)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await model.asked.wait()
         await forget_person(storage, PERSON)
         model.go.set()
@@ -154,7 +154,7 @@ async def test_what_somebody_else_asked_meanwhile_is_answered_anew_without_it(st
         model.go.clear()
         model.asked.clear()
         await bot.messenger.say(bot, "bob", "and mine is Rex", chat="group1", waits=False)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await model.asked.wait()
         await forget_person(storage, PERSON)
         model.go.set()
@@ -183,7 +183,7 @@ async def test_a_question_that_has_run_tools_is_given_up_with_an_apology_when_so
     async with crowded(storage, model, tools=[pay], selector=MessageWindowMessageSelector(6)) as bot:
         await bot.messenger.say(bot, "alice", f"my dog is {MARK}", chat="group1")
         await bot.messenger.say(bot, "bob", "pay", chat="group1", waits=False)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await asked.wait()
         await forget_person(storage, PERSON)
         go.set()

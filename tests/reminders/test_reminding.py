@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from standins.patience import PATIENT
 from turns.bots import call
 from turns.messenger import PATIENCE_SECONDS, Messenger, SetClock, echo, office
 from turns.test_worker import history
@@ -79,7 +80,7 @@ async def test_a_reminder_that_is_due_in_hours_holds_nothing_up(storage):
 async def test_two_replicas_send_it_once(postgres_url):
     clock = SetClock(NOON)
     messenger = Messenger()
-    async with Storage.open(postgres_url) as one, Storage.open(postgres_url) as two:
+    async with Storage.open(postgres_url, limits=PATIENT) as one, Storage.open(postgres_url, limits=PATIENT) as two:
         for number in range(20):
             await put(one, f"note {number}", chat=str(number % 5), key=str(number))
         async with (

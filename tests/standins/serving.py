@@ -256,7 +256,7 @@ class Served:
         ready = threading.Event()
         thread = threading.Thread(target=self._run, args=(listener, ready), name=type(self).__name__, daemon=True)
         thread.start()
-        if not ready.wait(10):
+        if not ready.wait(60):
             raise RuntimeError(f"{type(self).__name__} did not start") from (self.crashes[0] if self.crashes else None)
         try:
             yield
@@ -268,7 +268,7 @@ class Served:
             with self.condition:
                 if self._loop is not None and self._stop is not None:
                     self._loop.call_soon_threadsafe(self._stop.set)
-            thread.join(10)
+            thread.join(60)
         if thread.is_alive():
             raise RuntimeError(f"{type(self).__name__} did not stop")
         if self.crashes:

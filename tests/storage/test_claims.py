@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import create_engine, insert, make_url, select, text
 from sqlalchemy.pool import NullPool
+from standins.patience import PATIENT
 from storage.writing import Held, add, issue, names
 
 from botservice import Storage
@@ -38,7 +39,7 @@ def locks(url):
 
 
 async def test_a_context_has_one_holder_until_it_is_given_back(storage_url):
-    async with Storage.open(storage_url) as one, Storage.open(storage_url) as two:
+    async with Storage.open(storage_url, limits=PATIENT) as one, Storage.open(storage_url, limits=PATIENT) as two:
         claim = await one.claims.try_claim(7)
         assert claim.is_held
         assert one.claims.holder(7) is claim
@@ -55,15 +56,15 @@ async def test_a_context_has_one_holder_until_it_is_given_back(storage_url):
 
 
 async def test_of_many_who_want_a_context_at_once_one_gets_it(storage_url):
-    async with Storage.open(storage_url) as one, Storage.open(storage_url) as two:
+    async with Storage.open(storage_url, limits=PATIENT) as one, Storage.open(storage_url, limits=PATIENT) as two:
         for context_id in range(10):
             claims = await asyncio.gather(*(each.claims.try_claim(context_id) for each in (one, two) * 5))
             assert len([claim for claim in claims if claim is not None]) == 1
 
 
 async def test_a_storage_that_closes_gives_its_claims_back(storage_url):
-    async with Storage.open(storage_url) as one:
-        async with Storage.open(storage_url) as two:
+    async with Storage.open(storage_url, limits=PATIENT) as one:
+        async with Storage.open(storage_url, limits=PATIENT) as two:
             claims = [await two.claims.try_claim(number) for number in range(3)]
         assert not any(claim.is_held for claim in claims)
         assert await one.claims.try_claim(1) is not None
@@ -117,7 +118,7 @@ async def test_the_garbage_collector_may_abandon_a_claim_at_any_line(sqlite_stor
     run.itself = run
     weakref.finalize(run, claims.abandon, claim)
     del run
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with claims._shared.guard, claims._shared.lock._guard:
             await asyncio.to_thread(lambda: None)
             gc.collect()
@@ -125,7 +126,7 @@ async def test_the_garbage_collector_may_abandon_a_claim_at_any_line(sqlite_stor
 
 
 async def test_claiming_that_is_cancelled_leaves_no_lock(postgres_url):
-    async with Storage.open(postgres_url) as storage:
+    async with Storage.open(postgres_url, limits=PATIENT) as storage:
         for _ in range(20):
             async with Held(storage):
                 claiming = asyncio.ensure_future(storage.claims.try_claim(5))
@@ -141,7 +142,7 @@ async def test_claims_of_a_batch_that_is_done_again_are_locked_once(postgres_url
     def fail(_):
         raise LookupError("bad row")
 
-    async with Storage.open(postgres_url) as storage:
+    async with Storage.open(postgres_url, limits=PATIENT) as storage:
         async with Held(storage):
             claiming = [asyncio.ensure_future(storage.claims.try_claim(number)) for number in range(30)]
             await asyncio.sleep(0)
@@ -179,7 +180,10 @@ async def test_locks_are_counted_right_while_a_neighbour_fails(postgres_url, fai
         assert all(each.exception() for each in failing)
         return results
 
-    async with Storage.open(postgres_url) as storage, Storage.open(postgres_url) as other:
+    async with (
+        Storage.open(postgres_url, limits=PATIENT) as storage,
+        Storage.open(postgres_url, limits=PATIENT) as other,
+    ):
         for _ in range(3):
             claims = await among_failures(storage, [storage.claims.try_claim(number) for number in range(15)])
             assert locks(postgres_url) == 15
@@ -201,7 +205,7 @@ async def test_claiming_and_releasing_at_random_leaves_no_lock(postgres_url):
                 await storage.write(add(str(next(numbers))), fence=claim)
                 await storage.claims.release(claim)
 
-    async with Storage.open(postgres_url) as one, Storage.open(postgres_url) as two:
+    async with Storage.open(postgres_url, limits=PATIENT) as one, Storage.open(postgres_url, limits=PATIENT) as two:
         await asyncio.gather(*(use(storage, number % 3) for number in range(12) for storage in (one, two)))
         assert locks(postgres_url) == 0
 
@@ -243,7 +247,7 @@ async def test_a_second_worker_on_a_file_is_refused_and_told_what_to_do(sqlite_u
 
 async def test_the_lock_of_a_killed_worker_is_free(sqlite_url, worker):
     worker.kill()
-    worker.wait(30)
+    worker.wait(60)
     async with Storage.open(sqlite_url) as storage:
         with storage.claims.working():
             assert await storage.claims.try_claim(1) is not None

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import bindparam, insert, select, text
 from sqlalchemy.exc import DBAPIError
+from standins.patience import PATIENT
 from storage.writing import Held, issue, names
 
 from botservice import Storage
@@ -238,7 +239,7 @@ async def test_an_unusual_error_of_a_read_ends_no_reader(storage):
 
 
 async def test_a_connection_that_ends_in_the_middle_says_nothing_to_the_log(postgres_url, caplog):
-    async with Storage.open(postgres_url) as storage:
+    async with Storage.open(postgres_url, limits=PATIENT) as storage:
         await storage.write(lambda connection: execute(connection, PLAIN_INSERT, row("new")))
         await storage.read(lambda connection: execute(connection, NAMES, {"names": []}).all())
     gc.collect()

@@ -4,6 +4,7 @@ import asyncio
 from functools import partial
 
 from sqlalchemy import func, select
+from standins.patience import PATIENT
 
 from botservice import AgentContext, Attachment, Storage
 from botservice.history.rows import delete_rows
@@ -68,7 +69,7 @@ async def test_a_file_that_loses_its_last_reference_meanwhile_goes(storage):
 
 
 async def test_on_postgres_it_is_waited_for_who_stores_at_this_moment(postgres_url):
-    async with Storage.open(postgres_url) as here, Storage.open(postgres_url) as there:
+    async with Storage.open(postgres_url, limits=PATIENT) as here, Storage.open(postgres_url, limits=PATIENT) as there:
         context = await chat_with(here, PICTURE)
         await here.write(lambda connection: delete_rows(connection, context.id))
         loop, is_stored, may_commit = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()

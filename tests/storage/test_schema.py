@@ -139,7 +139,7 @@ async def test_a_migration_waits_for_who_reads_a_table_for_long_and_holds_nobody
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
             )
             for is_waiting in (1, 0):  # it waits, and then lets those behind it pass
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     while watcher.execute(waits).scalar_one() != is_waiting:
                         watcher.rollback()
                         await asyncio.sleep(0.01)

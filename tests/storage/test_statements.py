@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Text, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
+from standins.patience import PATIENT
 
 from botservice import Storage
 from botservice.errors import StorageError, StorageUnavailable
@@ -111,7 +112,7 @@ async def test_errors_are_those_of_sqlalchemy_without_anybodys_text(storage):
 
 async def test_a_connection_that_is_gone_counts_as_gone(postgres_database, postgres_url):
     _, engine = postgres_database
-    async with Storage.open(postgres_url) as storage:
+    async with Storage.open(postgres_url, limits=PATIENT) as storage:
         pid = await storage.write(lambda connection: connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
         with engine.connect() as other:
             other.exec_driver_sql(f"SELECT pg_terminate_backend({int(pid)})")

@@ -6,6 +6,7 @@ import traceback
 
 import pytest
 from sqlalchemy import event, func, insert, select
+from standins.patience import PATIENT
 from storage.writing import Held, add, issue, names
 
 from botservice import Storage
@@ -118,7 +119,7 @@ async def test_a_read_is_one_view_of_the_database(storage):
     def query(connection):
         before = connection.execute(count).scalar_one()
         loop.call_soon_threadsafe(first.set)
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return before, connection.execute(count).scalar_one()
 
     reading = asyncio.ensure_future(storage.read(query))
@@ -135,7 +136,7 @@ async def test_a_read_cannot_write(storage):
 
 
 async def test_what_waits_at_the_end_is_committed_and_nothing_is_taken_after_it(storage_url):
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         async with Held(storage) as held:
             tasks = await issue(storage, [add("a"), add("b")])
             closing = asyncio.ensure_future(storage.close())
@@ -149,7 +150,7 @@ async def test_what_waits_at_the_end_is_committed_and_nothing_is_taken_after_it(
             await names(storage)
         with pytest.raises(StorageUnavailable, match="closed"):
             await storage._writer.write(add("late"))
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         assert await names(storage) == ["a", "b"]
 
 
@@ -164,7 +165,7 @@ async def test_closing_goes_on_although_it_is_cancelled(sqlite_url):
         with pytest.raises(asyncio.CancelledError):
             await closing
     await asyncio.to_thread(storage._writer._thread.join)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while claim.is_held:  # noqa: ASYNC110 - given back in a thread, after the writer's
             await asyncio.sleep(0)
 

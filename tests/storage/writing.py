@@ -32,7 +32,7 @@ class Held:
 
         def hold(connection):
             loop.call_soon_threadsafe(self.entered.set)
-            assert self.gate.wait(30)
+            assert self.gate.wait(60)
 
         self.task = asyncio.ensure_future(self.storage.write(hold))
         await self.entered.wait()

@@ -211,7 +211,7 @@ async def test_cancellation_leaves_a_function_that_blocks_behind(context: AgentC
 
     def block() -> None:
         loop.call_soon_threadsafe(began.set)
-        release.wait(10)
+        release.wait(60)
 
     call = asyncio.create_task(run(block, context))
     await began.wait()

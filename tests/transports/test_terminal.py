@@ -17,7 +17,7 @@ from standins.openai_api import Gate, OpenAIApi, Reply, ToolUse
 
 from transports.terminal import visible
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 60.0
 
 
 class Terminal:

@@ -134,7 +134,7 @@ async def test_there_is_room_again_as_soon_as_turns_are_done(storage):
         with pytest.raises(InboxFull):
             await inbox.accept("messenger", [message("second", order=2)])
         await bot.messenger.shows("1", "re: first")
-        async with pressure.watching(storage), asyncio.timeout(30):
+        async with pressure.watching(storage), asyncio.timeout(60):
             while pressure.waiting:  # noqa: ASYNC110 - a database tells nobody
                 await asyncio.sleep(0.01)
         await inbox.accept("messenger", [message("second", order=2)])

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
+from standins.patience import PATIENT
 from turns.messenger import Messenger, SetClock, message, office
 
 from botservice import Author, BotServiceError, InboundMessage, LLMError, Storage, StorageError
@@ -244,7 +245,7 @@ STEPS = [
 
 def walk(url: str, steps: list[str]) -> None:
     async def run() -> None:
-        async with Storage.open(url) as storage:
+        async with Storage.open(url, limits=PATIENT) as storage:
             await Walk(storage).go(steps)
 
     asyncio.run(run())

@@ -6,6 +6,7 @@ import multiprocessing
 
 import pytest
 from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
+from standins.patience import PATIENT
 
 from botservice import AgentContext, OpenAIChatLLM, Storage, TokenUsage
 from botservice.memory import MemoryItem
@@ -122,7 +123,7 @@ async def test_a_kill_between_any_two_steps_loses_no_reasoning(api, storage_url,
     )
     await _end(process)
     assert process.exitcode == -9
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         context = await AgentContext.get_or_create(storage, KEYS)
         llm = OpenAIChatLLM(base_url=api.base_url, api_key="sk-test", api="responses")
         service, _ = make_service(storage, llm)

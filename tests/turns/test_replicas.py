@@ -6,6 +6,7 @@ import contextlib
 import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
+from standins.patience import PATIENT
 from turns.messenger import PATIENCE_SECONDS, Messenger, echo, message, office
 from turns.test_worker import history
 from turns.test_worker_controls import Talker
@@ -19,7 +20,7 @@ from botservice.turns.wakeups import Wakeup
 
 NEVER = 3600.0  # a sweep that finds nothing within a test: what happens, happens because it was heard of
 CHAT = {"transport": "messenger", "chat_id": "1"}
-LISTENING = "FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+LISTENING = "FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND query LIKE 'LISTEN%'"
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ async def listeners(operator, count=1):
 @contextlib.asynccontextmanager
 async def opened(url):
     """Open the same database twice, as two processes do."""
-    async with Storage.open(url) as one, Storage.open(url) as two:
+    async with Storage.open(url, limits=PATIENT) as one, Storage.open(url, limits=PATIENT) as two:
         yield one, two
 
 
@@ -133,7 +134,7 @@ async def test_a_turn_whose_claim_went_with_the_connection_is_begun_afresh(postg
             await hung.wait()
         return "in the end"
 
-    async with Storage.open(postgres_url) as storage, office(storage, model) as bot:
+    async with Storage.open(postgres_url, limits=PATIENT) as storage, office(storage, model) as bot:
         await bot.write("hello", order=1)
         await asyncio.wait_for(asked.wait(), PATIENCE_SECONDS)
         sessions = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'botservice'"
@@ -153,7 +154,7 @@ async def test_a_replica_listens_again_after_its_connection_was_cut(postgres_url
 
 
 async def test_a_replica_takes_no_more_than_four_connections(postgres_url, operator):
-    async with Storage.open(postgres_url) as storage, office(storage, echo) as bot:
+    async with Storage.open(postgres_url, limits=PATIENT) as storage, office(storage, echo) as bot:
         await bot.inbox.accept("messenger", [message("hello", chat=str(n), order=n) for n in range(50)])
         await bot.messenger.until(lambda: len(bot.messenger.visible) == 50)
         await listeners(operator)

@@ -133,13 +133,13 @@ async def test_from_another_thread(context, storage):
 
     def wait() -> str:
         begun.set()
-        release.wait(10)
+        release.wait(60)
         return "late"
 
     service, _ = make_service(storage, [call("wait"), "x"], tools=[Tool(wait)])
     run = await service.start(context, "go")
     task = asyncio.create_task(run.step())
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(begun.wait, 60)
     await asyncio.to_thread(run.interrupt)
     try:
         with pytest.raises(RunInterrupted):

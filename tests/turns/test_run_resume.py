@@ -2,6 +2,7 @@ import multiprocessing
 from pathlib import Path
 
 import pytest
+from standins.patience import PATIENT
 
 from botservice import ActionStep, AgentContext, FinalAnswerStep, ScriptedChatLLM, Storage, TaskStep
 from tests.turns.bots import call, make_service, without_ids
@@ -55,7 +56,7 @@ async def resume(storage, tmp_path, script=SCRIPT):
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
 async def test_between_any_two_steps_finished_ones_are_used_and_not_repeated(kill, storage_url, tmp_path, steps):
     kill(steps=steps)
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         run, llm = await resume(storage, tmp_path)
         assert len(run.context.completed_steps) == steps
         assert (await run.finish()).text == "answered"
@@ -72,7 +73,7 @@ async def test_between_any_two_steps_finished_ones_are_used_and_not_repeated(kil
 
 async def test_during_a_model_call_that_call_is_made_again(kill, storage_url, tmp_path):
     kill(dies_before=2)
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         run, llm = await resume(storage, tmp_path)
         await run.finish()
         assert len(llm.prompts) == 2
@@ -81,7 +82,7 @@ async def test_during_a_model_call_that_call_is_made_again(kill, storage_url, tm
 
 async def test_during_a_tool_ended_calls_count_and_the_cut_off_one_is_not_run_again(kill, storage_url, tmp_path):
     kill(dies_in="once 3")
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         run, _ = await resume(storage, tmp_path)
         step = await run.step()
         assert step.step_number == 2
@@ -95,7 +96,7 @@ async def test_during_a_tool_ended_calls_count_and_the_cut_off_one_is_not_run_ag
 
 async def test_during_an_idempotent_tool_it_runs_again(kill, storage_url, tmp_path):
     kill(dies_in="twice 5")
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         run, llm = await resume(storage, tmp_path)
         await run.finish()
         assert [text for role, text in without_ids(llm.prompts[-1]) if role == "tool"] == RESULTS
@@ -105,7 +106,7 @@ async def test_during_an_idempotent_tool_it_runs_again(kill, storage_url, tmp_pa
 
 async def test_in_a_callback_the_step_is_stored(kill, storage_url, tmp_path):
     kill(in_callback=2)
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         run, _ = await resume(storage, tmp_path)
         assert [step.step_number for step in run.context.completed_steps] == [1, 2]
         await run.finish()
@@ -115,7 +116,7 @@ async def test_in_a_callback_the_step_is_stored(kill, storage_url, tmp_path):
 async def test_between_a_final_tool_and_the_answer_the_model_is_not_asked(kill, storage_url, tmp_path):
     script = [call("submit", n=7)]
     kill(script, steps=1)
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         run, llm = await resume(storage, tmp_path, script)
         assert (await run.finish()).text == "submit 7 ran"
         assert llm.prompts == []
@@ -124,7 +125,7 @@ async def test_between_a_final_tool_and_the_answer_the_model_is_not_asked(kill, 
 
 async def test_after_the_answer_there_is_nothing_to_resume(kill, storage_url, tmp_path):
     kill()
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         run, _ = await resume(storage, tmp_path)
         assert run is None
         context = await AgentContext.get_or_create(storage, KEYS)
@@ -137,7 +138,7 @@ async def test_killed_again_and_again_the_turn_still_ends_and_nothing_runs_twice
     kill(resumes=True, dies_in="twice 2")
     kill(resumes=True, dies_before=2)
     kill(resumes=True, in_callback=3)
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         run, _ = await resume(storage, tmp_path)
         assert (await run.finish()).text == "answered"
         memory = await run.context.load_memory()
@@ -148,7 +149,7 @@ async def test_killed_again_and_again_the_turn_still_ends_and_nothing_runs_twice
 
 async def test_days_later_a_pending_call_gets_its_result_from_whoever_has_it(kill, storage_url, tmp_path):
     kill(steps=1)
-    async with Storage.open(storage_url) as storage:
+    async with Storage.open(storage_url, limits=PATIENT) as storage:
         run, llm = await resume(storage, tmp_path)
         run.memory.steps[-1].observations = "once 1: approved on Tuesday"
         await run.finish()

@@ -116,7 +116,7 @@ async def test_several_work_side_by_side(context, storage):
     @tool
     async def meet() -> str:
         """Meet the other one."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await both.wait()
         return "met"
 
@@ -233,7 +233,7 @@ async def test_a_call_that_was_cut_off_is_interrupted_or_made_anew(context, stor
     service, _llm, _ = make_pair(storage, [ask("x"), "done"], script, tools=[look], as_tool={"idempotent": idempotent})
     run = await service.start(context, "go")
     work = asyncio.create_task(run.step())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await is_down.wait()
     work.cancel()
     await asyncio.wait([work])
@@ -293,7 +293,7 @@ async def test_a_stop_reaches_an_agent_below_and_gives_back_what_was_reserved(co
     service, *_ = make_pair(storage, [ask("x")], [call("add", a=1, b=2), hang], budgets=budgets)
     run = await service.start(context, "go")
     work = asyncio.create_task(run.step())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await is_asked.wait()
     run.interrupt()
     with pytest.raises(RunInterrupted):

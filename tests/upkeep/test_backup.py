@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
+from standins.patience import PATIENT
 from turns.messenger import Messenger, echo, office
 
 from botservice import Storage
@@ -50,7 +51,7 @@ async def test_a_copy_of_an_sqlite_file_in_use_is_whole_and_goes_on_where_it_was
 async def goes_on(url: str) -> None:
     """Check that every message in a copy is answered once somebody works on it."""
     messenger = Messenger()
-    async with Storage.open(url) as storage, office(storage, echo, messenger=messenger) as bot:
+    async with Storage.open(url, limits=PATIENT) as storage, office(storage, echo, messenger=messenger) as bot:
         accepted = await storage.read(lambda c: c.execute(select(func.count()).select_from(turns)).scalar_one())
         assert accepted >= 50
         for chat in range(CHATS):
@@ -63,7 +64,7 @@ async def test_a_postgres_that_was_dumped_while_in_use_is_restored_and_goes_on(
     postgres_url, own_postgres_url, tmp_path
 ):
     wanted, done = asyncio.Event(), asyncio.Event()
-    async with Storage.open(postgres_url) as storage, office(storage, echo) as bot:
+    async with Storage.open(postgres_url, limits=PATIENT) as storage, office(storage, echo) as bot:
         writing = asyncio.create_task(write_on(bot, wanted, done))
         await wanted.wait()
         dump = tmp_path / "backup.dump"

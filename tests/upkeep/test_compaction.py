@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import func, select, update
+from standins.patience import PATIENT
 from storage.test_scrubbing import left_of, make_file
 from turns.bots import add, call, make_service
 from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
@@ -186,7 +187,7 @@ async def test_reminders_that_are_over_go_and_those_that_wait_stay(storage):
 
 
 async def test_one_replica_compacts_at_a_time(postgres_url):
-    async with Storage.open(postgres_url) as one, Storage.open(postgres_url) as two:
+    async with Storage.open(postgres_url, limits=PATIENT) as one, Storage.open(postgres_url, limits=PATIENT) as two:
         claim = await one.claims.try_claim(0)
         assert claim is not None
         assert await upkeep(two).run_once() == Compacted(is_whole=False)

@@ -44,9 +44,10 @@ class Stage:
         return Show(self._client, self._tempo, context_keys, canvas)
 
     def _is_answered(self, event: StoredEvent) -> bool:
-        update = stored_update(event)
-        heard = listen(update, self._identity())
-        return is_press(update) or (heard is not None and heard.is_addressed)
+        update, bot = stored_update(event), self._identity()
+        heard = listen(update, bot)
+        is_under_way = bot.username is None  # nothing is begun before the bot knows its name: an earlier process did
+        return is_press(update) or (heard is not None and (heard.is_addressed or is_under_way))
 
 
 class Show:

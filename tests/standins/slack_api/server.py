@@ -62,7 +62,7 @@ class SlackApi(People):
         ready = threading.Event()
         thread = threading.Thread(target=self._run, args=(ready,), daemon=True, name="slack-api")
         thread.start()
-        if not ready.wait(10):
+        if not ready.wait(60):
             raise RuntimeError("the stand-in did not start")
         try:
             yield
@@ -70,7 +70,7 @@ class SlackApi(People):
             with self.condition:
                 if self._loop is not None and self._stop is not None:
                     self._loop.call_soon_threadsafe(self._stop.set)
-            thread.join(10)
+            thread.join(60)
         if self.crashes:
             raise self.crashes[0]
 
@@ -109,7 +109,7 @@ class SlackApi(People):
         with self.condition:
             return [outcome for name, _, outcome in self.calls_made if name == method]
 
-    def wait(self, predicate: Callable[[], Any], *, timeout: float = 30.0) -> Any:
+    def wait(self, predicate: Callable[[], Any], *, timeout: float = 60.0) -> Any:
         """Return the first true value of predicate, asked after every change.
 
         Raises:
@@ -125,7 +125,7 @@ class SlackApi(People):
                 self.condition.wait(min(left, 1.0))
             return value
 
-    async def until(self, predicate: Callable[[], Any], *, timeout: float = 30.0) -> Any:
+    async def until(self, predicate: Callable[[], Any], *, timeout: float = 60.0) -> Any:
         """Like `wait`, while a loop goes on."""
         return await asyncio.to_thread(self.wait, predicate, timeout=timeout)
 

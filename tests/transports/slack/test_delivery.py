@@ -19,7 +19,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 async def statuses(storage: Storage) -> list[tuple[str, int]]:
     """Return how deliveries stand once none is open."""
     query = select(deliveries.c.status, deliveries.c.attempts).order_by(deliveries.c.id)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await storage.read(lambda connection: [tuple(row) for row in connection.execute(query)])
             if found and all(status in ("delivered", "failed") for status, _ in found):

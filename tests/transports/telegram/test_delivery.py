@@ -24,7 +24,7 @@ async def statuses(storage: Storage) -> list[tuple[str, int]]:
 
 async def delivered(storage: Storage) -> list[tuple[str, int]]:
     """Return how deliveries stand once none is open."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             found = await statuses(storage)
             if found and all(status in ("delivered", "failed") for status, _ in found):

@@ -22,6 +22,7 @@ from botservice import AgentContext, Storage
 from botservice.errors import SettingsError, StorageUnavailable
 from botservice.turns.pressure import Pressure
 from transports.telegram.app import TelegramTransport
+from transports.telegram.client import POLL_SECONDS
 from transports.telegram.inbound import ALLOWED_UPDATES
 from transports.telegram.webhook import derive_secret
 
@@ -249,7 +250,7 @@ async def test_being_blocked_and_let_in_again_is_noted(api: BotApi, bot_on, capl
 async def test_stopping_is_quick_while_a_poll_waits(api: BotApi, bot_on) -> None:
     async with bot_on(api) as bot:
         await api.call("getUpdates")
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(POLL_SECONDS - 5):
             await bot.transport.stop()
 
 

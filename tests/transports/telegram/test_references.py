@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from people.crowd import find_rows
-from sqlalchemy import select
+from sqlalchemy import select, union_all
 from standins.bot_api import BotApi, Person
 from standins.bot_api.media import attached
 
@@ -13,7 +13,7 @@ from botservice import AgentContext, Author, Message, Storage
 from botservice.people.archive import as_values, read_person
 from botservice.people.forgetting import forget_person
 from botservice.references import Reference, ReferenceKind
-from botservice.storage.tables import turns
+from botservice.storage.tables import deliveries, turns
 
 GROUP = -1001000000001
 ALICE, BOB = Person(7, "Alice"), Person(8, "Bob")
@@ -42,10 +42,12 @@ async def until_said(storage: Storage, text: str) -> None:
 
 
 async def quiet(storage: Storage) -> None:
-    """Wait until no turn is open."""
-    is_open = select(turns.c.id).where(turns.c.status.in_(["queued", "running"])).limit(1)
+    """Wait until no turn is open, and nothing is to be sent."""
+    is_open = select(turns.c.id).where(turns.c.status.in_(["queued", "running"]))
+    is_owed = select(deliveries.c.id).where(deliveries.c.status.in_(["pending", "attempting"]))
+    busy = union_all(is_open, is_owed).limit(1)
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while await storage.read(lambda c: c.execute(is_open).first()):  # noqa: ASYNC110 - only storage knows
+        while await storage.read(lambda c: c.execute(busy).first()):  # noqa: ASYNC110 - only storage knows
             await asyncio.sleep(0.01)
 
 

@@ -12,6 +12,7 @@ import httpx
 import pytest
 import uvicorn
 from sqlalchemy import func, select
+from standins.patience import PATIENT
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
@@ -238,7 +239,7 @@ async def running_site(
     """
     llm = llm or ScriptedChatLLM(script)
     async with contextlib.AsyncExitStack() as stack:
-        storage = await stack.enter_async_context(Storage.open(storage_url))
+        storage = await stack.enter_async_context(Storage.open(storage_url, limits=PATIENT))
         service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
         transport = WebTransport(access=Access(**access))
         worker = Worker(storage, service.options, [transport], commands=service.commands)

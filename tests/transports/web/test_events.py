@@ -197,7 +197,7 @@ async def test_head_does_not_open_a_stream(site):
 
 async def test_a_silent_stream_gives_a_sign_of_life(sqlite_storage):
     stream = PageStream(sqlite_storage, Hub(), "nobody", Cursor(), Pace(working=0.01, idle=0.01, heartbeat=0.02))
-    async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(5):
+    async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(60):
         said = [await anext(events) for _ in range(4)]
     assert said[1].startswith("event: state")
     assert said[2:] == [": still here\n\n"] * 2
@@ -207,7 +207,7 @@ async def test_trouble_with_storage_is_said_once_and_taken_back(sqlite_url):
     async with Storage.open(sqlite_url) as storage:
         hub = Hub()
         stream = PageStream(storage, hub, "nobody", Cursor(), Pace(working=0.01, idle=0.01, heartbeat=60))
-        async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(5):
+        async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(60):
             assert [await anext(events) for _ in range(2)][1].startswith("event: state")
             await storage.close()
             assert (await anext(events)).startswith("event: trouble")

@@ -75,7 +75,7 @@ async def test_a_conversation_that_was_forgotten_is_gone_from_the_page(sqlite_st
     context = await AgentContext.get_or_create(sqlite_storage, context_keys("somebody"))
     await context.chat_history.append_user_message("one")
     stream = PageStream(sqlite_storage, Hub(), "somebody", Cursor(), Pace(working=0.01, idle=0.01))
-    async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(5):
+    async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(60):
         assert '"text":"one"' in [await anext(events) for _ in range(2)][1]
         forget = contexts.delete().where(contexts.c.id == context.id)
         await sqlite_storage.write(lambda connection: connection.execute(forget))
