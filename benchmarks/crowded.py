@@ -146,9 +146,7 @@ async def run(url, options):
     async with Storage.open(url, migrate=True) as storage:
         before = await measure(storage, options, "before")
         await storage.write(lambda connection: fill(connection, storage.now(), options.undeliverable, options.suspects))
-        await storage.write(
-            lambda connection: connection.execute(text("ANALYZE"))
-        )  # as autovacuum soon does
+        await storage.write(lambda connection: connection.execute(text("ANALYZE")))  # as autovacuum soon does
         return before, await measure(storage, options, "crowded")
 
 
