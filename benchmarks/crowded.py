@@ -31,6 +31,7 @@ from botservice.turns.agenda import put_off
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.records import insert_event, insert_turn
+from botservice.turns.retry import DELIVERY_RETRIES
 from botservice.turns.turn import InboundEvent, TurnStatus
 from botservice.turns.worker import Worker
 
@@ -78,7 +79,7 @@ def fill(connection, now, undeliverable, suspects):
         keys = ContextKeys.of({"transport": "bench", "chat_id": f"dead-{number}"})
         context_id = find_or_insert_context(connection, keys, now)
         turn_id = insert_turn(connection, context_id, "bench", now, status=TurnStatus.DONE)
-        due_at = now + timedelta(seconds=300 * number / undeliverable)  # each tries again every five minutes
+        due_at = now + timedelta(seconds=DELIVERY_RETRIES.max_delay_seconds * number / undeliverable)
         row = {"context_id": context_id, "turn_id": turn_id, "transport": "bench", "kind": "message"}
         row |= {"status": "pending", "attempts": 12, "due_at": due_at, "due_set_at": now, "created_at": now}
         connection.execute(insert(deliveries), [{**row, "payload": {"text": f"part {part}"}} for part in range(3)])
@@ -145,6 +146,7 @@ async def run(url, options):
     async with Storage.open(url, migrate=True) as storage:
         before = await measure(storage, options, "before")
         await storage.write(lambda connection: fill(connection, storage.now(), options.undeliverable, options.suspects))
+        await storage.write(lambda connection: connection.execute(text("ANALYZE")))  # as autovacuum soon does
         return before, await measure(storage, options, "crowded")
 
 

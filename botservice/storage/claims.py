@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Integer, bindparam, func, literal_column, select, text
+from sqlalchemy import BigInteger, Connection, Integer, bindparam, func, literal_column, select, text
 
 from botservice.errors import StorageUnavailable
 from botservice.storage.claim import Claim
@@ -40,7 +40,7 @@ _TAKEN = text(
     "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
     "AND classid::bigint = (the_space)::bigint & 4294967295 "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())".replace("the_space", lock_space())
-)
+).columns(objid=BigInteger)
 
 
 class Claims(Protocol):
@@ -189,7 +189,7 @@ class AdvisoryClaims:
 
     def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:
         """Return those of the contexts that no replica has locked: one query, where trying takes a write each."""
-        taken = set(connection.execute(_TAKEN).scalars())
+        taken = {row.objid for row in execute(connection, _TAKEN, {}).all()}
         return [context_id for context_id in context_ids if _as_object_id(context_id) not in taken]
 
     def abandon(self, claim: Claim) -> None:

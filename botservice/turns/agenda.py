@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     Connection,
@@ -19,6 +19,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     exists,
+    func,
     literal,
     literal_column,
     or_,
@@ -32,6 +33,8 @@ from botservice.storage.statements import execute
 from botservice.storage.tables import deliveries, events, messages, reminders, turns
 from botservice.turns.changes import PATIENCE
 from botservice.turns.due import due_by, due_by_a_wrong_clock_in, due_in, set_due
+
+_MOST_RESENDS: Final = 1000  # at one look: more than there is room for in a lane
 
 # Word for word the conditions of partial indexes: with a bound parameter in it, a planner cannot know that one fits.
 _IS_OPEN = text("deliveries.status IN ('pending', 'attempting') AND deliveries.kind = 'message'")
@@ -71,7 +74,11 @@ def _found(what: What, table: Any, tries: Any, since: Any) -> Select[Any]:
 
 
 def _owes(table: Any) -> Exists:
-    return exists().where(_IS_OPEN, deliveries.c.context_id == table.c.context_id)
+    return exists().where(
+        _IS_OPEN,
+        deliveries.c.context_id == table.c.context_id,
+        deliveries.c.transport.in_(bindparam("transports", expanding=True)),
+    )
 
 
 _NEVER = literal(0)
@@ -86,7 +93,28 @@ _HAS_TURN = exists().where(_IS_OPEN_TURN, turns.c.context_id == events.c.context
 _HAS_BEGUN = exists().where(
     _IS_OPEN_TURN, turns.c.context_id == reminders.c.context_id, turns.c.status == literal_column("'running'")
 )
+_first = deliveries.alias("first")
+_FIRST_IS_OPEN = text("first.status IN ('pending', 'attempting') AND first.kind = 'message'")
+# What stands behind a message that was refused is not looked at by itself.
+_IS_BEHIND = exists().where(
+    _FIRST_IS_OPEN,
+    _first.c.context_id == deliveries.c.context_id,
+    _first.c.transport == deliveries.c.transport,
+    _first.c.id < deliveries.c.id,
+    _first.c.attempts > literal_column("0"),
+)
 _DELIVERIES = _found(What.DELIVERY, deliveries, deliveries.c.attempts, deliveries.c.due_at).where(_IS_OPEN)
+_FIRST_TRIES = _DELIVERIES.where(due_in(deliveries), deliveries.c.attempts == literal_column("0"), ~_IS_BEHIND)
+_RESENDS = (
+    _DELIVERIES.where(
+        due_in(deliveries),
+        deliveries.c.attempts > literal_column("0"),
+        deliveries.c.transport.in_(bindparam("resending", expanding=True)),
+    )
+    .order_by(deliveries.c.due_at)
+    .limit(_MOST_RESENDS)
+    .subquery("resends")
+)
 _CONTROLS = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(_IS_CONTROL)
 _CHANGES = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(
     _IS_CHANGE,
@@ -94,33 +122,46 @@ _CHANGES = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(
     ~_owes(events),
 )
 _TURNS = _found(What.TURN, turns, turns.c.attempts, turns.c.due_at).where(
-    _IS_OPEN_TURN, turns.c.attempts < bindparam("beginnings")
+    _IS_OPEN_TURN, turns.c.attempts < bindparam("beginnings"), ~_owes(turns)
 )
 _REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(
     _IS_REMINDER, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, ~_owes(reminders)
 )
-_DUE = union_all(_DELIVERIES.where(due_in(deliveries)), _CONTROLS, _CHANGES, _TURNS.where(due_in(turns)), _REMINDERS)
+_DUE = union_all(_FIRST_TRIES, select(_RESENDS), _CONTROLS, _CHANGES, _TURNS.where(due_in(turns)), _REMINDERS)
 _DUE_BY_A_WRONG_CLOCK = union_all(
     _DELIVERIES.where(due_by_a_wrong_clock_in(deliveries)), _TURNS.where(due_by_a_wrong_clock_in(turns))
 )
+# The time as an expression: by the index of what is due, a planner may go through everything that is open anywhere.
 _PUT_OFF = tuple(
     update(table)
-    .where(is_open, table.c.context_id == bindparam("context"), table.c.due_at < bindparam("until"))
+    .where(
+        is_open,
+        table.c.context_id == bindparam("context"),
+        func.coalesce(table.c.due_at, bindparam("until")) < bindparam("until"),
+    )
     .values(**set_due(bindparam("until"), bindparam("now")))
     for table, is_open in ((deliveries, _IS_OPEN), (turns, _IS_OPEN_TURN))
 )
 
 
 def find_due_contexts(
-    connection: Connection, now: datetime, transports: Collection[str], *, beginnings: int, is_thorough: bool = True
+    connection: Connection,
+    now: datetime,
+    transports: Collection[str],
+    *,
+    beginnings: int,
+    resending: Collection[str] | None = None,
+    is_thorough: bool = True,
 ) -> list[DueContext]:
     """Return the contexts that have something to do now, those that have waited longest first.
 
     Args:
         beginnings: Turns that were begun so often without getting further are left for later.
+        resending: The transports whose messages are looked for that were refused before; by default all.
         is_thorough: Whether to look also for what was put off while the clock was wrong, among all that is open.
     """
     sought = {"transports": list(transports), "beginnings": beginnings, "stale_before": now - PATIENCE, **due_by(now)}
+    sought["resending"] = list(transports if resending is None else resending)
     rows = execute(connection, _DUE, sought).all()
     if is_thorough:
         rows += execute(connection, _DUE_BY_A_WRONG_CLOCK, sought).all()

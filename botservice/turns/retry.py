@@ -30,8 +30,10 @@ class RetryPolicy:
 # A person is told within 30 seconds of the model's first failure.
 MODEL_RETRIES = RetryPolicy(max_attempts=5, first_delay_seconds=0.5, max_delay_seconds=8.0, total_seconds=20.0)
 TURN_RETRIES = RetryPolicy(max_attempts=4, first_delay_seconds=1.0, max_delay_seconds=60.0)
-# A platform may be away for hours: what is owed to a person stays owed for a day, which is so many tries.
-DELIVERY_RETRIES = RetryPolicy(max_attempts=297, first_delay_seconds=0.5, max_delay_seconds=300.0)
+# A platform may be away for hours: what is owed to a person stays owed for a day, which is so many tries. After the
+# first minutes, waits are about as long as the platform was away, and a quarter of an hour at most: thousands of chats
+# that nobody can reach cost little.
+DELIVERY_RETRIES = RetryPolicy(max_attempts=107, first_delay_seconds=0.5, max_delay_seconds=900.0)
 
 # A turn that was begun so often without storing one step, message or answer takes its process down with it.
 MAX_CUT_OFF_BEGINNINGS = 20

@@ -170,6 +170,7 @@ class Worker:
             self._clock(),
             self._transports,
             beginnings=SUSPICIOUS_BEGINNINGS if self._lanes.suspects.is_full else self._context_work.beginnings_not_yet,
+            resending=[name for name in self._transports if not self._lanes.of_delivery(name, 1).is_full],
             is_thorough=next(self._looks) % _THOROUGH_EVERY == 0,
         )
         new = [each for each in due if each.context_id not in self._busy]

@@ -117,6 +117,13 @@ class PostgresDatabase:
             _limit_files(process, resource.RLIM_INFINITY)
         self._wait_until_it_answers()
 
+    def refuse_writes(self, seconds: float) -> None:
+        """Let the server take no writes for a while, as one whose place another has taken."""
+        read_only = "default_transaction_read_only"
+        self._execute(f"ALTER SYSTEM SET {read_only} = on", "SELECT pg_reload_conf()")
+        time.sleep(seconds)
+        self._execute(f"SET {read_only} = off", f"ALTER SYSTEM RESET {read_only}", "SELECT pg_reload_conf()")
+
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + _RECOVERY_SECONDS
         while True:
@@ -133,10 +140,11 @@ class PostgresDatabase:
         """Return what a query finds."""
         return self._execute(query)
 
-    def _execute(self, query: str) -> list[Any]:
+    def _execute(self, *queries: str) -> list[Any]:
         engine = create_engine(self._direct, poolclass=NullPool, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
-            result = connection.execute(text(query))
+            for query in queries:
+                result = connection.execute(text(query))
             return [tuple(row) for row in result.all()] if result.returns_rows else []
 
 

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from attacks.hostile_files import endless_memory, endless_work
 from chaos.cluster import Cluster, Replica
 from chaos.database import Database, PostgresDatabase, SqliteDatabase
 from chaos.incidents import Chronicle, Harm
 from chaos.telegram_api import TelegramApi
-from standins.bot_api import Drop, LoseAnswer, flood, server_error
+from standins.bot_api import Call, Drop, LoseAnswer, flood, server_error
 from standins.openai_api import OpenAIApi
 
 
@@ -141,6 +142,12 @@ def fill_server_disk(city: City, replica: Replica, seed: random.Random) -> None:
     city.database.fill_disk(seed.uniform(0.2, 1.0))
 
 
+def fail_over(city: City, replica: Replica, seed: random.Random) -> None:
+    """Have the database server take no writes for a while, as one whose place another has taken."""
+    assert isinstance(city.database, PostgresDatabase)
+    city.database.refuse_writes(seed.uniform(0.5, 3.0))
+
+
 def fail_model(city: City, replica: Replica, seed: random.Random) -> None:
     """Let the next model calls fail, each in its way."""
     ways = ["error", "limit", "cut", "cut_stream", "nonsense"]
@@ -153,6 +160,26 @@ def fail_platform(city: City, replica: Replica, seed: random.Random) -> None:
         city.api.order(fault, "sendMessage")
 
 
+def shut_chats(city: City, replica: Replica, seed: random.Random) -> None:
+    """Let nothing be sent to a part of the chats for a while: what is owed there waits, and all questions behind it."""
+    parts = seed.randrange(2, 5)
+
+    def is_shut(call: Call) -> bool:
+        return not (call.chat_id or 0) % parts
+
+    shut = city.api.order(server_error(502), "sendMessage", when=is_shut, times=None)
+    time.sleep(seed.uniform(1.0, 6.0))
+    shut.cancel()
+
+
+def send_hostile_files(city: City, replica: Replica, seed: random.Random) -> None:
+    """Have strangers send what takes long to read, or much memory."""
+    for _ in range(seed.randrange(1, 4)):
+        stranger = seed.randrange(10**6, 10**9)
+        data = seed.choice([endless_work, endless_memory, lambda: b"%PDF-1.7 " + seed.randbytes(10_000)])()
+        city.api.person_sends_document(data, chat_id=stranger, name="invoice.pdf", caption=f"{stranger}")
+
+
 ANYWHERE: Sequence[Fault] = (
     Fault(kill, Harm.ENDS_PROCESS),
     Fault(replace, Harm.ENDS_PROCESS),
@@ -160,6 +187,8 @@ ANYWHERE: Sequence[Fault] = (
     Fault(jump_clock, Harm.NONE),
     Fault(fail_model, Harm.NONE),  # the calls that it fails are known one by one
     Fault(fail_platform, Harm.NONE),
+    Fault(shut_chats, Harm.NONE),
+    Fault(send_hostile_files, Harm.NONE),
 )
 ON_POSTGRES: Sequence[Fault] = (
     *ANYWHERE,
@@ -168,6 +197,7 @@ ON_POSTGRES: Sequence[Fault] = (
     Fault(end_sessions, Harm.CUTS_ALL_OFF),
     Fault(cut_database, Harm.CUTS_ALL_OFF),
     Fault(slow_database, Harm.CUTS_ALL_OFF),
+    Fault(fail_over, Harm.CUTS_ALL_OFF),
     Fault(fill_server_disk, Harm.CUTS_ALL_OFF),
     Fault(jump_server_clock, Harm.NONE),
 )

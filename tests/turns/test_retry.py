@@ -1,5 +1,7 @@
 """When to try again: pure functions of what went wrong and how often, in seconds."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,9 +41,16 @@ def test_a_turn_is_tried_four_times_and_then_set_aside():
 
 
 def test_a_message_that_its_platform_does_not_take_stays_owed_for_a_day():
-    waits = [delivery_delay(DELIVERY_RETRIES, DeliveryError("away"), tried) for tried in range(1, 298)]
+    waits = [delivery_delay(DELIVERY_RETRIES, DeliveryError("away"), tried) for tried in range(1, 108)]
     assert waits.pop() is None
     assert sum(waits) == pytest.approx(86_400, rel=0.01)
+
+
+def test_a_platform_is_tried_again_after_about_as_long_as_it_was_away():
+    waits = [DELIVERY_RETRIES.delay(tried) for tried in range(1, 107)]
+    away = list(itertools.accumulate(waits))
+    assert all(wait <= gone + 0.5 for gone, wait in zip(away, waits[1:], strict=False))
+    assert max(waits) == 900.0
 
 
 def test_a_turn_that_takes_its_process_down_is_set_aside_in_the_end():
