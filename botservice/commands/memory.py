@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
@@ -48,7 +50,8 @@ def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequ
     person, number = asker.person_id, str(fact.id)
     match order:
         case "delete":
-            return _say(texts.DELETED, request, number=number, apply=lambda c: _delete(c, person, fact, request.now))
+            deleted = _say(texts.DELETED, request, number=number, apply=lambda c: _delete(c, person, fact, request.now))
+            return _scrubbing(deleted, request)
         case "share":
             return _say(
                 texts.SHARING, request, number=number, apply=lambda c: _share(c, person, fact, is_shareable=True)
@@ -60,13 +63,8 @@ def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequ
         case _ if not words:
             return _say(texts.HOW, request, number=number)
         case _:
-            return _say(
-                texts.CHANGED,
-                request,
-                number=number,
-                text=words,
-                apply=lambda c: _correct(c, person, fact, words, request),
-            )
+            change = partial(_correct, person_id=person, fact=fact, words=words, request=request)
+            return _scrubbing(_say(texts.CHANGED, request, number=number, text=words, apply=change), request)
 
 
 def _list(known: list[Fact], asker: Asker, language: str) -> CommandAnswer:
@@ -103,9 +101,12 @@ def _where(keys: Mapping[str, str]) -> str:
 
 
 def _say(wording: Texts, request: CommandRequest, /, *, apply: Change | None = None, **values: str) -> CommandAnswer:
-    """Return an answer; what was deleted to give it leaves the files as well."""
-    text = in_language(wording, request.language).format(**values)
-    return CommandAnswer(text, apply=apply, after=None if apply is None else request.context.storage.scrub)
+    return CommandAnswer(in_language(wording, request.language).format(**values), apply=apply)
+
+
+def _scrubbing(answer: CommandAnswer, request: CommandRequest) -> CommandAnswer:
+    """Return an answer after which what was deleted for it leaves the files as well."""
+    return replace(answer, after=request.context.storage.scrub)
 
 
 def _delete(connection: Connection, person_id: int, fact: Fact, now: datetime) -> None:

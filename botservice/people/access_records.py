@@ -197,9 +197,3 @@ def move_chat(connection: Connection, old: str, new: str) -> None:
         is_there = connection.execute(select(column).where(column == new, is_chat)).first() is not None
         if not is_there:
             connection.execute(update(column.table).where(column == old, is_chat).values({column.name: new}))
-
-
-def forget_access(connection: Connection, person: str) -> None:
-    """Delete what was noted when somebody knocked; what the owner has decided about them stays."""
-    connection.execute(delete(access_codes).where(access_codes.c.person == person))
-    connection.execute(delete(access_invitations).where(access_invitations.c.person == person))

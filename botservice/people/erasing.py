@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, literal, select, update
 
 from botservice.history.rows import delete_rows
+from botservice.people.answered import turns_of
 from botservice.people.clearing import is_cleared
 from botservice.people.quotes import Quotes, erase_references
 from botservice.storage.chunks import chunks
@@ -20,6 +21,7 @@ from botservice.storage.orphans import loosen_all_files
 from botservice.storage.tables import contexts, deliveries, events, messages, prompt_log, steps, turns
 
 _CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
+_SOON: Final = timedelta(seconds=2)  # parts of one message gather for less
 _QUEUED, _RUNNING, _DONE, _FAILED, _PROGRAM = "queued", "running", "done", "failed", "api"
 _FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
 _TOO_OFTEN: Final = 1_000  # beginnings: whoever takes such a turn up sets it aside, and tells its chat so
@@ -68,8 +70,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     )
     every = connection.execute(select(turns.c.id).where(turns.c.context_id == context_id)).scalars()
     delete_turns(connection, set(every) - {*connection.execute(waiting).scalars(), but_turn}, now)
-    controls = update(events).where(events.c.context_id == context_id, events.c.turn_id.is_(None))
-    connection.execute(controls.values(raw=None, handled_at=_handled(now)))
+    leave_events(connection, (events.c.context_id == context_id) & events.c.turn_id.is_(None), now)
     delete_rows(connection, context_id)
     for table in metadata.sorted_tables:
         if "context_id" in table.c and table.name not in _BY_TURN | _KEPT:
@@ -82,6 +83,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(empty))
     if but_turn is not None:
         _forget_words_of(connection, but_turn)
+    _go_on(connection, context_id, now)
     loosen_all_files(connection, context_id)
 
 
@@ -100,6 +102,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
         _forget_words_of(connection, erasure.but_turn)
     delete_turns(connection, own, now)
     answer_ids = [*erasure.quotes.answers, *_answers_to(connection, context_id, own)]
+    _drop_changes(connection, context_id, erasure.message_ids, now)
     count = delete_rows(connection, context_id, erasure.message_ids)
     if answer_ids:
         delete_rows(connection, context_id, answer_ids)
@@ -107,6 +110,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
     for turn_id, status in later.items():
         if turn_id not in own:
             _erase_work(connection, turn_id, status, now)
+    _go_on(connection, context_id, now)
     loosen_all_files(connection, context_id)
     return count
 
@@ -119,9 +123,14 @@ def first_turn_of(connection: Connection, erasure: Erasure) -> int | None:
 def delete_turns(connection: Connection, turn_ids: Collection[int], now: datetime) -> None:
     """Delete turns with their work; the names of their events stay."""
     for chunk in chunks(turn_ids):
-        left = {"raw": None, "turn_id": None, "handled_at": _handled(now)}
-        connection.execute(update(events).where(events.c.turn_id.in_(chunk)).values(left))
+        leave_events(connection, events.c.turn_id.in_(chunk), now)
         connection.execute(delete(turns).where(turns.c.id.in_(chunk)))
+
+
+def leave_events(connection: Connection, which: ColumnElement[bool], now: datetime) -> None:
+    """Leave nothing of events but their names."""
+    left = {"raw": None, "turn_id": None, "handled_at": _handled(now)}
+    connection.execute(update(events).where(which).values(left))
 
 
 def erase_event(connection: Connection, turn_id: int) -> None:
@@ -131,21 +140,17 @@ def erase_event(connection: Connection, turn_id: int) -> None:
 
 def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int | None]:
     """Return the turns that messages began, and the first turn in which they, or quotes of them, may have been seen."""
-    own: set[int] = set()
-    seen: list[tuple[datetime, int]] = []
     chosen = set(erasure.message_ids)
+    own = turns_of(connection, erasure.context_id, chosen)
+    seen: list[tuple[datetime, int]] = []
     for chunk in chunks(sorted(chosen | set(erasure.quotes.held))):
         found = select(messages.c.id, messages.c.event_id, messages.c.created_at, messages.c.position).where(
             messages.c.context_id == erasure.context_id, messages.c.id.in_(chunk)
         )
-        every = connection.execute(found).all()
-        seen.extend((row.created_at, row.position) for row in every)
-        rows = [row for row in every if row.id in chosen]
-        event_ids = [row.event_id for row in rows if row.event_id is not None]
-        begun = select(events.c.turn_id).where(events.c.id.in_(event_ids), events.c.turn_id.is_not(None))
-        own.update(connection.execute(begun).scalars())
+        rows = connection.execute(found).all()
+        seen.extend((row.created_at, row.position) for row in rows)
         # A message that a program handed in, or that was due at a time, is as old as its turn.
-        times = [row.created_at for row in rows if row.event_id is None]
+        times = [row.created_at for row in rows if row.id in chosen and row.event_id is None]
         unnamed = select(turns.c.id).where(turns.c.context_id == erasure.context_id, turns.c.created_at.in_(times))
         own.update(connection.execute(unnamed).scalars() if times else ())
     shared = _shared_turns(connection, own, chosen)
@@ -228,6 +233,24 @@ def ask_anew(connection: Connection, turn_id: int, now: datetime) -> None:
     new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id, handled_at=None))
     connection.execute(delete(turns).where(turns.c.id == turn_id))
+
+
+def _drop_changes(connection: Connection, context_id: int, message_ids: Collection[int], now: datetime) -> None:
+    """Drop the changes of messages that go with them: they would wait for these, with their words."""
+    for chunk in chunks(message_ids):
+        names = select(messages.c.external_id).where(messages.c.id.in_(chunk), messages.c.external_id.is_not(None))
+        is_change = (events.c.context_id == context_id) & events.c.turn_id.is_(None) & events.c.external_id.in_(names)
+        leave_events(connection, is_change, now)
+
+
+def _go_on(connection: Connection, context_id: int, now: datetime) -> None:
+    """Have nothing that was not tried yet wait for what is gone: it was put off behind that."""
+    for table, is_untried in (
+        (turns, turns.c.status == _QUEUED),
+        (deliveries, deliveries.c.finished_at.is_(None) & (deliveries.c.attempts == 0)),
+    ):
+        is_put_off = (table.c.context_id == context_id) & is_untried & (table.c.due_at > now + _SOON)
+        connection.execute(update(table).where(is_put_off).values(due_at=now, due_set_at=now))
 
 
 def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:

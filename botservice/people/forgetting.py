@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from sqlalchemy import Connection, delete, not_, select, update
+from sqlalchemy import Connection, bindparam, delete, not_, select, update
 
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
@@ -22,7 +22,8 @@ from botservice.people.names_left import forget_chat_notices, forget_notices, no
 from botservice.people.own_messages import contexts_of, own_message_ids
 from botservice.people.personas import forget_personas
 from botservice.people.quotes import erase_quotes, find_quotes
-from botservice.people.rights import IS_RIGHT
+from botservice.people.returning import note_people, note_words
+from botservice.people.rights import IS_NEEDED
 from botservice.people.said import Said, read_said
 from botservice.people.usage import forget_usage
 from botservice.storage import Storage
@@ -32,9 +33,16 @@ from botservice.storage.orphans import loosen_all_files
 from botservice.storage.people_tables import persons
 from botservice.storage.references import find_contexts_repeating
 from botservice.storage.slack_tables import feedback
-from botservice.storage.tables import contexts, messages
+from botservice.storage.tables import contexts, messages, turns
 
 _MOST_ROUNDS: Final = 5
+# Where others listen, it may be somebody else who waits to be heard there for the first time.
+_OTHERS_WAIT: Final = (
+    select(turns.c.id)
+    .join(contexts, contexts.c.id == turns.c.context_id)
+    .where(contexts.c.id == bindparam("context"), contexts.c.is_shared, turns.c.status == "queued")
+    .limit(1)
+)
 _FOR_UPDATE: Final = select(contexts.c.id).with_for_update()
 
 
@@ -68,7 +76,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     again.
 
     Raises:
-        StorageError: nothing is kept of this person.
+        StorageError: nothing is kept of this person; or they went on being heard, and it has to be asked again.
     """
     accounts = await storage.read(lambda connection: _accounts(connection, person))
     await bring_over_contexts(storage, await storage.read(lambda connection: contexts_of(connection, accounts)))
@@ -76,6 +84,8 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     known = await storage.read(lambda connection: find_identity(connection, person))
     if not context_ids and known is None:
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
+    but_turn = None if here is None else here.turn_id
+    await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))
     gone = Forgotten()
     for _ in range(_MOST_ROUNDS):
         for context_id in context_ids:
@@ -86,9 +96,9 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         )
         gone += last
         if not context_ids:
-            break
-    await storage.scrub()
-    return gone
+            await storage.scrub()
+            return gone
+    raise StorageError("whoever is to be forgotten was heard again and again meanwhile: ask again, to forget the rest")
 
 
 async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = None) -> Forgotten:
@@ -134,6 +144,7 @@ async def forget_messages(
         all_of_it = said if author is None else read_said(connection, context_id, ids, [author])
         gone += _erase_said(connection, context_id, all_of_it, here, now)
         _erase_facts(connection, known)
+        note_words(connection, context_id, author or said.external_ids, None if here is None else here.turn_id, now)
         return gone
 
     await bring_over_contexts(storage, [context_id])
@@ -251,6 +262,9 @@ def _erase_whole(connection: Connection, context_id: int, here: Here | None, now
     if here is not None and here.context_id == context_id:
         erase_chat(connection, context_id, but_turn=here.turn_id, now=now)
         return 1
+    if connection.execute(_OTHERS_WAIT, {"context": context_id}).first() is not None:
+        erase_chat(connection, context_id, but_turn=None, now=now)
+        return 1
     return connection.execute(delete(contexts).where(contexts.c.id == context_id)).rowcount
 
 
@@ -273,8 +287,7 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         name = person_name(account)
         forget_usage(connection, account, now)
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
-        # That they asked today stays until tomorrow, or they could ask without end.
-        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_RIGHT)))
+        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_NEEDED)))
         forget_notices(connection, "person", name)
         forget_personas(connection, name)
         is_own = (feedback.c.platform == account.platform) & (feedback.c.person_id == account.id)

@@ -18,6 +18,9 @@ _EVERY: Final = timedelta(days=1)
 # What is asked, as it is kept; /forget me asks whether that is meant, and counts for itself.
 _RIGHTS: Final = {("export", ""): "export", ("forget", "me"): "forget", ("forget", "me yes"): "forget yes"}
 
+FORGOTTEN: Final = "forgotten"
+"""As what it is kept that somebody is forgotten of whom something is still to be read: see `returning`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Right:
@@ -48,8 +51,12 @@ def may_use(connection: Connection, right: Right, now: datetime) -> bool:
 
 def use_right(connection: Connection, right: Right, now: datetime) -> None:
     """Take note that somebody has used a right; that is known for a day."""
-    values = {"kind": right.kind, "subject": right.person, "told_at": now}
-    connection.execute(_USE[connection.dialect.name], values)
+    take_note(connection, right.kind, right.person, now)
+
+
+def take_note(connection: Connection, kind: str, subject: str, now: datetime) -> None:
+    """Take note of when something happened last."""
+    connection.execute(_NOTE[connection.dialect.name], {"kind": kind, "subject": subject, "told_at": now})
 
 
 def forget_rights(connection: Connection, now: datetime) -> int:
@@ -59,11 +66,13 @@ def forget_rights(connection: Connection, now: datetime) -> int:
 
 
 IS_RIGHT: Final = access_refusals.c.kind.in_(sorted(_RIGHTS.values()))
+IS_NEEDED: Final = IS_RIGHT | (access_refusals.c.kind == FORGOTTEN)
+"""What is known for a while of somebody who is forgotten, or they could ask without end, or come back."""
 
 
-def _using(dialect: Any) -> Any:
+def _noting(dialect: Any) -> Any:
     new = dialect.insert(access_refusals)
     return new.on_conflict_do_update(index_elements=["kind", "subject"], set_={"told_at": new.excluded.told_at})
 
 
-_USE = {name: _using(dialect) for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))}
+_NOTE = {name: _noting(dialect) for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))}

@@ -7,11 +7,12 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, select
 
 from botservice.messages import Author
+from botservice.people.answered import turns_of
 from botservice.people.older_texts import without_cut
 from botservice.references import Reference
 from botservice.storage.chunks import chunks
 from botservice.storage.references import decode_references
-from botservice.storage.tables import deliveries, events, messages
+from botservice.storage.tables import deliveries, messages
 
 SHORTEST_QUOTE: Final = 12  # characters: fewer say too little to tell who has said them
 _SPOKEN = select(
@@ -76,7 +77,9 @@ class Said:
         """Return this with the answers to it in a conversation, and with those that repeat it."""
         rows = [
             *_answers(connection, context_id, messages.c.id, answer_ids),
-            *_answers(connection, context_id, messages.c.answers_turn_id, _turns_of(connection, self.message_ids)),
+            *_answers(
+                connection, context_id, messages.c.answers_turn_id, turns_of(connection, context_id, self.message_ids)
+            ),
         ]
         texts = _told([*self.texts, *(row.text for row in rows)])
         telling = [each for each in texts if len(each) >= SHORTEST_QUOTE]
@@ -125,16 +128,6 @@ def _overlap(said: str, texts: Collection[str], *, shortest: int = 1) -> bool:
 
 def _told(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for text in texts if (each := without_cut(text))))
-
-
-def _turns_of(connection: Connection, message_ids: Collection[int]) -> set[int]:
-    """Return the turns that messages began."""
-    asked = select(events.c.turn_id).join(messages, messages.c.event_id == events.c.id)
-    found: set[int] = set()
-    for chunk in chunks(sorted(message_ids)):
-        begun = asked.where(messages.c.id.in_(chunk), events.c.turn_id.is_not(None))
-        found.update(connection.execute(begun).scalars())
-    return found
 
 
 def _answers(connection: Connection, context_id: int, column: ColumnElement[Any], values: Collection[int]) -> list[Any]:

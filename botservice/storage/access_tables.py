@@ -16,7 +16,8 @@ access_roles = Table(
     Column("granted_at", Timestamp, nullable=False),
 )
 
-# Who was told that they are not let in: nobody is told twice.
+# Who was told that they are not let in: nobody is told twice. Also what is to be known of people for a while and no
+# longer: who has used a right all the same (people/rights.py), who was forgotten (people/returning.py).
 access_refusals = Table(
     "access_refusals",
     metadata,

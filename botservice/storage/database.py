@@ -224,7 +224,6 @@ class Storage:
         Postgres keeps them until VACUUM has been there, which autovacuum sees to: that is not waited for.
         """
         await sweep_files(self)
-        await sweep_files(self)
         return self._scrubber is not None and await self._scrubber.scrub(patience_seconds=patience_seconds)
 
     def scrub_soon(self) -> None:

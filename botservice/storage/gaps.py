@@ -24,6 +24,8 @@ _TREES: Final = (2, 5, 10, 13)  # what the first byte of a page of a table or an
 _LEAVES: Final = (10, 13)
 _FILE_HEADER = 100  # bytes of the first page
 _LARGEST = 65_536
+# A page that goes on with a long row begins with the number of the next one: from here on, with what begins a tree.
+_MOST_PAGES: Final = min(_TREES) << 24
 
 
 class GapSweep:
@@ -68,8 +70,7 @@ class GapSweep:
             # With nothing in the log, and nobody else writing, nothing is written into the file but by this.
             if self._log_size():
                 return False
-            if connection.execute("PRAGMA auto_vacuum").fetchone()[0]:  # some pages only look as those of tables
-                raise StorageError("the gaps of a file with auto_vacuum cannot be cleaned: run VACUUM on it")
+            _check_cleanable(connection)
             is_changed = self._clean(connection)
             if is_changed:
                 # A change of nothing: all others read anew what they know of these pages, and write nothing old back.
@@ -105,6 +106,19 @@ class GapSweep:
             return Path(f"{self._path}-wal").stat().st_size
         except FileNotFoundError:
             return 0
+
+
+def _check_cleanable(connection: sqlite3.Connection) -> None:
+    """Return if no page of a file only looks like one of a table or an index.
+
+    Raises:
+        StorageError: some may.
+    """
+    if connection.execute("PRAGMA auto_vacuum").fetchone()[0]:
+        raise StorageError("the gaps of a file with auto_vacuum cannot be cleaned: run VACUUM on it")
+    (count,) = connection.execute("PRAGMA page_count").fetchone()
+    if count >= _MOST_PAGES:
+        raise StorageError(f"the gaps of a file of {count} pages cannot be cleaned: run VACUUM on it")
 
 
 def find_gaps(page: bytes, *, is_first: bool = False) -> Iterator[tuple[int, int]]:

@@ -6,16 +6,19 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from botservice.contexts import AgentContext
+from botservice.errors import TurnGrew
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.memory import TaskStep
 from botservice.messages import InboundMessage, Message, Role
 from botservice.people.erasing import erase_event
 from botservice.people.identities import ensure_identity, note_audience
+from botservice.people.returning import Heard, erase_returning, read_notes
 from botservice.references import write_out
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
 from botservice.storage.interleaving import interleave
+from botservice.storage.orphans import loosen_all_files, sweep_files
 from botservice.turns.records import begin_turn, finish_turn, insert_turn
 from botservice.turns.run import RunOptions
 from botservice.turns.saving import Saver
@@ -118,11 +121,12 @@ async def _open(
     keeps_steps: bool = False,
 ) -> int:
     is_addressed = any(message.is_addressed for _, message in inbound)
-    new, said = [], []
+    new, said, brought = [], [], list[StoredEvent | None]()
     for event, message in inbound:
         new.extend([await _new_message(earlier, None, now) for earlier in message.before])
         said.append(await _new_message(message, event, now))
         new.append(said[-1])
+        brought += [event] * (1 + len(message.before))
     prompt = context.system_prompt_for(prompt)
     context.begin_turn(prompt, _task(said) if is_addressed else None, keeps_steps=keeps_steps)
     put_in = {id(step) for step in context.unsaved_steps()}
@@ -135,19 +139,28 @@ async def _open(
         note_audience(connection, context.id, heard, is_private=is_private)
         return [insert_message(connection, context.id, each) for each in new]
 
-    def write(connection: Connection) -> tuple[int, list[Message], list[int]]:
+    late = [_heard(event, each) for event, each in zip(brought, new, strict=True)]
+
+    def write(connection: Connection) -> tuple[int, list[Message], list[int], bool]:
         if also is not None:
             also(connection)
-        turn_id, stored = interleave(
+        turn_id, stored, notes = interleave(
             lambda: begin(connection, _store_system_prompt(connection, context.id, prompt) if is_addressed else None),
             lambda: hear(connection),
+            lambda: read_notes(connection, context.id, late),
         )
-        return turn_id, stored, context.records.apply(connection, changes, turn_id)
+        row_ids = context.records.apply(connection, changes, turn_id)
+        is_gone = bool(notes) and erase_returning(connection, context.id, late, stored, notes, now)
+        return turn_id, stored, row_ids, is_gone
 
     is_confined = also is None  # what commands change may be about other contexts
-    turn_id, stored, row_ids = await context.storage.write(
+    turn_id, stored, row_ids, is_gone = await context.storage.write(
         write, fence=claim, sort_key=(context.id,), is_confined=is_confined
     )
+    if is_gone:
+        await sweep_files(context.storage)
+        context.storage.scrub_soon()
+        raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
     context.assign_turn(turn_id)
     context.records.confirm(changes, row_ids)
     if stored:
@@ -158,6 +171,10 @@ async def _open(
     if put_in:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
+
+
+def _heard(event: StoredEvent | None, new: NewMessage) -> Heard | None:
+    return None if event is None else Heard(event.id, event.received_at, new.author, new.references)
 
 
 def _store_system_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
@@ -185,9 +202,17 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
 async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
     """Have a turn that begins anew know nothing of somebody who was forgotten while it was answered."""
     if context.task is not None:
-        context.task.task = _task(heard).task
+        left = _task(heard)
+        context.task.task, context.task.task_images = left.task, left.task_images
         await Saver(context, claim).save()
-    await context.storage.write(lambda connection: erase_event(connection, turn_id), fence=claim)
+
+    def erase(connection: Connection) -> None:
+        erase_event(connection, turn_id)
+        loosen_all_files(connection, context.id)
+
+    await context.storage.write(erase, fence=claim)
+    await sweep_files(context.storage)
+    context.storage.scrub_soon()
 
 
 def _task(new: Sequence[NewMessage | Message]) -> TaskStep:

@@ -13,6 +13,7 @@ from botservice.errors import BotServiceError
 from botservice.people.bringing_over import Progress, bring_over_next
 from botservice.people.exports import drop_old_exports
 from botservice.people.names_left import release_forgotten
+from botservice.people.returning import drop_notes
 from botservice.people.rights import forget_rights
 from botservice.people.usage import find_strangers, forget_usage_of
 from botservice.reminders.records import mend_schedules
@@ -93,7 +94,7 @@ class Upkeep:
             turns = await self._compact_turns(claim, now)
             await sweep_files(self._storage)
             done = Compacted(turns, await self._delete_events(claim, now))
-            for let_go in (drop_old_exports, forget_rights, release_forgotten):
+            for let_go in (drop_old_exports, forget_rights, drop_notes, release_forgotten):
                 count = await self._storage.write(partial(let_go, now=now), fence=claim)
                 is_clean = is_clean and not count
             if not (is_clean and self._storage.is_scrubbed):  # an earlier process may have been cut off before that

@@ -1,5 +1,6 @@
 """What is forgotten is forgotten also while others write, while answers are owed, and after a cut."""
 
+import asyncio
 import io
 import zipfile
 from datetime import timedelta
@@ -15,11 +16,11 @@ from botservice.commands import Catalogue
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.memory import MEMORY
-from botservice.errors import DeliveryError
+from botservice.errors import DeliveryError, StorageError
 from botservice.people.facts import keep_fact
 from botservice.people.forgetting import forget_messages, forget_person
 from botservice.storage.people_tables import exports
-from botservice.storage.tables import blobs, deliveries
+from botservice.storage.tables import blobs, deliveries, turns
 from botservice.turns.outbox import Outbox, find_next_delivery
 from botservice.upkeep import Upkeep
 
@@ -34,6 +35,20 @@ def gossip(messages):
 
 def talking(storage, script=gossip):
     return crowded(storage, script, selector=MessageWindowMessageSelector(6), commands=COMMANDS)
+
+
+class NeverStill:
+    """A storage in which something happens before every write."""
+
+    def __init__(self, storage, happen):
+        self._storage, self._happen = storage, happen
+
+    def __getattr__(self, name):
+        return getattr(self._storage, name)
+
+    async def write(self, operation, **options):
+        await self._happen()
+        return await self._storage.write(operation, **options)
 
 
 class Meanwhile:
@@ -142,6 +157,42 @@ async def test_a_chat_that_never_stands_still_is_forgotten_all_the_same(storage)
 
     await forget_person(Meanwhile(storage, answer), ALICE)
     assert await find_bytes(storage, MARK) == []
+
+
+async def test_forgetting_that_comes_to_no_end_says_so_and_goes_on_when_it_is_asked_again(storage):
+    count = 0
+
+    async def write_elsewhere():
+        nonlocal count
+        count += 1
+        chat = await open_chat(storage, f"telegram-{count}", ALICE, BOB)
+        await chat.chat_history.append_user_message(f"by the way, {MARK}", author=ALICE)
+
+    await write_elsewhere()
+    with pytest.raises(StorageError, match="ask again"):
+        await forget_person(NeverStill(storage, write_elsewhere), ALICE)
+    assert await find_bytes(storage, MARK)
+    await forget_person(storage, ALICE)
+    assert await find_bytes(storage, MARK) == []
+
+
+async def test_who_waited_behind_what_was_owed_to_the_forgotten_is_answered_at_once(storage):
+    async with talking(storage, ["for her", "for him"]) as bot:
+        bot.messenger.send_errors.append(DeliveryError("away", retry_after_seconds=3600))
+        await bot.messenger.say(bot, "alice", f"my safe opens with {MARK}", chat="group1", waits=False)
+        await bot.messenger.until_tried(1)
+        await bot.messenger.say(bot, "bob", "and I?", chat="group1", waits=False)
+        await until_put_off(storage)
+        await forget_person(storage, PERSON)
+        await bot.messenger.shows("group1", "for him")
+
+
+async def until_put_off(storage):
+    """Return when a question waits for an hour."""
+    query = select(turns.c.id).where(turns.c.status == "queued", turns.c.due_at > storage.now() + timedelta(minutes=30))
+    async with asyncio.timeout(60):
+        while not await storage.read(lambda c: c.execute(query).all()):  # noqa: ASYNC110 - only the database tells
+            await asyncio.sleep(0.01)
 
 
 async def sent(storage):

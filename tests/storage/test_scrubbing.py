@@ -112,6 +112,17 @@ def test_a_file_whose_pages_cannot_be_told_apart_is_left_alone(tmp_path):
         GapSweep(path, SharedFile.at(path).descriptor()).step()
 
 
+def test_a_file_with_so_many_pages_that_their_numbers_look_like_trees_is_left_alone(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    gone, _ = make_file(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        (count,) = connection.execute("PRAGMA page_count").fetchone()
+    monkeypatch.setattr(gaps, "_MOST_PAGES", count)  # a real one is of 128 GB
+    with pytest.raises(StorageError, match=rf"{count} pages.*VACUUM"):
+        GapSweep(path, SharedFile.at(path).descriptor()).step()
+    assert left_of(gone, path)
+
+
 @pytest.mark.parametrize("page", [b"\x0d" + b"\xff" * 4095, b"\x00" * 4096, b"\x0d\x00\x00\x00\x09\x00\x01" * 585])
 def test_a_page_that_is_not_as_it_should_be_is_left_alone(page):
     assert list(find_gaps(page)) == []

@@ -1,0 +1,69 @@
+"""The answer to a message goes with it, however long ago that was."""
+
+from datetime import timedelta
+
+import pytest
+from people.crowd import crowded, find_bytes
+from people.test_forgetting import PERSON
+from sqlalchemy import select
+
+from botservice import AgentContext, Author
+from botservice.people.answered import turns_of
+from botservice.people.forgetting import forget_messages, forget_person
+from botservice.storage.tables import events, messages, turns
+from botservice.upkeep import Upkeep
+
+BOB = Author("messenger", "bob")
+
+
+async def talk(storage, *said):
+    """Have people say something in a group, each answered shortly, and let the record of it be deleted."""
+    async with crowded(storage, lambda prompt: f"yes, {prompt[-1]['content'][-4:]}") as bot:
+        for who, text in said:
+            await bot.messenger.say(bot, who, text, chat="group1")
+    for days in (8, 40):
+        await Upkeep(storage, clock=lambda days=days: storage.now() + timedelta(days=days)).run_once()
+    assert await storage.read(lambda c: c.execute(select(events.c.id)).all()) == []
+    return await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
+
+
+async def texts(group):
+    return [each.text for each in await group.chat_history.messages()]
+
+
+async def test_a_short_answer_of_long_ago_goes_with_the_person_it_answers(storage):
+    group = await talk(storage, ("alice", "my pin is q711"), ("bob", "and mine w822"), ("alice", "again e933"))
+    await forget_person(storage, PERSON)
+    assert await texts(group) == ["and mine w822", "yes, w822"]
+    assert await find_bytes(storage, "q711") == []
+
+
+async def test_a_short_answer_of_long_ago_goes_with_its_message(storage):
+    group = await talk(storage, ("alice", "my pin is q711"), ("alice", "my age is w822"))
+    first, *_ = await group.chat_history.messages()
+    gone = await forget_messages(storage, group.id, [first.id])
+    assert (gone.messages, gone.answers) == (1, 1)
+    assert await texts(group) == ["my age is w822", "yes, w822"]
+
+
+@pytest.mark.parametrize(("joined", "is_found"), [(0, True), (1, False)])
+async def test_an_answer_of_long_ago_to_somebody_else_as_well_stays(storage, joined, is_found):
+    group = await talk(storage, ("bob", "mine is w822"), ("alice", "my pin is q711"))
+    said = await group.chat_history.messages()
+    await storage.write(lambda c: join(c, said[1].id, said[3].id, joined))
+    assert bool(await storage.read(lambda c: turns_of(c, group.id, [said[2].id]))) is is_found
+
+
+def join(connection, answer_id, other_id, joined):
+    """Have the answer to a first message be part of nothing, and that to a second one answer so many more."""
+    connection.execute(messages.delete().where(messages.c.id == answer_id))
+    answered = select(messages.c.answers_turn_id).where(messages.c.id == other_id).scalar_subquery()
+    connection.execute(turns.update().where(turns.c.id == answered).values(joined_events=joined))
+
+
+async def test_what_is_due_at_a_time_answers_nobody_who_wrote_before_it(storage):
+    group = await talk(storage, ("alice", "my pin is q711"))
+    said, answer = await group.chat_history.messages()
+    await storage.write(lambda c: c.execute(turns.update().values(order_key=0)))
+    assert await storage.read(lambda c: turns_of(c, group.id, [said.id])) == set()
+    assert answer.text == "yes, q711"
