@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
+from standins.compiled import share_compiled
 
 from botservice import AgentContext, Storage
 from botservice.storage import StorageLimits
@@ -22,6 +23,8 @@ _numbers = itertools.count(1)
 _KINDS = ("storage_url", "kind", "database")
 """Parameters that are kinds of databases."""
 _SERVED_BY = {"sqlite": "sqlite_template", "postgres": "postgres_uri"}
+
+share_compiled()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
