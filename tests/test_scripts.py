@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -65,6 +66,35 @@ def test_scripts_can_be_run_by_any_shell_and_stop_at_the_first_error(script: str
     assert path.read_text().startswith("#!/bin/sh\n")
     assert "set -eu\n" in path.read_text()
     subprocess.run(["sh", "-n", str(path)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "passed_on"),
+    [
+        ((), ("-m", "not slow")),
+        (("-n", "0", "-k", "tests/turns"), ("-m", "not slow", "-n", "0", "-k", "tests/turns")),
+        (("tests/turns",), ("--db", "sqlite", "-m", "not slow", "tests/turns")),
+        (
+            ("-x", "./tests/test_app.py::test_one"),
+            ("--db", "sqlite", "-m", "not slow", "-x", "./tests/test_app.py::test_one"),
+        ),
+        (("tests/turns", "--db", "both"), ("-m", "not slow", "tests/turns", "--db", "both")),
+        (("--db=postgres", "tests/turns"), ("-m", "not slow", "--db=postgres", "tests/turns")),
+        (("tests/crash", "-m", ""), ("--db", "sqlite", "tests/crash", "-m", "")),
+        (("-m", "slow or browser"), ("-m", "slow or browser")),
+    ],
+)
+def test_a_path_is_tested_on_sqlite_and_what_is_slow_is_left_out(
+    tmp_path: Path, given: tuple[str, ...], passed_on: tuple[str, ...]
+) -> None:
+    prints = {"scripts/setup": "", ".venv/bin/python": 'printf "%s\\n" "$@"'}
+    for name, body in prints.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    shutil.copy(ROOT / "scripts" / "test", tmp_path / "scripts" / "test")
+    run = subprocess.run([tmp_path / "scripts" / "test", *given], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == ["-m", "pytest", "-n", "2", "--dist", "worksteal", *passed_on]
 
 
 def test_an_old_python_is_refused_in_plain_words(tmp_path: Path) -> None:
