@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.command import Command, Texts
+from botservice.commands.command import Command
 from botservice.errors import BotServiceError
 from botservice.people.access_records import as_code
 from botservice.people.access_values import AccessRole, Entry, Kind
@@ -13,42 +13,6 @@ from botservice.policies import is_identity
 from botservice.quoting import show_plain
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
-_APPROVE_MENU: Final[Texts] = {
-    "en": "Let somebody in, or this group",
-    "de": "Jemanden einlassen, oder diese Gruppe",
-    "es": "Dejar entrar a alguien, o a este grupo",
-    "fr": "Laisser entrer quelqu’un, ou ce groupe",  # noqa: RUF001 - a French apostrophe
-    "it": "Far entrare qualcuno, o questo gruppo",
-    "pt": "Deixar alguém entrar, ou este grupo",
-    "ru": "Впустить кого-нибудь или эту группу",
-    "ko": "누군가 또는 이 그룹을 허용하기",
-    "ja": "誰か、またはこのグループを許可する",
-    "zh": "让某人或此群组进来",
-}
-_REVOKE_MENU: Final[Texts] = {
-    "en": "Let somebody in no more",
-    "de": "Jemanden nicht mehr einlassen",
-    "es": "No dejar entrar más a alguien",
-    "fr": "Ne plus laisser entrer quelqu’un",  # noqa: RUF001 - a French apostrophe
-    "it": "Non far più entrare qualcuno",
-    "pt": "Não deixar mais alguém entrar",
-    "ru": "Больше не впускать кого-нибудь",
-    "ko": "더 이상 허용하지 않기",
-    "ja": "もう許可しない",
-    "zh": "不再让某人进来",
-}
-_ACCESS_MENU: Final[Texts] = {
-    "en": "Who is let in",
-    "de": "Wer eingelassen ist",
-    "es": "Quién puede entrar",
-    "fr": "Qui peut entrer",
-    "it": "Chi può entrare",
-    "pt": "Quem pode entrar",
-    "ru": "Кто допущен",
-    "ko": "누가 허용되었는지",
-    "ja": "許可されている人",
-    "zh": "谁可以进来",
-}
 _LONGEST_NAME: Final = 40
 _FOR_OWNERS: Final = CommandAnswer("Only an owner may do that. The setting OWNERS names the first ones.")
 _APPROVE_HOW: Final = CommandAnswer(
@@ -136,6 +100,6 @@ def _label(entry: Entry) -> str:
     return f"`{entry.subject.name}`, who is called “{name}”," if name else f"`{entry.subject.name}`"
 
 
-APPROVE: Final = Command("approve", _APPROVE_MENU, _approve, is_listed=False)
-REVOKE: Final = Command("revoke", _REVOKE_MENU, _revoke, is_listed=False)
-ACCESS: Final = Command("access", _ACCESS_MENU, _list, is_listed=False)
+APPROVE: Final = Command("approve", _approve, is_listed=False)
+REVOKE: Final = Command("revoke", _revoke, is_listed=False)
+ACCESS: Final = Command("access", _list, is_listed=False)

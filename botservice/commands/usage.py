@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.command import Command, Texts
+from botservice.commands.command import Command
 from botservice.people.access_records import read_names
 from botservice.people.budgets import Standing
 from botservice.people.budgets_periods import period_start
@@ -12,18 +12,6 @@ from botservice.people.usage import Payer, UsageLine, list_usage
 from botservice.policies import NANO, Period, Unit
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
-_MENU: Final[Texts] = {
-    "en": "What you have used, and what is left",
-    "de": "Was du verbraucht hast und was noch bleibt",
-    "es": "Lo que has usado y lo que queda",
-    "fr": "Ce que vous avez utilisé et ce qui reste",
-    "it": "Quanto hai usato e quanto resta",
-    "pt": "O que você usou e o que resta",
-    "ru": "Сколько вы израсходовали и сколько осталось",
-    "ko": "사용량과 남은 양",
-    "ja": "使った量と残り",
-    "zh": "你的用量和余额",
-}
 _WHOSE: Final = {"person": "You", "chat": "This chat", "service": "This bot"}
 
 
@@ -70,4 +58,4 @@ def _money(nano: int, currency: str) -> str:
     return f"{nano / NANO:,.4f} {currency}"
 
 
-USAGE: Final = Command("usage", _MENU, _usage)
+USAGE: Final = Command("usage", _usage)
