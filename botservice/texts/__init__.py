@@ -12,7 +12,7 @@ LANGUAGES: Final = tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 """The two letters of every language that has a file."""
 
 
-def in_language(key: str, language: str | None, /, **values: object) -> str:
+def in_language(key: str, /, language: str | None, **values: object) -> str:
     """Return a text in a language, such as "de" or "pt-BR"; in English where that has no file.
 
     Args:
@@ -22,6 +22,15 @@ def in_language(key: str, language: str | None, /, **values: object) -> str:
     code = (language or DEFAULT_LANGUAGE).partition("-")[0].lower()
     table, _, name = key.partition(".")
     return _texts(code if code in LANGUAGES else DEFAULT_LANGUAGE)[table][name].format(**values)
+
+
+def number_in_language(number: float, language: str | None, *, places: int = 0) -> str:
+    """Return a number as it is written in a language, such as "1.234,5" in German."""
+    marks = {
+        ord(","): in_language("numbers.thousands", language),
+        ord("."): in_language("numbers.decimal", language),
+    }
+    return f"{number:,.{places}f}".translate(marks)
 
 
 @cache

@@ -14,7 +14,7 @@ from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.people.budgets import Budgets
 from botservice.storage import Claim
-from botservice.texts import in_language
+from botservice.texts import in_language, number_in_language
 from botservice.turns.turn import Turn
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:\s+(.*))?", re.DOTALL)
@@ -45,6 +45,10 @@ class CommandRequest:
     def say(self, key: str, /, **values: object) -> str:
         """Return a text in the language of whoever gave it."""
         return in_language(key, self.message.language, **values)
+
+    def say_number(self, number: float, *, places: int = 0) -> str:
+        """Return a number as it is written in that language."""
+        return number_in_language(number, self.message.language, places=places)
 
 
 @dataclass(frozen=True, slots=True)
