@@ -1,27 +1,14 @@
 """Answers that are longer than a chat bears: a few messages, and the whole as a text file behind them."""
-# ruff: noqa: RUF001 - ten languages have their own signs
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 from botservice.messages import storable
+from botservice.texts import in_language
 from transports.intricacy import MAX_CHARACTERS
 
 MAX_MESSAGES: Final = 10
 _NAME: Final = "answer.txt"
-_ENGLISH: Final = "en"
-_NOTE: Final[Mapping[str, str]] = {
-    "en": "This is not all: the whole answer is in the file.",
-    "de": "Das ist nicht alles: die ganze Antwort steht in der Datei.",
-    "es": "Esto no es todo: la respuesta completa está en el archivo.",
-    "fr": "Ce n’est pas tout : la réponse entière est dans le fichier.",
-    "it": "Non è tutto: la risposta completa è nel file.",
-    "pt": "Isto não é tudo: a resposta completa está no arquivo.",
-    "ru": "Это не всё: полный ответ в файле.",
-    "ko": "아직 더 있습니다. 전체 답변은 파일에 있습니다.",
-    "ja": "まだ続きがあります。回答の全文はファイルにあります。",
-    "zh": "还没有完：完整的回答在文件里。",
-}
 
 T = TypeVar("T")
 
@@ -52,4 +39,4 @@ def whole_file(text: str) -> dict[str, Any]:
 
 def note(language: str | None) -> str:
     """Return what is said beside the file, in a language such as "de" or "pt-br"."""
-    return _NOTE.get((language or _ENGLISH).partition("-")[0].lower(), _NOTE[_ENGLISH])
+    return in_language("answer.in_file", language)

@@ -11,6 +11,7 @@ from botservice.contexts import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
 from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
+from botservice.texts import in_language
 from botservice.tools import Tool
 from botservice.tools.tool import ToolFunction
 
@@ -28,7 +29,6 @@ _PLAN_REQUEST = (
     "take. Do not take them yet."
 )
 _RESULTS_READ = "I have read the results."
-_NO_ANSWER = "I have used up the steps that I may take and have no answer yet. Ask me again to go on from here."
 
 
 class FunctionsBasedAgent(Agent):
@@ -100,7 +100,10 @@ class FunctionsBasedAgent(Agent):
     async def finish(self, context: AgentContext) -> FinishAction:
         """Return what the model answers without tools."""
         prompt, response = await self._ask(context, [])
-        return _finish(prompt, response, response.text or (_NO_ANSWER if response.tool_calls else ""))
+        said = response.text
+        if response.tool_calls and not said:
+            said = in_language("answer.steps_used_up", context.language)
+        return _finish(prompt, response, said)
 
     async def plan(self, context: AgentContext) -> Plan:
         """Return what the model means to do over the next steps."""

@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.command import Command, Texts
+from botservice.commands.command import Command
 from botservice.errors import BotServiceError
 from botservice.people.access_records import as_code
 from botservice.people.access_values import AccessRole, Entry, Kind
@@ -13,52 +13,13 @@ from botservice.policies import is_identity
 from botservice.quoting import show_plain
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
-_APPROVE_MENU: Final[Texts] = {
-    "en": "Let somebody in, or this group",
-    "de": "Jemanden einlassen, oder diese Gruppe",
-    "es": "Dejar entrar a alguien, o a este grupo",
-    "fr": "Laisser entrer quelqu’un, ou ce groupe",  # noqa: RUF001 - a French apostrophe
-    "it": "Far entrare qualcuno, o questo gruppo",
-    "pt": "Deixar alguém entrar, ou este grupo",
-    "ru": "Впустить кого-нибудь или эту группу",
-    "ko": "누군가 또는 이 그룹을 허용하기",
-    "ja": "誰か、またはこのグループを許可する",
-    "zh": "让某人或此群组进来",
-}
-_REVOKE_MENU: Final[Texts] = {
-    "en": "Let somebody in no more",
-    "de": "Jemanden nicht mehr einlassen",
-    "es": "No dejar entrar más a alguien",
-    "fr": "Ne plus laisser entrer quelqu’un",  # noqa: RUF001 - a French apostrophe
-    "it": "Non far più entrare qualcuno",
-    "pt": "Não deixar mais alguém entrar",
-    "ru": "Больше не впускать кого-нибудь",
-    "ko": "더 이상 허용하지 않기",
-    "ja": "もう許可しない",
-    "zh": "不再让某人进来",
-}
-_ACCESS_MENU: Final[Texts] = {
-    "en": "Who is let in",
-    "de": "Wer eingelassen ist",
-    "es": "Quién puede entrar",
-    "fr": "Qui peut entrer",
-    "it": "Chi può entrare",
-    "pt": "Quem pode entrar",
-    "ru": "Кто допущен",
-    "ko": "누가 허용되었는지",
-    "ja": "許可されている人",
-    "zh": "谁可以进来",
-}
 _LONGEST_NAME: Final = 40
-_FOR_OWNERS: Final = CommandAnswer("Only an owner may do that. The setting OWNERS names the first ones.")
-_APPROVE_HOW: Final = CommandAnswer(
-    "Say whom: /approve CODE, with the code that a newcomer has, or /approve telegram:42. “owner” behind it makes an "
-    "owner. In a group, /approve alone lets the group in."
-)
-_REVOKE_HOW: Final = CommandAnswer("Say whom: /revoke telegram:42, as /access lists them. In a group: /revoke alone.")
-_NOBODY: Final = CommandAnswer(
-    "Nobody has this code, or its hour is over: /start gives the newcomer another one. /access lists who waits."
-)
+_KINDS: Final = {Kind.PERSON: "access.person", Kind.CHAT: "access.chat"}
+_ROLES: Final = {
+    AccessRole.OWNER: "access.owner",
+    AccessRole.MEMBER: "access.member",
+    AccessRole.BLOCKED: "access.blocked",
+}
 
 
 async def _approve(request: CommandRequest) -> CommandAnswer:
@@ -69,73 +30,76 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
     if request.role is not AccessRole.OWNER and not (
         is_here and role is AccessRole.MEMBER and request.role is AccessRole.MEMBER
     ):
-        return _FOR_OWNERS
+        return CommandAnswer(request.say("access.for_owners"))
     if is_here:
         what = chat_name(request.context.context_keys)
     elif not what:
-        return _APPROVE_HOW
+        return CommandAnswer(request.say("approve.how"))
     code, access, by = as_code(what), request.access, person_name(request.message.author)
     if code is None and not is_identity(what):
-        return _NOBODY
-    label = "This group" if is_here else f"`{what}`"
+        return CommandAnswer(request.say("approve.nobody"))
+    label = request.say("approve.this_group") if is_here else f"`{what}`"
     if code is not None:
         entries = await request.context.storage.read(lambda connection: access.entries(connection, request.now))
         newcomer = next((entry for entry in entries if entry.code == code), None)
         if newcomer is None:
-            return _NOBODY
-        label = _label(newcomer)
+            return CommandAnswer(request.say("approve.nobody"))
+        label = _label(newcomer, request)
 
     def apply(connection: Connection) -> None:
         access.approve(connection, what, by, request.now, role=role, kind=Kind.CHAT if is_here else None)
 
-    return CommandAnswer(f"{label} is let in{' as an owner' if role is AccessRole.OWNER else ''}.", apply=apply)
+    key = "approve.done_owner" if role is AccessRole.OWNER else "approve.done"
+    return CommandAnswer(request.say(key, who=label), apply=apply)
 
 
 async def _revoke(request: CommandRequest) -> CommandAnswer:
     if request.role is not AccessRole.OWNER:
-        return _FOR_OWNERS
+        return CommandAnswer(request.say("access.for_owners"))
     name = request.call.arguments.strip()
-    if not name and request.message.is_private:
-        return _REVOKE_HOW
+    if not (is_identity(name) if name else not request.message.is_private):
+        return CommandAnswer(request.say("revoke.how"))
     kind = None if name else Kind.CHAT
     name = name or chat_name(request.context.context_keys)
     access, by = request.access, person_name(request.message.author)
     try:
         access.check_revocable(name)
-    except BotServiceError as error:
-        return CommandAnswer(f"That cannot be: {error}.")
+    except BotServiceError:
+        return CommandAnswer(request.say("revoke.by_setting", name=name))
 
     def apply(connection: Connection) -> None:
         access.revoke(connection, name, by, request.now, kind=kind)
 
-    return CommandAnswer(f"`{name}` is let in no more. /approve {name} lets them in again.", apply=apply)
+    return CommandAnswer(request.say("revoke.done", name=name), apply=apply)
 
 
 async def _list(request: CommandRequest) -> CommandAnswer:
     if request.role is not AccessRole.OWNER:
-        return _FOR_OWNERS
+        return CommandAnswer(request.say("access.for_owners"))
     if not request.message.is_private:
-        return CommandAnswer("That is for you alone: write /access to me in a private chat.")
+        return CommandAnswer(request.say("access.in_private"))
     access = request.access
     entries = await request.context.storage.read(lambda connection: access.entries(connection, request.now))
-    lines = [f"Access is {access.mode}."]
-    lines += [f"- {_line(entry)}" for entry in entries]
-    return CommandAnswer("\n".join(lines))
+    lines = [f"- {_line(entry, request)}" for entry in entries]
+    return CommandAnswer("\n".join([request.say("access.mode", mode=access.mode), *lines]))
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: Entry, request: CommandRequest) -> str:
     if entry.role is None:
-        return f"{_label(entry)} waits: /approve {entry.code}"
-    source = f" (by {entry.source})" if entry.source else ""
-    return f"`{entry.subject.name}`, {entry.subject.kind}: {entry.role}{source}"
+        return request.say("access.waits", who=_label(entry, request), code=entry.code)
+    kind, role = request.say(_KINDS[entry.subject.kind]), request.say(_ROLES[entry.role])
+    if not entry.source:
+        return request.say("access.entry", name=entry.subject.name, kind=kind, role=role)
+    return request.say("access.entry_by", name=entry.subject.name, kind=kind, role=role, source=entry.source)
 
 
-def _label(entry: Entry) -> str:
+def _label(entry: Entry, request: CommandRequest) -> str:
     """Return who somebody is; what they call themselves proves nothing."""
-    name = show_plain((entry.name or "")[:_LONGEST_NAME], "")
-    return f"`{entry.subject.name}`, who is called “{name}”," if name else f"`{entry.subject.name}`"
+    called = show_plain((entry.name or "")[:_LONGEST_NAME], "")
+    name = entry.subject.name
+    return request.say("access.called", name=name, called=called) if called else f"`{name}`"
 
 
-APPROVE: Final = Command("approve", _APPROVE_MENU, _approve, is_listed=False)
-REVOKE: Final = Command("revoke", _REVOKE_MENU, _revoke, is_listed=False)
-ACCESS: Final = Command("access", _ACCESS_MENU, _list, is_listed=False)
+APPROVE: Final = Command("approve", _approve, is_listed=False)
+REVOKE: Final = Command("revoke", _revoke, is_listed=False)
+ACCESS: Final = Command("access", _list, is_listed=False)

@@ -4,9 +4,6 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from botservice.commands.command import in_language
-from botservice.commands.forget_texts import NOTHING_KEPT
-from botservice.commands.memory_texts import NOBODY
 from botservice.people.facts import is_private
 from botservice.people.identities import Identity, ensure_identity, find_identity, note_audience
 from botservice.turns.commands import CommandAnswer, CommandRequest
@@ -31,7 +28,7 @@ class Asker:
 
 def unknown(request: CommandRequest) -> CommandAnswer:
     """Return what somebody is told of whom nothing can be known, or is."""
-    return CommandAnswer(in_language(NOBODY if request.is_let_in else NOTHING_KEPT, request.language))
+    return CommandAnswer(request.say("memory.nobody" if request.is_let_in else "forget.nothing_kept"))
 
 
 async def find_asker(request: CommandRequest) -> Asker | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from botservice.commands.command import Command, in_language
+from botservice.commands.command import Command
 from botservice.errors import BotServiceError
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
@@ -37,6 +37,6 @@ class Catalogue:
             raise BotServiceError(f"there is no command /{request.call.name}")
         return await command.handler(request)
 
-    def menu(self, language: str) -> list[tuple[str, str]]:
+    def menu(self, language: str | None) -> list[tuple[str, str]]:
         """Return the name and the description of every command, in a language."""
-        return [(command.name, in_language(command.descriptions, language)) for command in self if command.is_listed]
+        return [(command.name, command.description(language)) for command in self if command.is_listed]

@@ -4,9 +4,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands import export_texts as texts
 from botservice.commands.asking import find_asker, unknown
-from botservice.commands.command import Command, in_language
+from botservice.commands.command import Command
 from botservice.messages import Attachment
 from botservice.people.archive import make_archive, read_person
 from botservice.people.exports import note_export
@@ -20,7 +19,7 @@ async def _export(request: CommandRequest) -> CommandAnswer:
     if asker is None:
         return unknown(request)
     if not asker.is_alone:
-        return CommandAnswer(in_language(texts.IN_PRIVATE, request.language))
+        return CommandAnswer(request.say("export.in_private"))
     context = request.context
     data = await read_person(context.storage, asker.identity.author)
     archive = await run_in_thread(lambda: make_archive(data), name="export")
@@ -30,7 +29,7 @@ async def _export(request: CommandRequest) -> CommandAnswer:
         note_export(connection, request.turn.id, context.id, asker.identity.id, digest, request.now)
 
     file = Attachment("application/zip", f"about-you-{request.now:%Y-%m-%d}.zip", data=archive)
-    return CommandAnswer(in_language(texts.HERE_IT_IS, request.language), attachments=(file,), apply=keep)
+    return CommandAnswer(request.say("export.here_it_is"), attachments=(file,), apply=keep)
 
 
-EXPORT: Final = Command("export", texts.MENU, _export, is_counted=True)
+EXPORT: Final = Command("export", _export, is_counted=True)

@@ -5,10 +5,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands import forget_texts as texts
-from botservice.commands import forgotten_texts as said
 from botservice.commands.asking import Asker, find_asker, unknown
-from botservice.commands.command import Command, Texts, in_language
+from botservice.commands.command import Command
 from botservice.messages import Button, Message
 from botservice.people.accounting import Forgotten
 from botservice.people.erasing import erase_event
@@ -38,9 +36,9 @@ async def _forget(request: CommandRequest) -> CommandAnswer:
 
 
 def _ask_what(request: CommandRequest) -> CommandAnswer:
-    choices = ((texts.MESSAGE_BUTTON, "message"), (texts.CHAT_BUTTON, "chat"), (texts.ME_BUTTON, "me"))
-    buttons = tuple(Button(in_language(text, request.language), f"/forget {what}") for text, what in choices)
-    return CommandAnswer(in_language(texts.WHAT, request.language), buttons)
+    choices = (("forget.message_button", "message"), ("forget.chat_button", "chat"), ("forget.me_button", "me"))
+    buttons = tuple(Button(request.say(key), f"/forget {what}") for key, what in choices)
+    return CommandAnswer(request.say("forget.what"), buttons)
 
 
 async def _of_a_message(
@@ -56,11 +54,11 @@ async def _of_a_message(
 
     message = await context.storage.read(find)
     if message is None or message.id is None:
-        return CommandAnswer(in_language(texts.NO_MESSAGE, request.language))
+        return CommandAnswer(request.say("forget.no_message"))
     if not is_sure:
         shown = " ".join(message.full_text.split())
         shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
-        return _ask(texts.ASK_MESSAGE, request, f"message {message.id}", said=shown)
+        return _ask("forget.ask_message", request, f"message {message.id}", said=shown)
     gone = await forget_messages(context.storage, context.id, [message.id], here=_here(request))
     return _done(request, gone)
 
@@ -68,7 +66,7 @@ async def _of_a_message(
 async def _of_the_chat(request: CommandRequest, asker: Asker, *, is_sure: bool) -> CommandAnswer:
     """Forget a chat, or where others write too, what whoever asks wrote there."""
     if not is_sure:
-        return _ask(texts.ASK_CHAT if asker.is_alone else texts.ASK_MINE, request, "chat")
+        return _ask("forget.ask_chat" if asker.is_alone else "forget.ask_mine", request, "chat")
     context, storage = request.context, request.context.storage
     if asker.is_alone:
         gone = await forget_chat(storage, context.id, here=_here(request))
@@ -80,31 +78,31 @@ async def _of_the_chat(request: CommandRequest, asker: Asker, *, is_sure: bool) 
 
 async def _of_everything(request: CommandRequest, asker: Asker, *, is_sure: bool) -> CommandAnswer:
     if not asker.is_alone:
-        return CommandAnswer(in_language(texts.IN_PRIVATE, request.language))
+        return CommandAnswer(request.say("forget.in_private"))
     if not is_sure:
-        return _ask(texts.ASK_ME, request, "me")
+        return _ask("forget.ask_me", request, "me")
     gone = await forget_person(request.context.storage, asker.identity.author, here=_here(request))
     await request.context.refresh(with_steps=False)
-    return _done(request, gone, said.PERSON_STAYS)
+    return _done(request, gone, "forgotten.person_stays")
 
 
 def _here(request: CommandRequest) -> Here:
     return Here(request.context.id, request.turn.id)
 
 
-def _ask(wording: Texts, request: CommandRequest, what: str, **values: str) -> CommandAnswer:
+def _ask(key: str, request: CommandRequest, what: str, **values: str) -> CommandAnswer:
     confirm = f"/forget {what} yes"
-    text = in_language(wording, request.language).format(confirm=confirm, **values)
-    return CommandAnswer(text, (Button(in_language(texts.YES_BUTTON, request.language), confirm),))
+    button = Button(request.say("forget.yes_button"), confirm)
+    return CommandAnswer(request.say(key, confirm=confirm, **values), (button,))
 
 
-def _done(request: CommandRequest, gone: Forgotten, remains: Texts = said.OTHERS_STAY) -> CommandAnswer:
+def _done(request: CommandRequest, gone: Forgotten, remains: str = "forgotten.others_stay") -> CommandAnswer:
     """Return what was deleted, what remains, and where; numbers and no names."""
-    storage, language = request.context.storage, request.language
-    parts = [in_language(texts.DONE, language), said.account_of(gone, language), in_language(remains, language)]
+    storage = request.context.storage
+    parts = [request.say("forget.done"), _account(request, gone), request.say(remains)]
     if not storage.is_scrubbed:
-        parts.append(in_language(said.TRACES, language))
-    parts.append(in_language(said.ELSEWHERE, language))
+        parts.append(request.say("forgotten.traces"))
+    parts.append(request.say("forgotten.elsewhere"))
     # The platform's own record of this wish names the person too; its bytes leave the files once that is stored.
     return CommandAnswer(
         " ".join(part for part in parts if part),
@@ -113,4 +111,18 @@ def _done(request: CommandRequest, gone: Forgotten, remains: Texts = said.OTHERS
     )
 
 
-FORGET: Final = Command("forget", texts.MENU, _forget)
+def _account(request: CommandRequest, gone: Forgotten) -> str:
+    """Return what was deleted, such as "Deleted: messages: 3, answers: 2."; nothing where that is nothing."""
+    counts = {
+        "forgotten.chats": gone.contexts,
+        "forgotten.messages": gone.messages,
+        "forgotten.answers": gone.answers,
+        "forgotten.files": gone.files,
+        "forgotten.facts": gone.facts,
+        "forgotten.reminders": gone.reminders,
+    }
+    parts = [f"{request.say(key)}: {count}" for key, count in counts.items() if count]
+    return request.say("forgotten.deleted", what=", ".join(parts)) if parts else ""
+
+
+FORGET: Final = Command("forget", _forget)

@@ -4,10 +4,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands import link_texts as texts
 from botservice.commands.asking import Asker, find_asker
-from botservice.commands.command import Command, Texts, in_language
-from botservice.commands.memory_texts import NOBODY
+from botservice.commands.command import Command
 from botservice.messages import Button
 from botservice.people.identities import identities_of, part_identity
 from botservice.people.linking import (
@@ -24,9 +22,9 @@ from botservice.turns.commands import CommandAnswer, CommandRequest
 
 _MINUTES: Final = str(int(CODE_LIFETIME.total_seconds() // 60))
 _PROBLEMS: Final = {
-    LinkProblem.UNKNOWN: texts.UNKNOWN,
-    LinkProblem.GUESSING: texts.GUESSING,
-    LinkProblem.SAME: texts.SAME,
+    LinkProblem.UNKNOWN: "link.unknown",
+    LinkProblem.GUESSING: "link.guessing",
+    LinkProblem.SAME: "link.same",
 }
 _CONFIRM: Final = "/link confirm"
 
@@ -52,11 +50,11 @@ async def _offer(request: CommandRequest, asker: Asker) -> CommandAnswer:
     code = new_code()
     known = await request.context.storage.read(lambda connection: identities_of(connection, asker.person_id))
     accounts = ", ".join(each.label for each in known)
-    linked = in_language(texts.LINKED, request.language).format(accounts=accounts) if len(known) > 1 else ""
-    offer = in_language(texts.OFFER, request.language).format(code=code, minutes=_MINUTES)
+    linked = request.say("link.linked", accounts=accounts) if len(known) > 1 else ""
+    offer = request.say("link.offer", code=code, minutes=_MINUTES)
     return CommandAnswer(
         f"{linked}\n\n{offer}".strip(),
-        (Button(in_language(texts.GIVEN_BUTTON, request.language), _CONFIRM),),
+        (Button(request.say("link.given_button"), _CONFIRM),),
         apply=lambda connection: offer_link(connection, asker.identity, code, request.now),
     )
 
@@ -66,8 +64,8 @@ async def _take(request: CommandRequest, asker: Asker, code: str) -> CommandAnsw
         lambda connection: take_code(connection, asker.identity, code, request.now), fence=request.claim
     )
     if isinstance(taken, LinkProblem):
-        return _say(_PROBLEMS[taken], request, minutes=_MINUTES)
-    return _ask(texts.IS_IT_YOU, request, account=taken.asker.label, order=f"/link accept {taken.id}")
+        return CommandAnswer(request.say(_PROBLEMS[taken], minutes=_MINUTES))
+    return _ask("link.is_it_you", request, account=taken.asker.label, order=f"/link accept {taken.id}")
 
 
 async def _accept(request: CommandRequest, asker: Asker, offer_id: int) -> CommandAnswer:
@@ -75,29 +73,29 @@ async def _accept(request: CommandRequest, asker: Asker, offer_id: int) -> Comma
         lambda connection: accept_offer(connection, asker.identity, offer_id, request.now), fence=request.claim
     )
     if offer is None:
-        return _say(texts.UNKNOWN, request, minutes=_MINUTES)
-    return _say(texts.NOW_THERE, request, account=offer.asker.label)
+        return CommandAnswer(request.say("link.unknown", minutes=_MINUTES))
+    return CommandAnswer(request.say("link.now_there", account=offer.asker.label))
 
 
 async def _look(request: CommandRequest, asker: Asker) -> CommandAnswer:
     offer = await request.context.storage.read(lambda connection: offer_of(connection, asker.identity, request.now))
     if offer is None:
-        return _say(texts.NONE_WAITS, request)
+        return CommandAnswer(request.say("link.none_waits"))
     if offer.giver is None or not offer.is_accepted:
-        button = Button(in_language(texts.GIVEN_BUTTON, request.language), _CONFIRM)
-        return CommandAnswer(in_language(texts.NOT_YET, request.language), (button,))
-    return _ask(texts.GAVE, request, account=offer.giver.label, order=f"{_CONFIRM} {offer.id}")
+        button = Button(request.say("link.given_button"), _CONFIRM)
+        return CommandAnswer(request.say("link.not_yet"), (button,))
+    return _ask("link.gave", request, account=offer.giver.label, order=f"{_CONFIRM} {offer.id}")
 
 
 async def _confirm(request: CommandRequest, asker: Asker, offer_id: int) -> CommandAnswer:
     offer = await request.context.storage.read(lambda connection: offer_of(connection, asker.identity, request.now))
     if offer is None or offer.id != offer_id or offer.giver is None or not offer.is_accepted:
-        return _say(texts.NONE_WAITS, request)
+        return CommandAnswer(request.say("link.none_waits"))
 
     def join(connection: Connection) -> None:
         confirm_offer(connection, asker.identity, offer_id, request.now)
 
-    text = in_language(texts.DONE, request.language).format(account=offer.giver.label)
+    text = request.say("link.done", account=offer.giver.label)
     return CommandAnswer(text, apply=join)
 
 
@@ -108,12 +106,12 @@ async def _unlink(request: CommandRequest) -> CommandAnswer:
     known = await request.context.storage.read(lambda connection: identities_of(connection, asker.person_id))
     others = [each.label for each in known if each.id != asker.identity.id]
     if not others:
-        return _say(texts.ALONE, request)
+        return CommandAnswer(request.say("unlink.alone"))
 
     def part(connection: Connection) -> None:
         part_identity(connection, asker.identity, request.now)
 
-    text = in_language(texts.APART, request.language).format(accounts=", ".join(others))
+    text = request.say("unlink.apart", accounts=", ".join(others))
     return CommandAnswer(text, apply=part)
 
 
@@ -121,18 +119,14 @@ async def _find_alone(request: CommandRequest) -> Asker | CommandAnswer:
     """Return who gives a command in a private chat; what everybody else is told."""
     asker = await find_asker(request)
     if asker is None:
-        return _say(NOBODY, request)
-    return asker if asker.is_alone else _say(texts.IN_PRIVATE, request)
+        return CommandAnswer(request.say("memory.nobody"))
+    return asker if asker.is_alone else CommandAnswer(request.say("link.in_private"))
 
 
-def _say(wording: Texts, request: CommandRequest, **values: str) -> CommandAnswer:
-    return CommandAnswer(in_language(wording, request.language).format(**values))
+def _ask(key: str, request: CommandRequest, *, account: str, order: str) -> CommandAnswer:
+    text = request.say(key, account=account, order=order)
+    return CommandAnswer(text, (Button(request.say("link.yes_button"), order),))
 
 
-def _ask(wording: Texts, request: CommandRequest, *, account: str, order: str) -> CommandAnswer:
-    text = in_language(wording, request.language).format(account=account, order=order)
-    return CommandAnswer(text, (Button(in_language(texts.YES_BUTTON, request.language), order),))
-
-
-LINK: Final = Command("link", texts.LINK_MENU, _link)
-UNLINK: Final = Command("unlink", texts.UNLINK_MENU, _unlink)
+LINK: Final = Command("link", _link)
+UNLINK: Final = Command("unlink", _unlink)

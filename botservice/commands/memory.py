@@ -9,9 +9,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands import memory_texts as texts
 from botservice.commands.asking import Asker, find_asker
-from botservice.commands.command import Command, Texts, in_language
+from botservice.commands.command import Command
 from botservice.messages import Button
 from botservice.people.exports import drop_exports_of
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact
@@ -30,7 +29,7 @@ _ORDER: Final = re.compile(r"(delete|correct|share|unshare)\s+#?(\d{1,18})(?:\s+
 async def _memory(request: CommandRequest) -> CommandAnswer:
     asker = await find_asker(request)
     if asker is None:
-        return CommandAnswer(in_language(texts.NOBODY, request.language))
+        return CommandAnswer(request.say("memory.nobody"))
     # Where others listen, only what may be told there can be seen or changed: the answer would tell the rest.
     visible_in = None if asker.is_alone else request.context.id
     known = await request.context.storage.read(
@@ -38,11 +37,11 @@ async def _memory(request: CommandRequest) -> CommandAnswer:
     )
     order = _ORDER.fullmatch(request.call.arguments.strip())
     if order is None:
-        return _list(known, asker, request.language)
+        return _list(known, asker, request)
     number = int(order[2])
     fact = next((each for each in known if each.id == number), None)
     if fact is None:
-        return _say(texts.UNKNOWN, request, number=str(number))
+        return _say("memory.unknown", request, number=str(number))
     return _obey(order[1].lower(), fact, (order[3] or "").strip()[:MAX_TEXT], asker, request)
 
 
@@ -50,48 +49,50 @@ def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequ
     person, number = asker.person_id, str(fact.id)
     match order:
         case "delete":
-            deleted = _say(texts.DELETED, request, number=number, apply=lambda c: _delete(c, person, fact, request.now))
+            deleted = _say(
+                "memory.deleted", request, number=number, apply=lambda c: _delete(c, person, fact, request.now)
+            )
             return _scrubbing(deleted, request)
         case "share":
             return _say(
-                texts.SHARING, request, number=number, apply=lambda c: _share(c, person, fact, is_shareable=True)
+                "memory.sharing", request, number=number, apply=lambda c: _share(c, person, fact, is_shareable=True)
             )
         case "unshare":
             return _say(
-                texts.UNSHARING, request, number=number, apply=lambda c: _share(c, person, fact, is_shareable=False)
+                "memory.unsharing", request, number=number, apply=lambda c: _share(c, person, fact, is_shareable=False)
             )
         case _ if not words:
-            return _say(texts.HOW, request, number=number)
+            return _say("memory.how", request, number=number)
         case _:
             change = partial(_correct, person_id=person, fact=fact, words=words, request=request)
-            return _scrubbing(_say(texts.CHANGED, request, number=number, text=words, apply=change), request)
+            return _scrubbing(_say("memory.changed", request, number=number, text=words, apply=change), request)
 
 
-def _list(known: list[Fact], asker: Asker, language: str) -> CommandAnswer:
-    lines = [_line(each, language) for each in known]
+def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> CommandAnswer:
+    lines = [_line(each, request) for each in known]
     if lines:
-        parts = [in_language(texts.LIST, language), "\n".join(lines)]
-        parts.append(in_language(texts.HOW, language).format(number=known[-1].id))
+        parts = [request.say("memory.list"), "\n".join(lines)]
+        parts.append(request.say("memory.how", number=known[-1].id))
     else:
-        parts = [in_language(texts.NOTHING if asker.is_alone else texts.NOTHING_HERE, language)]
+        parts = [request.say("memory.nothing" if asker.is_alone else "memory.nothing_here")]
     if not asker.is_alone:
-        parts.append(in_language(texts.ELSEWHERE, language))
-    delete = in_language(texts.DELETE_BUTTON, language)
-    buttons = [Button(delete.format(number=each.id), f"/memory delete {each.id}") for each in known[-_MOST_BUTTONS:]]
+        parts.append(request.say("memory.elsewhere"))
+    buttons = [
+        Button(request.say("memory.delete_button", number=each.id), f"/memory delete {each.id}")
+        for each in known[-_MOST_BUTTONS:]
+    ]
     return CommandAnswer("\n\n".join(parts), tuple(buttons))
 
 
-def _line(fact: Fact, language: str) -> str:
+def _line(fact: Fact, request: CommandRequest) -> str:
     date = f"{fact.updated_at:%Y-%m-%d}"
     if fact.said is None:
-        source = in_language(texts.CORRECTED, language).format(date=date)
+        source = request.say("memory.corrected", date=date)
     else:
         said = " ".join(fact.said.split())
         said = said if len(said) <= _LONGEST_SAID else f"{said[:_LONGEST_SAID]}…"
-        source = in_language(texts.SOURCE, language).format(
-            said=show_plain(said), date=date, where=_where(fact.context_keys or {})
-        )
-    shared = f"; {in_language(texts.SHARED, language)}" if fact.is_shareable else ""
+        source = request.say("memory.source", said=show_plain(said), date=date, where=_where(fact.context_keys or {}))
+    shared = "; " + request.say("memory.shared") if fact.is_shareable else ""
     topic = f"{show_plain(fact.shown_topic)}: " if fact.shown_topic else ""
     return f"- **#{fact.id}** {topic}{show_plain(fact.text)} ({source}{shared})"
 
@@ -100,8 +101,8 @@ def _where(keys: Mapping[str, str]) -> str:
     return keys.get("transport", "API").capitalize()
 
 
-def _say(wording: Texts, request: CommandRequest, /, *, apply: Change | None = None, **values: str) -> CommandAnswer:
-    return CommandAnswer(in_language(wording, request.language).format(**values), apply=apply)
+def _say(key: str, request: CommandRequest, /, *, apply: Change | None = None, **values: str) -> CommandAnswer:
+    return CommandAnswer(request.say(key, **values), apply=apply)
 
 
 def _scrubbing(answer: CommandAnswer, request: CommandRequest) -> CommandAnswer:
@@ -126,4 +127,4 @@ def _share(connection: Connection, person_id: int, fact: Fact, *, is_shareable: 
     share_fact(connection, person_id, fact.id, is_shareable=is_shareable)
 
 
-MEMORY: Final = Command("memory", texts.MENU, _memory)
+MEMORY: Final = Command("memory", _memory)

@@ -4,8 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands import persona_texts as texts
-from botservice.commands.command import Command, Texts, in_language
+from botservice.commands.command import Command
 from botservice.contexts import set_metadata, with_key
 from botservice.messages import storable
 from botservice.people.access_values import AccessRole
@@ -21,24 +20,24 @@ _OFF: Final = frozenset({"off", "none", "reset", "clear"})
 async def _persona(request: CommandRequest) -> CommandAnswer:
     wanted = storable(request.call.arguments).strip()
     if not request.message.is_private and request.role is not AccessRole.OWNER:
-        return _say(request, texts.FOR_OWNERS)
+        return CommandAnswer(request.say("persona.for_owners"))
     if not wanted:
         return _show(request)
     if wanted.lower() in _OFF:
-        return _set(request, None, texts.CLEARED)
+        return _set(request, None, "persona.cleared")
     if len(wanted) > LONGEST_PERSONA:
-        return _say(request, texts.TOO_LONG, limit=LONGEST_PERSONA)
-    return _set(request, Persona(wanted, person_name(request.message.author)), texts.DONE)
+        return CommandAnswer(request.say("persona.too_long", limit=LONGEST_PERSONA))
+    return _set(request, Persona(wanted, person_name(request.message.author)), "persona.done")
 
 
 def _show(request: CommandRequest) -> CommandAnswer:
     persona = Persona.of(request.context.metadata)
     if persona is None:
-        return _say(request, texts.NONE)
-    return _say(request, texts.NOW, persona=persona.text.replace("```", "'''"))
+        return CommandAnswer(request.say("persona.none"))
+    return CommandAnswer(request.say("persona.now", persona=persona.text.replace("```", "'''")))
 
 
-def _set(request: CommandRequest, persona: Persona | None, said: Texts) -> CommandAnswer:
+def _set(request: CommandRequest, persona: Persona | None, said: str) -> CommandAnswer:
     context, value = request.context, None if persona is None else persona.as_value()
     # What is asked beside the command, in the same turn, is answered by it already.
     context.metadata = with_key(context.metadata, PERSONA, value)
@@ -46,11 +45,7 @@ def _set(request: CommandRequest, persona: Persona | None, said: Texts) -> Comma
     def apply(connection: Connection) -> None:
         set_metadata(connection, context_id=context.id, key=PERSONA, value=value)
 
-    return CommandAnswer(in_language(said, request.language), apply=apply)
+    return CommandAnswer(request.say(said), apply=apply)
 
 
-def _say(request: CommandRequest, said: Texts, **values: object) -> CommandAnswer:
-    return CommandAnswer(in_language(said, request.language).format(**values))
-
-
-PERSONA_COMMAND: Final = Command("persona", texts.MENU, _persona)
+PERSONA_COMMAND: Final = Command("persona", _persona)

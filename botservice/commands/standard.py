@@ -21,7 +21,7 @@ from botservice.commands.why import WHY
 def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
     """Return the commands that every service has, and more."""
 
-    def menu(language: str) -> list[tuple[str, str]]:
+    def menu(language: str | None) -> list[tuple[str, str]]:
         return catalogue.menu(language)
 
     # Whoever adds a capability adds its command here, or hands it in where it needs something to work with.

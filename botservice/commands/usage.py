@@ -1,30 +1,23 @@
 """/usage: what a person has used, and what is left of every budget that they meet."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.command import Command, Texts
+from botservice.commands.command import Command
 from botservice.people.access_records import read_names
 from botservice.people.budgets import Standing
 from botservice.people.budgets_periods import period_start
 from botservice.people.usage import Payer, UsageLine, list_usage
-from botservice.policies import NANO, Period, Unit
+from botservice.policies import NANO, Period, Scope, Unit
 from botservice.turns.commands import CommandAnswer, CommandRequest
 
-_MENU: Final[Texts] = {
-    "en": "What you have used, and what is left",
-    "de": "Was du verbraucht hast und was noch bleibt",
-    "es": "Lo que has usado y lo que queda",
-    "fr": "Ce que vous avez utilisé et ce qui reste",
-    "it": "Quanto hai usato e quanto resta",
-    "pt": "O que você usou e o que resta",
-    "ru": "Сколько вы израсходовали и сколько осталось",
-    "ko": "사용량과 남은 양",
-    "ja": "使った量と残り",
-    "zh": "你的用量和余额",
+_WHOSE: Final[Mapping[str, str]] = {
+    Scope.PERSON: "usage.person",
+    Scope.CHAT: "usage.chat",
+    Scope.SERVICE: "usage.service",
 }
-_WHOSE: Final = {"person": "You", "chat": "This chat", "service": "This bot"}
 
 
 async def _usage(request: CommandRequest) -> CommandAnswer:
@@ -38,36 +31,47 @@ async def _usage(request: CommandRequest) -> CommandAnswer:
         return today[0], month[0]
 
     today, month = await storage.read(read)
-    lines = [f"Today: {_used(today, budgets.currency)}", f"This month: {_used(month, budgets.currency)}"]
+    used = [_used(each, request, budgets.currency) for each in (today, month)]
+    lines = [request.say("usage.today", used=used[0]), request.say("usage.this_month", used=used[1])]
     standings = await budgets.standings(storage, payer, now)
     if standings:
         lines.append("")
-        lines += [f"- {_stands(each, budgets.currency)}" for each in standings]
-    return CommandAnswer("\n".join([*lines, "", "Days and months are those of UTC."]))
+        lines += [f"- {_stands(each, request, budgets.currency)}" for each in standings]
+    return CommandAnswer("\n".join([*lines, "", request.say("usage.utc")]))
 
 
-def _used(line: UsageLine, currency: str) -> str:
-    tokens = line.input_tokens + line.output_tokens
-    cached = f" ({line.cached_tokens:,} of them from a cache)" if line.cached_tokens else ""
-    cost = f", {_money(line.cost, currency)}" if line.cost else ""
-    calls = f"{line.calls:,} call{'' if line.calls == 1 else 's'}"
-    return f"{tokens:,} tokens{cached} in {calls} of the model{cost}"
-
-
-def _stands(standing: Standing, currency: str) -> str:
-    limit = standing.limit
-    used, most = (
-        (_money(standing.used, currency), _money(limit.amount, currency))
-        if limit.unit is Unit.MONEY
-        else (f"{standing.used:,}", f"{limit.amount:,} tokens")
+def _used(line: UsageLine, request: CommandRequest, currency: str) -> str:
+    number = request.say_number
+    cost = request.say("usage.cost", money=_money(line.cost, request, currency)) if line.cost else ""
+    return request.say(
+        "usage.used_in_one" if line.calls == 1 else "usage.used",
+        tokens=number(line.input_tokens + line.output_tokens),
+        cached=request.say("usage.cached", tokens=number(line.cached_tokens)) if line.cached_tokens else "",
+        calls=number(line.calls),
+        cost=cost,
     )
-    percent = min(100 * standing.used // limit.amount, 100)
-    until = f"{standing.ends_at:%Y-%m-%d %H:%M}"
-    return f"{_WHOSE[standing.scope]}: {used} of {most} a {limit.period} ({percent} %), until {until}"
 
 
-def _money(nano: int, currency: str) -> str:
-    return f"{nano / NANO:,.4f} {currency}"
+def _stands(standing: Standing, request: CommandRequest, currency: str) -> str:
+    limit, number = standing.limit, request.say_number
+    used, most = (
+        (_money(standing.used, request, currency), _money(limit.amount, request, currency))
+        if limit.unit is Unit.MONEY
+        else (number(standing.used), request.say("usage.tokens", amount=number(limit.amount)))
+    )
+    return request.say(
+        "usage.budget",
+        whose=request.say(_WHOSE[standing.scope]),
+        used=used,
+        most=most,
+        period=request.say("usage.a_day" if limit.period is Period.DAY else "usage.a_month"),
+        percent=min(100 * standing.used // limit.amount, 100),
+        until=f"{standing.ends_at:%Y-%m-%d %H:%M}",
+    )
 
 
-USAGE: Final = Command("usage", _MENU, _usage)
+def _money(nano: int, request: CommandRequest, currency: str) -> str:
+    return f"{request.say_number(nano / NANO, places=4)} {currency}"
+
+
+USAGE: Final = Command("usage", _usage)

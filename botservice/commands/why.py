@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from botservice.commands import why_texts as texts
-from botservice.commands.command import Command, in_language
+from botservice.commands.command import Command
 from botservice.memory import ActionStep, MemoryItem
 from botservice.memory.found import found_records
 from botservice.memory.step_records import read_steps
@@ -107,33 +106,34 @@ async def _why(request: CommandRequest) -> CommandAnswer:
 
     found = await request.context.storage.read(read)
     if found is None or not found[1].calls:
-        return CommandAnswer(in_language(texts.NOTHING, request.language))
+        return CommandAnswer(request.say("why.nothing"))
     last, sources = found
     may_see = request.message.is_private or _is_same(request.message.author, last.questions[-1].author)
-    return CommandAnswer("\n".join(_lines(request.language, last, sources, may_see=may_see)))
+    return CommandAnswer("\n".join(_lines(request, last, sources, may_see=may_see)))
 
 
-def _lines(language: str, last: Exchange, sources: Sources, *, may_see: bool) -> Iterator[str]:
+def _lines(request: CommandRequest, last: Exchange, sources: Sources, *, may_see: bool) -> Iterator[str]:
     """Yield the answer as markdown, in which nothing that was said can be markup."""
     question = _cut(last.questions[-1].text, _LONGEST_QUESTION) or "…"
-    yield in_language(texts.ABOUT, language).format(question=question)
+    yield request.say("why.about", question=question)
     yield ""
-    yield "- " + in_language(texts.WINDOW, language).format(count=sources.window)
+    yield "- " + request.say("why.window", count=sources.window)
     if sources.persona:
-        yield "- " + in_language(texts.PERSONA, language) + f" {_cut(sources.persona, _LONGEST)}"
+        yield "- " + request.say("why.persona") + f" {_cut(sources.persona, _LONGEST)}"
     if sources.found:
-        yield "- " + in_language(texts.FOUND, language)
+        yield "- " + request.say("why.found")
         yield from (f"  - {_cut(each, _LONGEST)}" for each in sources.found[:_MOST])
     if sources.facts and may_see:
-        yield "- " + in_language(texts.FACTS, language)
+        yield "- " + request.say("why.facts")
         yield from (f"  - {_cut(each, _LONGEST)}" for each in sources.facts[:_MOST])
     elif sources.facts:
-        hidden = in_language(texts.HIDDEN, language).format(count=len(sources.facts))
-        yield f"- {in_language(texts.FACTS, language)} {hidden}"
+        hidden = request.say("why.hidden", count=len(sources.facts))
+        yield "- " + request.say("why.facts") + f" {hidden}"
     if sources.tools:
-        yield "- " + in_language(texts.TOOLS, language)
-        yield from (f"  - {_tool(language, *each)}" for each in sources.tools[:_MOST])
-    yield "- " + in_language(texts.MODEL, language).format(
+        yield "- " + request.say("why.tools")
+        yield from (f"  - {_tool(request, *each)}" for each in sources.tools[:_MOST])
+    yield "- " + request.say(
+        "why.model",
         model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
         calls=sources.calls,
         given=sources.usage.input_tokens,
@@ -141,10 +141,9 @@ def _lines(language: str, last: Exchange, sources: Sources, *, may_see: bool) ->
     )
 
 
-def _tool(language: str, name: str, error: str | None) -> str:
-    if error is None:
-        return f"{_cut(name, _LONGEST)}: {in_language(texts.WORKED, language)}"
-    return f"{_cut(name, _LONGEST)}: " + in_language(texts.FAILED, language).format(error=_cut(error, _LONGEST))
+def _tool(request: CommandRequest, name: str, error: str | None) -> str:
+    outcome = request.say("why.worked") if error is None else request.say("why.failed", error=_cut(error, _LONGEST))
+    return f"{_cut(name, _LONGEST)}: {outcome}"
 
 
 def _cut(text: str, limit: int) -> str:
@@ -167,4 +166,4 @@ def _is_same(one: Author | None, other: Author | None) -> bool:
     )
 
 
-WHY: Final = Command("why", texts.MENU, _why)
+WHY: Final = Command("why", _why)

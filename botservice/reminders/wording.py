@@ -1,25 +1,10 @@
 """What reminders say, in the language of who asked for them."""
-# ruff: noqa: RUF001 - ten languages have their own signs
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
 
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.times import spell
-
-_LATE: Final[Mapping[str, str]] = {
-    "en": "This comes late: it was due at {time}.",
-    "de": "Das kommt zu spät: Fällig war es um {time}.",
-    "es": "Llega tarde: tocaba a las {time}.",
-    "fr": "Ceci arrive en retard : c’était prévu pour {time}.",
-    "it": "Arriva in ritardo: era previsto per {time}.",
-    "pt": "Chega atrasado: estava marcado para {time}.",
-    "ru": "Это пришло с опозданием: было назначено на {time}.",
-    "ko": "늦게 알려 드립니다. 원래 시각은 {time}였습니다.",
-    "ja": "お知らせが遅れました。予定は {time} でした。",
-    "zh": "提醒晚了：原定时间是 {time}。",
-}
+from botservice.texts import in_language
 
 
 def announce(reminder: Reminder, now: datetime) -> str:
@@ -27,8 +12,8 @@ def announce(reminder: Reminder, now: datetime) -> str:
     said = f"⏰ {reminder.text}"
     if not reminder.is_late(now):
         return said
-    late = _LATE.get(reminder.language or "en", _LATE["en"])
-    return f"{said}\n\n{late.format(time=spell(reminder.due_at, reminder.time_zone))}"
+    due = spell(reminder.due_at, reminder.time_zone)
+    return f"{said}\n\n" + in_language("reminders.late", reminder.language, time=due)
 
 
 def ask(reminder: Reminder, now: datetime) -> str:

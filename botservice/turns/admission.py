@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, update
 
 from botservice.contexts import AgentContext
 from botservice.messages import InboundMessage
-from botservice.people.access_texts import refusal_text, welcome_text
+from botservice.people.access_texts import refusal_text
 from botservice.people.access_values import AccessRole, Notice, Ruling
 from botservice.people.budgets import Standing
 from botservice.people.budgets_texts import too_fast_text
@@ -20,6 +20,7 @@ from botservice.people.rights import Right, may_use, right_of, use_right
 from botservice.people.usage import Payer
 from botservice.storage import Claim, Storage
 from botservice.storage.tables import events
+from botservice.texts import in_language
 from botservice.turns.changes import Controls
 from botservice.turns.files_texts import unread_text
 from botservice.turns.opening import Inbound
@@ -228,5 +229,5 @@ class Admission:
             return ruling, [], []
         welcome: Sequence[Payload] = []
         if ruling.notice is Notice.CODE:
-            welcome = plan_notice(transport, turn, welcome_text(message.language), now)
+            welcome = plan_notice(transport, turn, in_language("access.welcome", message.language), now)
         return ruling, plan_notice(transport, turn, text, now), welcome

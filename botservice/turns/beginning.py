@@ -1,5 +1,6 @@
 """The beginning of a turn that a transport accepted: its events are read, and its commands obeyed."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -16,8 +17,10 @@ from botservice.turns.opening import Inbound, open_turn
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import begin_turn, finish_turn
 from botservice.turns.run import RunOptions
-from botservice.turns.transport import Transport
+from botservice.turns.transport import Transport, glimpse
 from botservice.turns.turn import Outcome, StoredEvent, Turn
+
+logger = logging.getLogger(__name__)
 
 Write = Callable[[Connection], None]
 Said = tuple[StoredEvent, InboundMessage]
@@ -147,6 +150,16 @@ def _all_of(writes: Sequence[Write | None]) -> Write | None:
             each(connection)
 
     return write
+
+
+async def language_of(turn: Turn, transport: Transport) -> str | None:
+    """Return the language of whoever asked, read once more for a turn that goes on: it is not stored."""
+    try:
+        read = [await glimpse(transport)(event) for event in turn.events if event.raw]
+    except Exception:
+        logger.exception("turn.language_unknown")  # it goes on in English
+        return None
+    return _language([message for message in read if message is not None])
 
 
 def _language(messages: Sequence[InboundMessage]) -> str | None:

@@ -14,10 +14,10 @@ from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.people.budgets import Budgets
 from botservice.storage import Claim
+from botservice.texts import in_language, number_in_language
 from botservice.turns.turn import Turn
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:\s+(.*))?", re.DOTALL)
-DEFAULT_LANGUAGE: Final = "en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,13 @@ class CommandRequest:
     budgets: Budgets = field(default_factory=Budgets)
     is_let_in: bool = True
 
-    @property
-    def language(self) -> str:
-        """The two letters of the language in which to answer."""
-        return (self.message.language or DEFAULT_LANGUAGE).partition("-")[0].lower()
+    def say(self, key: str, /, **values: object) -> str:
+        """Return a text in the language of whoever gave it."""
+        return in_language(key, self.message.language, **values)
+
+    def say_number(self, number: float, *, places: int = 0) -> str:
+        """Return a number as it is written in that language."""
+        return number_in_language(number, self.message.language, places=places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from botservice.storage import Claim, Storage
 from botservice.telemetry import turn_logging
 from botservice.turns.admission import Admission
 from botservice.turns.agenda import put_off
-from botservice.turns.beginning import Beginning
+from botservice.turns.beginning import Beginning, language_of
 from botservice.turns.changes import Change, DueChanges, apply_changes, find_controls, mark_handled
 from botservice.turns.commands import Commands
 from botservice.turns.effects import Effects
@@ -208,9 +208,11 @@ class ContextWork:
 
     async def _work_on(self, turn: Turn, work: Begun, claim: Claim) -> None:
         transport = self._transports[turn.transport]
+        if turn.is_open:
+            work.context.language = await language_of(turn, transport)
         try:
             if is_cut_off_too_often(turn.attempts):
-                await self._setbacks.give_up(turn, claim, transport, _CUT_OFF)
+                await self._setbacks.give_up(turn, claim, transport, _CUT_OFF, work.context.language)
             elif await self._beginning.begin(turn, work.context, work.controls, claim, transport):
                 await self._run(turn, work, claim, transport)
         except TurnGrew:
@@ -222,12 +224,12 @@ class ContextWork:
             text = used_up_text(error.scope, error.ends_at, work.context.language)
             await end_refused(self._storage, turn, claim, transport, text, self._clock())
         except LLMError as error:
-            await self._setbacks.give_up(turn, claim, transport, str(error))
+            await self._setbacks.give_up(turn, claim, transport, str(error), work.context.language)
         except (ClaimLost, StorageUnavailable):
             raise
         except Exception as error:
             logger.exception("turn.failed")
-            await self._setbacks.try_later(turn, claim, transport, type(error).__name__)
+            await self._setbacks.try_later(turn, claim, transport, type(error).__name__, work.context.language)
 
     async def _run(self, turn: Turn, work: Begun, claim: Claim, transport: Transport) -> None:
         record = StoredStream(self._storage, turn, claim, self._clock)

@@ -8,7 +8,6 @@ from botservice.memory import AgentMemory, FailedStep, MemoryItem, StepError, Ta
 from botservice.memory.agent_memory import start_of_work
 from botservice.telemetry import redact
 
-NO_CHECKED_ANSWER: Final = "I have no answer that passes its checks. Ask me again, or in other words."
 _USED_UP: Final = "MaxStepsError"
 
 

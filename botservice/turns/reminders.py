@@ -120,7 +120,7 @@ class Reminding:
         context = await self._load(reminder)
         said = announce(reminder, now)
         new = await new_answer(0, FinishAction(said), now)
-        payloads = self._transports[reminder.transport].plan(preview(new), ())
+        payloads = self._transports[reminder.transport].plan(preview(new, language=reminder.language), ())
         context.begin_turn("", TaskStep(explain(reminder)), keeps_steps=False)
         context.memory.steps.append(FinalAnswerStep(said))
         changes = context.records.changes(context.memory.steps)

@@ -6,20 +6,16 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from botservice.messages import Message, Role
 from botservice.storage import Claim, Storage
+from botservice.texts import in_language
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, postpone_turn
+from botservice.turns.refusing import plan_notice
 from botservice.turns.retry import TURN_RETRIES, turn_delay
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus
 
 logger = logging.getLogger(__name__)
-
-_APOLOGY = (
-    "Sorry, I could not answer this: something went wrong on my side. Your message is kept, and this chat goes on. "
-    "If it matters, name {error_id} to whoever runs me."
-)
 
 
 class Setbacks:
@@ -29,11 +25,13 @@ class Setbacks:
         self._storage = storage
         self._clock = clock
 
-    async def try_later(self, turn: Turn, claim: Claim, transport: Transport, reason: str) -> None:
+    async def try_later(
+        self, turn: Turn, claim: Claim, transport: Transport, reason: str, language: str | None
+    ) -> None:
         """Have a turn tried again, after a while; give it up where that was in vain too often."""
         delay = turn_delay(TURN_RETRIES, turn.failures + 1)
         if delay is None:
-            await self.give_up(turn, claim, transport, reason)
+            await self.give_up(turn, claim, transport, reason, language)
             return
         now = self._clock()
         await self._storage.write(
@@ -41,12 +39,12 @@ class Setbacks:
             fence=claim,
         )
 
-    async def give_up(self, turn: Turn, claim: Claim, transport: Transport, reason: str) -> None:
+    async def give_up(self, turn: Turn, claim: Claim, transport: Transport, reason: str, language: str | None) -> None:
         """Set a turn aside and tell the person so; the apology is no part of the conversation."""
         now = self._clock()
         logger.error("turn.set_aside", extra={"reason": reason, "error_id": turn.error_id})
-        apology = Message(role=Role.ASSISTANT, text=_APOLOGY.format(error_id=turn.error_id), created_at=now)
-        payloads = transport.plan(apology, turn.events)
+        apology = in_language("answer.apology", language, error_id=turn.error_id)
+        payloads = plan_notice(transport, turn, apology, now)
 
         def set_aside(connection: Connection) -> None:
             write_deliveries(connection, turn, payloads, now)

@@ -13,11 +13,12 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage
 from botservice.memory import ActionStep, FailedStep, FinalAnswerStep, MemoryStep, PlanningStep, Timing
 from botservice.memory.sub_runs import write_sub_run
+from botservice.texts import in_language
 from botservice.tools import ToolOutcome, execute
 from botservice.tools.limits import find_too_many
 from botservice.turns.answer import as_text
 from botservice.turns.calls import close_step, final_answer
-from botservice.turns.failures import NO_CHECKED_ANSWER, model_failure, unchecked, used_up
+from botservice.turns.failures import model_failure, unchecked, used_up
 from botservice.turns.prompts import Said, record_answer
 
 
@@ -80,7 +81,7 @@ class SubWork:
             said = as_text(action.output)
             failed = FailedStep(self._next_number(), error=unchecked(refusal), model_output=said)
             self._keep(failed, started_at, action)
-            action = FinishAction(NO_CHECKED_ANSWER)
+            action = FinishAction(in_language("answer.unchecked", self.context.language))
         return self._answer(action, started_at)
 
     async def _plan(self, started_at: datetime) -> None:

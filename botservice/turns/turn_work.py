@@ -25,6 +25,7 @@ from botservice.memory.agent_memory import start_of_work
 from botservice.messages import Message
 from botservice.people.budgets import Standing
 from botservice.storage import Claim
+from botservice.texts import in_language
 from botservice.tools import ToolOutcome
 from botservice.tools.threads import run_in_thread
 from botservice.turns import answer, journal
@@ -33,7 +34,7 @@ from botservice.turns.asking import ask_model
 from botservice.turns.billing import Bill
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.calls import CallRunner, close_step, final_answer, stopped_outcomes
-from botservice.turns.failures import NO_CHECKED_ANSWER, is_used_up, model_failure, unchecked, used_up
+from botservice.turns.failures import is_used_up, model_failure, unchecked, used_up
 from botservice.turns.interruption import Interruption, WorkCut
 from botservice.turns.mishaps import Mishaps
 from botservice.turns.options import RunOptions
@@ -183,7 +184,8 @@ class TurnWork:
         refusal = await self._find_refusal(action)
         if refusal is not None:
             await self._mishaps.fail(unchecked(refusal), started_at, model_output=as_text(action.output))
-            action = replace(action, output=NO_CHECKED_ANSWER, attachments=(), finish_reason=None)
+            said = in_language("answer.unchecked", self._context.language)
+            action = replace(action, output=said, attachments=(), finish_reason=None)
         return await self._answer(action, started_at)
 
     async def _find_refusal(self, action: FinishAction) -> str | None:

@@ -9,7 +9,7 @@ from standins.bot_api import BotApi
 
 from botservice.messages import Message
 from transports.intricacy import is_too_intricate
-from transports.overflow import _NOTE, MAX_MESSAGES, note
+from transports.overflow import MAX_MESSAGES, note
 from transports.slack.content import readable
 from transports.slack.formatting import Pings, stable_part, without_pings
 from transports.slack.planning import plan_answer as plan_for_slack
@@ -47,7 +47,7 @@ def test_an_answer_of_any_shape_makes_a_few_messages_that_hold_it_all(shape: str
         file = plan[-1].get("file") if plan else None
         if file is not None:
             assert file["text"] == text
-            assert _NOTE["de"] in plan[-1].values()
+            assert note("de") in plan[-1].values()
     html = render_markdown(text)
     assert html is None or len(html) < 10 * LENGTH
 
@@ -83,8 +83,7 @@ def test_an_answer_of_any_length_ends_in_a_file() -> None:
         assert plan[-1]["file"]["text"] == text
     short = "word " * 1000
     assert [each["method"] for each in plan_for_telegram(Message(text=short), ())] == ["sendMessage"] * 2
-    assert {note(language) for language in ("pt-br", "pt", "xx", None)} == {_NOTE["pt"], _NOTE["en"]}
-    assert len(_NOTE) == 10
+    assert {note(language) for language in ("pt-br", "pt", "xx", None)} == {note("pt"), note("en")}
 
 
 def test_nobody_is_pinged_by_a_mention_that_is_odd_or_never_ends() -> None:
@@ -105,4 +104,4 @@ async def test_the_file_of_a_long_answer_arrives(sqlite_storage) -> None:
             api.person_says("tell me", chat_id=42)
             shown = await api.messages(42, MAX_MESSAGES)
         assert len(api.visible_texts(42)) <= MAX_MESSAGES
-        assert _NOTE["en"] in str(shown[-1])
+        assert note("en") in str(shown[-1])

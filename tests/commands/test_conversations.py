@@ -9,11 +9,11 @@ from turns.bots import NO_WAITING, add, call, fail
 from turns.messenger import Messenger, Office
 
 from botservice import AgentContext, FunctionsBasedAgent, LLMError, ScriptedChatLLM
-from botservice.commands.command import LANGUAGES
 from botservice.commands.standard import standard_commands
 from botservice.commands.why import read_sources
 from botservice.memory import StepCallbacks
 from botservice.messages import Author
+from botservice.texts import LANGUAGES
 from botservice.turns.commands import parse_command
 from botservice.turns.options import RunOptions, utc_now
 from botservice.turns.worker import Worker

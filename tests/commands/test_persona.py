@@ -7,8 +7,6 @@ from commands.test_conversations import CHAT, Commanded, answer_to, chatting
 from turns.bots import add, call, make_service
 
 from botservice import AgentContext, Author, MemoryStep
-from botservice.commands import persona_texts
-from botservice.commands.command import LANGUAGES
 from botservice.people.archive import as_values, read_person
 from botservice.people.forgetting import forget_person
 from botservice.personas import persona_in, system_prompt
@@ -94,14 +92,6 @@ async def kept_of(storage) -> str:
         return str([connection.execute(table.select()).all() for table in metadata.sorted_tables])
 
     return await storage.read(read)
-
-
-@pytest.mark.parametrize(
-    "texts", [value for value in vars(persona_texts).values() if isinstance(value, dict) and "en" in value]
-)
-def test_every_text_is_there_in_every_language(texts):
-    assert texts.keys() == set(LANGUAGES)
-    assert len({text.count("{") for text in texts.values()}) == 1
 
 
 async def test_a_conversation_has_a_prompt_of_its_own(context, storage):

@@ -6,10 +6,10 @@ import pytest
 from turns.messenger import Messenger, echo, office
 
 from botservice import AgentContext, InboundMessage
-from botservice.commands.command import LANGUAGES
 from botservice.commands.standard import standard_commands
 from botservice.reminders import Repeats
 from botservice.reminders.records import NewReminder, insert_reminder, read_waiting
+from botservice.texts import LANGUAGES
 from botservice.turns.commands import CommandRequest, parse_command
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)

@@ -31,12 +31,13 @@ from botservice.app import govern
 from botservice.commands.standard import standard_commands
 from botservice.errors import BudgetExceeded
 from botservice.people.budgets import Budgets
-from botservice.people.budgets_texts import _NEARLY, _TOO_FAST, _USED_UP, _WHOSE, nearly_used_text, used_up_text
+from botservice.people.budgets_texts import nearly_used_text, used_up_text
 from botservice.people.usage import UsageBy, UsageLine, list_usage
 from botservice.policies import Scope, parse_limits, parse_prices
 from botservice.settings import Settings
 from botservice.storage.access_tables import budget_reservations
 from botservice.storage.tables import messages
+from botservice.texts import in_language
 from botservice.turns.turn import EventKind
 
 ALICE, BOB = "1", "2"
@@ -192,7 +193,7 @@ async def test_too_many_messages_in_a_minute_are_kept_and_answered_no_more(stora
             await say(bot, text, ALICE)
         await say(bot, "/help", ALICE)
         shown = bot.messenger.visible[ALICE]
-        assert shown[:3] == ["re: a", "re: b", _TOO_FAST["en"].format(when="12:01")]
+        assert shown[:3] == ["re: a", "re: b", in_language("budgets.too_fast", "en", when="12:01")]
         assert len(shown) == 4, "told once; commands are answered"
         clock.pass_(minutes=1)
         await say(bot, "e", ALICE)
@@ -272,14 +273,6 @@ async def test_usage_tells_a_person_what_is_used_and_left(storage: Storage) -> N
             "Days and months are those of UTC."
         )
         assert "Today: 0 tokens in 0 calls" in bot.messenger.visible[BOB][0]
-
-
-@pytest.mark.parametrize("texts", [_USED_UP, _TOO_FAST, _NEARLY, *_WHOSE.values()])
-def test_every_sentence_is_there_in_ten_languages(texts: dict[str, str]) -> None:
-    from botservice.commands.command import LANGUAGES
-
-    assert set(texts) == set(LANGUAGES)
-    assert len(set(texts.values())) == len(LANGUAGES)
 
 
 def pair(*failures: Any) -> FallbackLLM:

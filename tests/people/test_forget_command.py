@@ -1,7 +1,6 @@
 """/forget and /export as people give them: asked twice, for one's own things alone, gone when it says so."""
 
 import io
-import re
 import zipfile
 
 import pytest
@@ -10,13 +9,11 @@ from people.crowd import crowded, find_bytes
 from people.test_forgetting import LONG, MARK, Parrot, repeat
 
 from botservice import AgentContext, MessageWindowMessageSelector
-from botservice.commands import Catalogue, forgotten_texts
-from botservice.commands.command import LANGUAGES
+from botservice.commands import Catalogue
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.link import LINK
 from botservice.commands.memory import MEMORY
-from botservice.people.accounting import Forgotten
 from botservice.storage.blobs import digest_of
 from botservice.tools.remembering import remember
 
@@ -139,19 +136,3 @@ async def test_it_says_what_was_deleted_and_what_remains(storage):
         counted = "Deleted: whole chats: 1, messages: 1, answers: 1, files: 1, facts: 1. These remain: "
         assert answer.startswith(f"Forgotten. {counted}")
         assert ("The last traces" in answer) is not storage.is_sqlite
-
-
-SENTENCES = [each for each in vars(forgotten_texts).values() if isinstance(each, dict) and "en" in each]
-
-
-@pytest.mark.parametrize("texts", SENTENCES)
-def test_every_sentence_is_there_in_ten_languages(texts):
-    assert set(texts) == set(LANGUAGES)
-    assert len(set(texts.values())) == len(LANGUAGES)
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_was_deleted_is_counted_in_every_language(language):
-    text = forgotten_texts.account_of(Forgotten(1, 22, 33, 44, 55, 66), language)
-    assert [int(number) for number in re.findall(r"\d+", text)] == [1, 22, 33, 44, 55, 66]
-    assert forgotten_texts.account_of(Forgotten(), language) == ""

@@ -6,10 +6,10 @@ from people.test_facts import person_of, tell, visible
 
 from botservice import Author, ToolCall
 from botservice.commands import Catalogue
-from botservice.commands.command import LANGUAGES
 from botservice.commands.memory import MEMORY
 from botservice.messages import CommandCall, InboundMessage
 from botservice.people.facts import facts_of
+from botservice.texts import LANGUAGES
 from botservice.turns.commands import CommandRequest
 
 COMMANDS = Catalogue([MEMORY])

@@ -12,12 +12,11 @@ from sqlalchemy import select
 from turns.messenger import PATIENCE_SECONDS
 
 from botservice import Author, Storage
-from botservice.commands.export_texts import HERE_IT_IS
-from botservice.commands.forget_texts import NOTHING_KEPT
 from botservice.people.archive import read_person
 from botservice.people.identities import find_identity
 from botservice.policies import AccessMode
 from botservice.storage.access_tables import access_refusals
+from botservice.texts import in_language
 from botservice.turns.turn import EventKind
 from botservice.upkeep import Upkeep
 
@@ -41,12 +40,12 @@ async def test_who_is_blocked_is_given_all_that_is_kept_of_them_once_a_day(stora
     async with at_gate(storage, AccessMode.OPEN, clock=clock) as bot:
         await block(bot)
         await say(bot, "/export", EVE)
-        assert shown(bot) == [HERE_IT_IS["en"]]
+        assert shown(bot) == [in_language("export.here_it_is", "en")]
         await say(bot, "/export", EVE)
         assert len(shown(bot)) == 2, "they are told that they are not let in, and that once"
         clock.pass_(hours=25)
         await say(bot, "/export", EVE)
-        assert shown(bot)[2:] == [HERE_IT_IS["en"]]
+        assert shown(bot)[2:] == [in_language("export.here_it_is", "en")]
     assert (await read_person(storage, Author("crowd", EVE))).conversations
 
 
@@ -81,7 +80,7 @@ async def test_a_stranger_is_told_that_nothing_is_kept_and_asking_makes_them_no_
     async with at_gate(storage, AccessMode.ALLOW) as bot:
         for text in ("/export", "/forget me"):
             await say(bot, text, EVE)
-        assert bot.messenger.visible[EVE] == [NOTHING_KEPT["en"]] * 2
+        assert bot.messenger.visible[EVE] == [in_language("forget.nothing_kept", "en")] * 2
         await say(bot, "/export", EVE, GROUP)
     assert await storage.read(lambda c: find_identity(c, Author("crowd", EVE))) is None
     assert await raw_of(storage) == [None] * 3

@@ -101,7 +101,7 @@ class SlackTransport:
         self._storage: Storage | None = None
         streams, people = Streams(), People(self._client)
         self._home = Home(self._client, self._workspaces, people, manners.home)
-        interactions = Interactions(self._client, self._workspaces)
+        interactions = Interactions(self._client, self._workspaces, people)
         self._intake = Intake(self._workspaces, interactions, self._show_home, installations, manners.listening)
         bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
         self._pings = manners.pings
@@ -111,7 +111,7 @@ class SlackTransport:
             self._client, self._workspaces, streams, pace or Pace(), self._read_file, previews=manners.previews
         )
         self._stage = Stage(
-            self._client, self._workspaces, streams, manners.tempo, manners.pings, previews=manners.previews
+            self._client, self._workspaces, people, streams, manners.tempo, manners.pings, previews=manners.previews
         )
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)

@@ -1,7 +1,10 @@
 """The blocks that the bot shows: feedback under answers, buttons, its dialog."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
+
+from botservice.texts import in_language
 
 FEEDBACK: Final = "feedback"
 BUTTON: Final = "say"
@@ -21,7 +24,7 @@ def markdown(text: str) -> dict[str, Any]:
     return {"type": "markdown", "text": text}
 
 
-def feedback_buttons(turn_id: int) -> dict[str, Any]:
+def feedback_buttons(turn_id: int, language: str) -> dict[str, Any]:
     """Return what stands under an answer to say whether it was any good."""
 
     def button(sign: str, label: str, value: str) -> dict[str, Any]:
@@ -33,8 +36,8 @@ def feedback_buttons(turn_id: int) -> dict[str, Any]:
             {
                 "type": "feedback_buttons",
                 "action_id": FEEDBACK,
-                "positive_button": button("👍", "Good answer", f"good:{turn_id}"),
-                "negative_button": button("👎", "Bad answer", f"bad:{turn_id}"),
+                "positive_button": button("👍", in_language("buttons.good", language), f"good:{turn_id}"),
+                "negative_button": button("👎", in_language("buttons.bad", language), f"bad:{turn_id}"),
             }
         ],
     }
@@ -60,20 +63,21 @@ def button_row(buttons: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return {"type": "actions", "elements": elements} if elements else None
 
 
-def question_dialog(kept: str) -> dict[str, Any]:
+def question_dialog(kept: str, language: str | None) -> dict[str, Any]:
     """Return the dialog that asks what somebody wants to know of a message."""
+    say = partial(in_language, language=language)
     return {
         "type": "modal",
         "callback_id": ASK_CALLBACK,
         "private_metadata": kept,
-        "title": {"type": "plain_text", "text": "Ask about this message"},
-        "submit": {"type": "plain_text", "text": "Ask"},
-        "close": {"type": "plain_text", "text": "Cancel"},
+        "title": {"type": "plain_text", "text": say("question.title")},
+        "submit": {"type": "plain_text", "text": say("question.submit")},
+        "close": {"type": "plain_text", "text": say("question.close")},
         "blocks": [
             {
                 "type": "input",
                 "block_id": QUESTION_BLOCK,
-                "label": {"type": "plain_text", "text": "What would you like to know?"},
+                "label": {"type": "plain_text", "text": say("question.label")},
                 "element": {
                     "type": "plain_text_input",
                     "action_id": QUESTION_INPUT,

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, distinct, func, select
@@ -10,6 +11,7 @@ from botservice.messages import Author
 from botservice.people import facts_of, find_identity
 from botservice.storage import Storage
 from botservice.storage.tables import contexts, messages
+from botservice.texts import in_language
 from transports.slack.client import SlackClient
 from transports.slack.manifest import slash_command
 from transports.slack.people import People
@@ -21,7 +23,9 @@ _MAX_BLOCKS = 100
 _MAX_SECTION_CHARACTERS = 3000
 _MAX_FACTS = 100
 
-HomeSection = Callable[[Storage, Author], Awaitable[tuple[str, Sequence[str]] | None]]
+Say = Callable[..., str]
+Section = tuple[str, Sequence[str]]
+HomeSection = Callable[[Storage, Author], Awaitable[Section | None]]
 """Returns the heading and the lines of one part of a person's page, as markdown; None where there is nothing to say."""
 
 _USAGE = select(
@@ -52,7 +56,7 @@ class Home:
         self._client = client
         self._workspaces = workspaces
         self._people = people
-        self._sections = (usage_section, facts_section, *sections)
+        self._sections = tuple(sections)
 
     async def show(self, storage: Storage, team_id: str, user_id: str) -> None:
         """Show a person their page as it is now.
@@ -63,9 +67,10 @@ class Home:
         workspace = await self._workspaces.find(team_id)
         person = await self._people.find(workspace, user_id)
         author = Author("slack", person.account, person.name)
-        blocks = [_header("Your page"), _section(_welcome())]
-        for section in self._sections:
-            found = await section(storage, author)
+        say = partial(in_language, language=person.language)
+        blocks = [_header(say("home.title")), _section(say("home.welcome", command=slash_command()))]
+        own = await _kept(storage, author, say), await _known(storage, author, say)
+        for found in (*own, *[await section(storage, author) for section in self._sections]):
             if found is not None:
                 heading, lines = found
                 blocks.extend([_header(heading), *(_section(line) for line in lines if line.strip())])
@@ -73,7 +78,7 @@ class Home:
         await self._client.call(workspace.token, "views.publish", user_id=user_id, view=view)
 
 
-async def usage_section(storage: Storage, person: Author) -> tuple[str, Sequence[str]] | None:
+async def _kept(storage: Storage, person: Author, say: Say) -> Section | None:
     """Return how much a person has said to the bot, and where."""
 
     def query(connection: Connection) -> tuple[Any, list[Any]]:
@@ -83,15 +88,15 @@ async def usage_section(storage: Storage, person: Author) -> tuple[str, Sequence
     row, places = await storage.read(query)
     count, conversations, since = row
     if not count:
-        return "What is kept", ["Nothing yet: you have not written to me."]
+        return say("home.kept"), [say("home.nothing")]
     channels = sum(1 for keys in places if not str(keys.get("channel_id", "")).startswith("D"))
-    lines = [f"*{count}* of your messages in *{conversations}* conversations, since {since:%Y-%m-%d}."]
+    lines = [say("home.counts", messages=count, conversations=conversations, since=f"{since:%Y-%m-%d}")]
     if channels:
-        lines.append(f"{channels} of these conversations are in channels, where others read along.")
-    return "What is kept", lines
+        lines.append(say("home.in_channels", channels=channels))
+    return say("home.kept"), lines
 
 
-async def facts_section(storage: Storage, person: Author) -> tuple[str, Sequence[str]] | None:
+async def _known(storage: Storage, person: Author, say: Say) -> Section | None:
     """Return what is known of a person, in the words in which it is kept."""
 
     def query(connection: Connection) -> list[str]:
@@ -103,9 +108,8 @@ async def facts_section(storage: Storage, person: Author) -> tuple[str, Sequence
         return None
     shown = [f"• {_plain(text)}" for text in found[:_MAX_FACTS]]
     if len(found) > _MAX_FACTS:
-        shown.append(f"and {len(found) - _MAX_FACTS} more")
-    how = f"`{slash_command()} memory` shows where it comes from, and changes it."
-    return "What I know of you", [*_packed(shown), how]
+        shown.append(say("home.more", count=len(found) - _MAX_FACTS))
+    return say("home.known"), [*_packed(shown), say("home.how", command=slash_command())]
 
 
 def _packed(lines: Sequence[str]) -> list[str]:
@@ -121,13 +125,6 @@ def _packed(lines: Sequence[str]) -> list[str]:
 def _plain(text: str) -> str:
     """Return text as Slack's own markup shows it, letter by letter, and pinging nobody."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _welcome() -> str:
-    return (
-        f"Write to me under *Messages*, mention me in a channel that I am in, or type `{slash_command()}` anywhere. "
-        "In a thread where you have asked me something, you need not mention me again."
-    )
 
 
 def _header(text: str) -> dict[str, Any]:

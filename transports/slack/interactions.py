@@ -14,6 +14,7 @@ from transports.slack.blocks import ASK_CALLBACK, BUTTON, FEEDBACK, question_dia
 from transports.slack.client import SlackClient
 from transports.slack.feedback import write_feedback
 from transports.slack.inbound import Way, context_keys, field, order_of, raw, team_of, timestamp, word
+from transports.slack.people import People
 from transports.slack.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -27,9 +28,10 @@ _MAX_CONVERSATIONS = 10_000
 class Interactions:
     """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot."""
 
-    def __init__(self, client: SlackClient, workspaces: Workspaces) -> None:
+    def __init__(self, client: SlackClient, workspaces: Workspaces, people: People) -> None:
         self._client = client
         self._workspaces = workspaces
+        self._people = people
         self._direct: dict[tuple[str, str], str] = {}
 
     async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
@@ -63,8 +65,10 @@ class Interactions:
     async def _ask(self, body: Mapping[str, Any]) -> None:
         """Open the dialog that asks what a person wants to know of a message."""
         team, trigger = team_of(body), word(field(body, "trigger_id"))
-        message = field(body, "message")
-        if field(body, "callback_id") != ASK_CALLBACK or team is None or trigger is None or message is None:
+        message, user = field(body, "message"), word(field(field(body, "user"), "id"))
+        if field(body, "callback_id") != ASK_CALLBACK or message is None:
+            return
+        if team is None or user is None or trigger is None:
             return
         text = field(message, "text")
         about = {
@@ -79,7 +83,8 @@ class Interactions:
             kept = json.dumps(about | {"text": about["text"][:200] if isinstance(about["text"], str) else ""})
         workspace = await self._workspaces.find(team)
         async with asyncio.timeout(_CALL_SECONDS):
-            view = question_dialog(kept)
+            person = await self._people.find(workspace, user)
+            view = question_dialog(kept, person.language)
             await self._client.call(workspace.token, "views.open", trigger_id=trigger, view=view)
 
     async def _question(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:

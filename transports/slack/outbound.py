@@ -201,8 +201,9 @@ class Sender:
         row = button_row(buttons) if isinstance(buttons, list) else None
         if row is not None:
             blocks.append(row)
-        if delivery.payload.get("asks_feedback"):
-            blocks.append(feedback_buttons(delivery.turn_id))
+        language = delivery.payload.get("asks_feedback")
+        if language:
+            blocks.append(feedback_buttons(delivery.turn_id, str(language)))  # "True" where an earlier release wrote it
         return blocks
 
     async def _send_file(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from botservice.messages import Attachment, Message
+from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.commands import parse_command
 from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
@@ -27,7 +28,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
         ]
     if pieces and not _is_for_service(events):
-        pieces[-1]["asks_feedback"] = True
+        pieces[-1]["asks_feedback"] = answer.language or DEFAULT_LANGUAGE
     whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
     payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]
     return [payload | place for payload in payloads]

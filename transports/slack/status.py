@@ -4,13 +4,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from botservice.texts import in_language
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
+from transports.slack.people import People
 from transports.slack.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
 
-_WORKING = "is thinking…"
 _SESSION = "agents.sessions.setStatus"
 _NO_BUTTON = "missing_agent_session_stopped_event_subscription"
 _LINE = "assistant.threads.setStatus"
@@ -22,8 +23,9 @@ class Statuses:
     Source: docs.slack.dev, ai/agent-sessions.
     """
 
-    def __init__(self, client: SlackClient) -> None:
+    def __init__(self, client: SlackClient, people: People) -> None:
         self._client = client
+        self._people = people
         self._methods: dict[str, str | None] = {}
         self._advised: set[str] = set()
 
@@ -52,7 +54,7 @@ class Statuses:
                 self._look_for_advice(workspace, answer)
                 return
         if method == _LINE:
-            await self._set_line(workspace, channel, thread_ts)
+            await self._set_line(workspace, channel, thread_ts, user_id)
 
     async def end(self, workspace: Workspace, channel: str, thread_ts: str) -> None:
         """Show that the bot is done; a line goes away by itself when the answer comes.
@@ -71,9 +73,11 @@ class Statuses:
         advice = 'add "agent_session_stopped" at settings.event_subscriptions.bot_events of the app\'s manifest'
         logger.warning("slack.no_stop_button", extra={"advice": advice})
 
-    async def _set_line(self, workspace: Workspace, channel: str, thread_ts: str) -> None:
+    async def _set_line(self, workspace: Workspace, channel: str, thread_ts: str, user_id: str) -> None:
+        person = await self._people.find(workspace, user_id)
+        working = in_language("status.thinking", person.language)
         try:
-            await self._client.call(workspace.token, _LINE, channel_id=channel, thread_ts=thread_ts, status=_WORKING)
+            await self._client.call(workspace.token, _LINE, channel_id=channel, thread_ts=thread_ts, status=working)
         except SlackFailure as failure:
             if failure.is_later:
                 raise

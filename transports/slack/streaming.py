@@ -13,6 +13,7 @@ from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.formatting import Pings
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
+from transports.slack.people import People
 from transports.slack.status import Statuses
 from transports.slack.streams import Streams
 from transports.slack.workspaces import Workspace, Workspaces
@@ -29,6 +30,7 @@ class Stage:
         self,
         client: SlackClient,
         workspaces: Workspaces,
+        people: People,
         streams: Streams,
         tempo: Tempo,
         pings: Pings,
@@ -41,7 +43,7 @@ class Stage:
         self._tempo = tempo
         self._pings = pings
         self._previews = previews
-        self._statuses = Statuses(client)
+        self._statuses = Statuses(client, people)
         self._without_streams: set[str] = set()
         self._errands = Errands()
 

@@ -4,16 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from botservice.commands import Command
-from botservice.commands.command import LANGUAGES, in_language
-from botservice.turns.commands import DEFAULT_LANGUAGE
+from botservice.texts import DEFAULT_LANGUAGE, LANGUAGES
 
 
 def menus(commands: Iterable[Command]) -> list[tuple[str | None, list[dict[str, Any]]]]:
     """Return the menu for every language, and first the one for all others."""
     known = [command for command in commands if command.is_listed]
     languages = [None, *(code for code in LANGUAGES if code != DEFAULT_LANGUAGE)]
-    return [(language, [_entry(each, language or DEFAULT_LANGUAGE) for each in known]) for language in languages]
+    return [(language, [_entry(each, language) for each in known]) for language in languages]
 
 
-def _entry(command: Command, language: str) -> dict[str, Any]:
-    return {"command": command.name, "description": in_language(command.descriptions, language)}
+def _entry(command: Command, language: str | None) -> dict[str, Any]:
+    return {"command": command.name, "description": command.description(language)}

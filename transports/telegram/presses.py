@@ -10,18 +10,17 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, select, text
 from telegram.error import TelegramError
 
-from botservice.commands.command import in_language
 from botservice.contexts import ContextKeys, find_context
 from botservice.messages import Author, Button, CommandCall, InboundMessage
 from botservice.storage import Storage
 from botservice.storage.tables import deliveries, events
+from botservice.texts import in_language
 from botservice.turns.buttons import read_buttons
-from botservice.turns.commands import DEFAULT_LANGUAGE, parse_command
+from botservice.turns.commands import parse_command
 from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent, StoredEvent
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, field, integer, stored_update
 from transports.telegram.keyboards import in_topic, make_chosen, parse_data
-from transports.telegram.press_texts import GONE, NOT_ASKED
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +88,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     message, presser = field(query, "message"), field(query, "from")
     chat_id, message_id = integer(field(field(message, "chat"), "id")), integer(field(message, "message_id"))
     place, presser_id = parse_data(field(query, "data")), integer(field(presser, "id"))
-    gone = Press(query_id, told=in_language(GONE, _language(presser)))
+    gone = Press(query_id, told=in_language("buttons.gone", _language(presser)))
     if chat_id is None or message_id is None or place is None or presser_id is None:
         return gone
     keys = {"transport": "telegram", "chat_id": str(chat_id)} | ({"thread_id": place[1]} if place[1] else {})
@@ -97,7 +96,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     if place[0] >= len(buttons):
         return gone
     if chat_id < 0 and askers and presser_id not in askers:
-        return Press(query_id, told=in_language(NOT_ASKED, _language(presser)))
+        return Press(query_id, told=in_language("buttons.not_asked", _language(presser)))
     button = buttons[place[0]]
     event = InboundEvent(
         key=f"telegram:{bot.id}:pressed:{chat_id}:{message_id}",
@@ -189,6 +188,6 @@ def _name(person: object) -> str | None:
     return " ".join(name for name in names if isinstance(name, str) and name) or None
 
 
-def _language(person: object) -> str:
+def _language(person: object) -> str | None:
     language = field(person, "language_code")
-    return language.partition("-")[0].lower() if isinstance(language, str) and language else DEFAULT_LANGUAGE
+    return language if isinstance(language, str) else None

@@ -5,8 +5,8 @@ from typing import Any
 from standins.bot_api import BotApi
 
 from botservice.people.access import Access
-from botservice.people.access_texts import _GROUP, _REFUSED
 from botservice.policies import AccessMode
+from botservice.texts import in_language
 
 GROUP = -100500
 USER = {"is_bot": False, "first_name": "Somebody"}
@@ -37,7 +37,7 @@ async def test_a_group_is_answered_when_a_member_has_added_the_bot(api: BotApi, 
     async with bot_on(api, access=gate()):
         added(api, by=7)
         api.person_says(f"@{api.username} hello", chat_id=GROUP, user=7)
-        await api.until(lambda: api.visible_texts(GROUP) == [_GROUP["en"]])
+        await api.until(lambda: api.visible_texts(GROUP) == [in_language("access.group", "en")])
         added(api, by=7, old="member", new="left")
         added(api, by=42)
         added(api, by=7, old="member", new="administrator")  # whoever promotes it has not brought it
@@ -61,7 +61,7 @@ async def test_the_files_of_a_stranger_are_not_fetched(api: BotApi, bot_on: Any)
     async with bot_on(api, access=gate()):
         api.person_sends_document(b"a document of a stranger", chat_id=7)
         await api.until(lambda: bool(api.visible_texts(7)))
-        assert api.visible_texts(7) == [_REFUSED["en"].format(name="telegram:7")]
+        assert api.visible_texts(7) == [in_language("access.refused", "en", name="telegram:7")]
         assert api.calls("getFile") == []
         api.person_sends_document(b"a document of the owner", chat_id=42)
         await api.until(lambda: bool(api.calls("getFile")))

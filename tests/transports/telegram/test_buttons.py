@@ -7,8 +7,8 @@ import pytest
 from standins.bot_api import BotApi, Person, Refuse
 
 from botservice import AgentContext, Button, Storage, Tool, ToolCall
+from botservice.texts import in_language
 from botservice.upkeep import Upkeep
-from transports.telegram.press_texts import GONE
 
 GROUP = -1001000000001
 BERTA = Person(1002, first_name="Berta", last_name="Bee", language_code="de")
@@ -215,5 +215,7 @@ async def test_buttons_go_with_the_events_behind_them(api: BotApi, bot_on, sqlit
         await Upkeep(sqlite_storage, clock=lambda: later).run_once()
         for user in (1001, BERTA):
             query = api.person_presses(GROUP, question.message_id, "b1", user=user)
-            assert (await pressed(api, query))["text"] in (GONE["en"], GONE["de"])
+            assert (await pressed(api, query))["text"] in {
+                in_language("buttons.gone", language) for language in ("en", "de")
+            }
     assert [each.text for each in await history(sqlite_storage, GROUP) if each.role == "user"] == ["choose", "Small"]
