@@ -16,20 +16,7 @@ from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-import httpx
 import pytest
-from standins.bot_api.posting import Poster
-from standins.bot_api.updates import Updates
-from standins.bot_api.watching import Watching
-from standins.openai_api import OpenAIApi
-from standins.serving import Exchange
-from standins.slack_api import SlackApi
-from standins.slack_api.events import Events
-from turns.messenger import Messenger
-
-from botservice import ScriptedChatLLM
-from botservice.storage import readers, writer
 
 _PRODUCT = tuple(f"{Path(__file__).parents[1] / name}/" for name in ("botservice", "transports"))
 _ASYNCIO = str(Path(asyncio.__file__).parent)
@@ -101,6 +88,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def _shake_servers() -> None:
+    from standins.bot_api.posting import Poster
+    from standins.bot_api.updates import Updates
+    from standins.serving import Exchange
+    from standins.slack_api import SlackApi
+    from standins.slack_api.events import Events
+
     _late(Exchange, "body", before="request")
     _late(Exchange, "start", before="answer")
     _late(Exchange, "write", before="piece")
@@ -109,9 +102,6 @@ def _shake_servers() -> None:
     _late(SlackApi, "_respond", before="slack-call", after="slack-answer")
     _late(Events, "_by_http", before="slack-event", after="slack-event-answer")
     _late(Events, "_by_socket", before="slack-envelope")
-    _late(ScriptedChatLLM, "chat", before="model", after="model-answer")
-    _late(Messenger, "read", before="read")
-    _late(Messenger, "send", before="send", after="sent")
     take = Updates.take
 
     @functools.wraps(take)
@@ -125,6 +115,18 @@ def _shake_servers() -> None:
 
 def _shake_clients() -> None:
     """Let the product hear late of what it has done, and tests of what they wait for."""
+    import aiohttp
+    import httpx
+    from standins.bot_api.watching import Watching
+    from standins.openai_api import OpenAIApi
+    from standins.slack_api import SlackApi
+    from turns.messenger import Messenger
+
+    from botservice import ScriptedChatLLM
+
+    _late(ScriptedChatLLM, "chat", before="model", after="model-answer")
+    _late(Messenger, "read", before="read")
+    _late(Messenger, "send", before="send", after="sent")
     _late(httpx.AsyncHTTPTransport, "handle_async_request", before="ask", after="heard")
     _late(aiohttp.ClientSession, "_request", before="ask", after="heard")
     for watching in (Watching, SlackApi, Messenger):
@@ -136,6 +138,8 @@ def _shake_clients() -> None:
 
 
 def _shake_storage() -> None:
+    from botservice.storage import readers, writer
+
     _held(writer.Writer, "_commit", "write")
     _held(writer, "resolve", "written")
     _held(readers._Reader, "attempt", "reading")

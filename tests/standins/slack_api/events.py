@@ -16,7 +16,8 @@ from aiohttp import web
 if TYPE_CHECKING:
     from standins.slack_api.server import SlackApi
 
-ACK_SECONDS = 3.0
+# Slack gives an app 3 seconds. A machine that stands still for as long is not what tests are about.
+ACK_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -44,9 +45,12 @@ class Events:
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     acks: dict[str, asyncio.Future[dict[str, Any]]] = field(default_factory=dict)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    under_way: int = 0
 
     def send(self, kind: str, body: dict[str, Any], *, retries: bool = True) -> None:
         """Deliver a body until it is acknowledged; kind is that of Socket Mode: events_api, slash_commands, …"""
+        with self.api.condition:
+            self.under_way += 1
         self.api.in_loop(self._begin, kind, body, retries)
 
     def sign(self, body: bytes, *, at: int | None = None) -> dict[str, str]:
@@ -107,8 +111,10 @@ class Events:
             done.seconds = time.monotonic() - begun
             with self.api.condition:
                 self.tries.append(done)
+                is_over = is_taken or not retries
+                self.under_way -= is_over
                 self.api.condition.notify_all()
-            if is_taken or not retries:
+            if is_over:
                 return
             await asyncio.sleep(self.retry_seconds[min(retry, len(self.retry_seconds) - 1)])
             retry += 1

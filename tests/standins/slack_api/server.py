@@ -129,6 +129,10 @@ class SlackApi(People):
         """Like `wait`, while a loop goes on."""
         return await asyncio.to_thread(self.wait, predicate, timeout=timeout)
 
+    async def all_taken(self) -> None:
+        """Return when the app has acknowledged whatever was sent: it stores it before."""
+        await self.until(lambda: not self.events.under_way)
+
     def _tail(self) -> list[tuple[str, str]]:
         return [(name, outcome) for name, _, outcome in self.calls_made[-12:]]
 

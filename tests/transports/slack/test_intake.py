@@ -228,6 +228,7 @@ async def test_a_database_that_fails_has_slack_deliver_again(
         monkeypatch.setattr(bot.inbox, "accept", failing)
         api.person_says("hello")
         await api.until(api.said)
+        await api.all_taken()
         statuses = [each.status for each in api.events.tries]
     assert statuses[:3] == [503 if way == "http" else None] * 3
     assert statuses[-1] == 200
@@ -251,7 +252,7 @@ async def test_a_socket_that_slack_replaces_or_cuts_loses_nothing(api: SlackApi,
         api.person_says("one")
         await api.until(lambda: len(api.said()) == 1)
         api.events.disconnect()
-        await api.until(lambda: api.events.connections == 2)
+        await api.until(lambda: api.events.connections >= 2)
         api.person_says("two")
         await api.until(lambda: len(api.said()) == 2)
         api.events.cut()
@@ -313,6 +314,7 @@ async def test_an_edit_in_a_thread_reaches_its_conversation_alone(
         other = api.person_says("elsewhere", channel="C0GENERAL")
         api.send_event(api.changed_event("C0GENERAL", other, "nobody listens"))
         api.send_event(api.changed_event("C0GENERAL", ts, f"{MENTION} hello"))
+        await api.all_taken()
         api.person_says(f"{MENTION} more", channel="C0GENERAL", thread_ts=ts)
         await api.until(lambda: len(api.said("C0GENERAL")) == 2)
     assert await rows(sqlite_storage, "SELECT text FROM messages WHERE role = 'user' ORDER BY position") == [

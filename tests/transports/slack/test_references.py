@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from people.crowd import find_rows
-from sqlalchemy import select
+from sqlalchemy import select, union_all
 from standins.slack_api import BOT_USER, SlackApi
 
 from botservice import AgentContext, Author, Message, Storage, ToolCall
@@ -13,7 +13,7 @@ from botservice.people.archive import as_values, read_person
 from botservice.people.facts import Refused
 from botservice.people.forgetting import forget_person
 from botservice.references import Reference, ReferenceKind
-from botservice.storage.tables import contexts, turns
+from botservice.storage.tables import contexts, deliveries, turns
 from botservice.tools.remembering import remember
 from transports.slack.blocks import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 
@@ -48,10 +48,12 @@ async def said(storage: Storage) -> list[Message]:
 
 
 async def quiet(storage: Storage) -> None:
-    """Wait until no turn is open."""
-    is_open = select(turns.c.id).where(turns.c.status.in_(["queued", "running"])).limit(1)
+    """Wait until no turn is open, and nothing is to be sent."""
+    is_open = select(turns.c.id).where(turns.c.status.in_(["queued", "running"]))
+    is_owed = select(deliveries.c.id).where(deliveries.c.status.in_(["pending", "attempting"]))
+    busy = union_all(is_open, is_owed).limit(1)
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while await storage.read(lambda c: c.execute(is_open).first()):  # noqa: ASYNC110 - only storage knows
+        while await storage.read(lambda c: c.execute(busy).first()):  # noqa: ASYNC110 - only storage knows
             await asyncio.sleep(0.01)
 
 
