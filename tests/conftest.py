@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import warnings
+import zlib
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
@@ -39,18 +40,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--db", choices=("sqlite", "postgres", "both"), default="both", help="run the tests on these databases only"
     )
+    parser.addoption("--one-of", type=int, default=1, metavar="N", help="run one case each of one test in N only")
 
 
+@pytest.hookimpl(trylast=True)  # after -m and -k
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs a browser, and leave out the tests of databases that were not chosen."""
-    for item in items:
-        if "browser" in _fixtures_of(item):
-            item.add_marker("browser")
+    """Leave out the tests of databases that were not chosen, and what is not among one of N."""
     left_out = {"sqlite": "postgres_uri", "postgres": "sqlite_template"}.get(config.getoption("--db"))
     chosen = [item for item in items if left_out is None or left_out not in _fixtures_of(item)]
+    chosen = _sample(chosen, config.getoption("--one-of"))
     if len(chosen) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
         items[:] = chosen
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what needs a browser."""
+    if "browser" in _fixtures_of(item):
+        item.add_marker("browser")
+
+
+def _sample(items: list[pytest.Item], one_of: int) -> list[pytest.Item]:
+    """Return one case each of one test in N, drawn by its name; where N is 1, every case of every test."""
+    if one_of == 1:
+        return items
+    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+    return [item for name, item in reversed(first.items()) if zlib.crc32(name.encode()) % one_of == 0]
 
 
 def _fixtures_of(item: pytest.Item) -> set[str]:

@@ -83,7 +83,10 @@ def _patterns_in(value: object) -> Iterator[re.Pattern[str] | re.Pattern[bytes]]
 
 
 def _calls(path: Path) -> Iterator[ast.Call]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    source = path.read_text(encoding="utf-8")
+    if not re.search(r"\bre\s*\.", source):  # most modules: parsing them all takes seconds
+        return
+    for node in ast.walk(ast.parse(source)):
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CALLS
         if is_call and isinstance(node.func.value, ast.Name) and node.func.value.id == "re" and node.args:
             yield node

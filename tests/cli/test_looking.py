@@ -1,17 +1,30 @@
 """Looking at what is kept, giving it out, and forgetting it."""
 
 import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 Run = Callable[..., tuple[int, str, str]]
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the database of the first who talked is kept for the others."""
+    return tmp_path_factory.mktemp("talked") / "bot.db"
+
+
 @pytest.fixture
-def talked(run: Run) -> None:
+def talked(run: Run, tmp_path: Path, kept: Path) -> None:
+    database = tmp_path / "bot.db"
+    if kept.exists():
+        shutil.copyfile(kept, database)
+        return
     run("chat", typed=b"My dog is called Rex\nWhat time is it?\n")
     run("chat", "--session", "other", typed=b"My cat is called Tom\n")
+    shutil.copyfile(database, kept)
 
 
 @pytest.mark.usefixtures("talked")

@@ -9,7 +9,7 @@ GROUPS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_GROUPS", "300"))
 
 
 async def test_nothing_of_the_forgotten_is_left_with_others_and_no_fact_is_anothers(storage):
-    groups = 150 if storage.where.path is not None else 50
+    groups = 50
     findings = await generate(storage, groups=groups)
     assert findings.wrong == []
     assert findings.quotes > 4 * groups
