@@ -22,20 +22,18 @@ _STEPS_TAKEN = select(turns.c.steps_taken).where(turns.c.id == bindparam("turn")
 _MOST_ID = 2**63 - 1
 _TURNS_AT_ONCE = 64
 # Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
+_IN_CONTEXT = turns.c.context_id.between(bindparam("context"), bindparam("context"))
+_NEWEST_FIRST = (turns.c.context_id.desc(), turns.c.id.desc())
 _NEWEST_TURNS = (
     select(turns.c.id, turns.c.keeps_steps)
-    .where(
-        turns.c.context_id.between(bindparam("context"), bindparam("context")),
-        turns.c.started_at.is_not(None),
-        turns.c.id < bindparam("before"),
-    )
-    .order_by(turns.c.context_id.desc(), turns.c.id.desc())
+    .where(_IN_CONTEXT, turns.c.started_at.is_not(None), turns.c.id < bindparam("before"))
+    .order_by(*_NEWEST_FIRST)
     .limit(bindparam("most"))
 )
 _LAST_STEP_NUMBER = (
     select(turns.c.last_step_number)
-    .where(turns.c.context_id == bindparam("context"), turns.c.last_step_number.is_not(None))
-    .order_by(turns.c.id.desc())
+    .where(_IN_CONTEXT, turns.c.last_step_number.is_not(None))
+    .order_by(*_NEWEST_FIRST)
     .limit(1)
 )
 _STATE = select(
@@ -124,13 +122,13 @@ def read_system_prompt(connection: Connection, context_id: int, turn_id: int | N
     """Return what the agent was told to be in a turn, in the newest one by default; empty where nothing is kept."""
     query = (
         select(turns.c.system_prompt)
-        .where(turns.c.context_id == context_id, turns.c.system_prompt.is_not(None))
-        .order_by(turns.c.id.desc())
+        .where(_IN_CONTEXT, turns.c.system_prompt.is_not(None))
+        .order_by(*_NEWEST_FIRST)
         .limit(1)
     )
     if turn_id is not None:
         query = query.where(turns.c.id == turn_id)
-    digest = connection.execute(query).scalar_one_or_none()
+    digest = connection.execute(query, {"context": context_id}).scalar_one_or_none()
     if digest is None:
         return ""
     return read_blobs(connection, context_id, [digest]).get(digest, b"").decode()

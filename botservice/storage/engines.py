@@ -65,6 +65,11 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     if not where.is_sqlite:
         engine = create_engine(where.url, pool_use_lifo=True, connect_args=_POSTGRES, **pool)
         prepare_pipelines(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+        @event.listens_for(engine, "connect")
+        def limit_questions(driver: Any, _: object) -> None:
+            driver.execute(f"SET statement_timeout = {int(limits.read * 1000)}")
+
         return engine
     engine = create_engine(where.url, connect_args=_sqlite_arguments(limits), **pool)
     _prepare_sqlite(engine, begin="BEGIN", query_only="ON")

@@ -9,6 +9,7 @@ class StorageLimits:
 
     Attributes:
         lock: How long a write waits for another connection that holds what it needs.
+        read: How long Postgres works on one question of a reader before it gives up.
         silence: How long Postgres bears a writer that says nothing before it ends its session, and its claims with it.
         heartbeat: How often a writer that has nothing to do says something; well below silence.
         blocked_migration: How long to try to change tables on Postgres that somebody reads for long, as a backup does.
@@ -16,6 +17,7 @@ class StorageLimits:
     """
 
     lock: float = 5.0
+    read: float = 120.0
     silence: float = 4.0
     heartbeat: float = 1.0
     migration: float = 10.0

@@ -132,7 +132,8 @@ class ContextWork:
         """Do one thing; return whether something else may be done now."""
         match work:
             case Owed(delivery, context_keys):
-                return await self._outbox.attempt(context_keys, delivery, claim)
+                with self._lanes.sending(delivery.transport):
+                    return await self._outbox.attempt(context_keys, delivery, claim)
             case Stopped(stops):
                 await self._stop_all(claim, stops)
             case Moved(change):
@@ -252,8 +253,9 @@ class ContextWork:
             del self.runs[claim.context_id]
             if live is not None:
                 await live.close()
-        if run.begun is not None:
-            await self._outbox.go_on(work.context.context_keys, run.begun, claim)
+        if run.begun is not None and self._lanes.may_send(turn.transport):
+            with self._lanes.sending(turn.transport):
+                await self._outbox.go_on(work.context.context_keys, run.begun, claim)
 
     async def stop(self, context_id: int) -> bool:
         """Stop the turn that runs in a context, if somebody wants that who may; return whether one runs."""

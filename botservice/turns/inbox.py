@@ -67,7 +67,7 @@ class Inbox:
             return new
 
         messages = sum(event.kind is EventKind.MESSAGE for event in inbound)
-        with self._pressure.taking(messages):
+        with self._pressure.taking(messages, sum(len(event.raw) for event in inbound)):
             accepted = await self._storage.write(
                 store,
                 sort_key=(keyed[0][1].digest, keyed[0][0].key),

@@ -1,6 +1,9 @@
 """Where contexts wait to be worked on: so many at once, and what is in trouble apart from the others."""
 
 import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
@@ -45,7 +48,8 @@ class Lanes:
 
     Attributes:
         usual: What nothing is known against. A message that its platform did not take waits elsewhere: for each
-            platform apart, because one that hangs is slow to say no.
+            platform apart, because one that hangs is slow to say no. So do new ones, where those that are under way to
+            the same platform hold half of the places.
         suspects: Turns that may end their process.
     """
 
@@ -53,6 +57,8 @@ class Lanes:
         self.usual = Lane(max_turns)
         self.suspects = Lane(SUSPECTS_AT_ONCE)
         self._resends: dict[str, Lane] = {}
+        self._sends: Counter[str] = Counter()
+        self._most_sends = max(1, max_turns // 2)
 
     def of_turn(self, beginnings: int) -> Lane:
         """Return the lane of a turn that was begun so often; what is only given up can end nothing."""
@@ -60,4 +66,18 @@ class Lanes:
 
     def of_delivery(self, transport: str, tries: int) -> Lane:
         """Return the lane of a message that was tried so often."""
-        return self._resends.setdefault(transport, Lane(RESENDS_AT_ONCE)) if tries else self.usual
+        is_usual = not tries and self.may_send(transport)
+        return self.usual if is_usual else self._resends.setdefault(transport, Lane(RESENDS_AT_ONCE))
+
+    def may_send(self, transport: str) -> bool:
+        """Return whether a platform takes messages so quickly that a place is enough for one: most are free of it."""
+        return self._sends[transport] < self._most_sends
+
+    @contextlib.contextmanager
+    def sending(self, transport: str) -> Iterator[None]:
+        """Count a message that is sent within the block."""
+        self._sends[transport] += 1
+        try:
+            yield
+        finally:
+            self._sends[transport] -= 1

@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 
 MAX_WAITING = 10_000
 MAX_STORING = 1_000
+MAX_STORING_BYTES = 64 * 1024 * 1024
 _LOOK_SECONDS = 1.0
 
 
@@ -26,33 +27,45 @@ class Pressure:
     Attributes:
         waiting: How many turns of all contexts were not done when it last looked, and how many messages came since.
         storing: How many messages wait for their commit.
+        storing_bytes: How long these are in all.
     """
 
-    def __init__(self, *, max_waiting: int = MAX_WAITING, max_storing: int = MAX_STORING) -> None:
+    def __init__(
+        self,
+        *,
+        max_waiting: int = MAX_WAITING,
+        max_storing: int = MAX_STORING,
+        max_storing_bytes: int = MAX_STORING_BYTES,
+    ) -> None:
         self._max_waiting = max_waiting
         self._max_storing = max_storing
+        self._max_storing_bytes = max_storing_bytes
         self.waiting = 0
         self.storing = 0
+        self.storing_bytes = 0
 
     @contextlib.contextmanager
-    def taking(self, count: int) -> Iterator[None]:
-        """Count messages that are stored within the block.
+    def taking(self, count: int, size: int = 0) -> Iterator[None]:
+        """Count messages that are stored within the block, and their bytes.
 
         Raises:
             InboxFull: there is no room for them (when it is entered).
         """
-        self._check(count)
+        self._check(count, size)
         self.storing += count
+        self.storing_bytes += size
         try:
             yield
         finally:
             self.storing -= count
+            self.storing_bytes -= size
         self.waiting += count
 
-    def _check(self, count: int) -> None:
+    def _check(self, count: int, size: int) -> None:
         if count and self.waiting + self.storing + count > self._max_waiting:
             raise InboxFull(f"{self.waiting} turns are waiting, and MAX_WAITING is {self._max_waiting}")
-        if count and self.storing and self.storing + count > self._max_storing:
+        is_much = self.storing + count > self._max_storing or self.storing_bytes + size > self._max_storing_bytes
+        if count and self.storing and is_much:
             raise InboxFull(f"{self.storing} messages wait to be stored: the database cannot keep up")
 
     @contextlib.asynccontextmanager

@@ -34,8 +34,9 @@ _OLD_BUTTONS = (
 )
 _NEWEST_TURN = (
     select(turns.c.id, turns.c.keeps_steps, turns.c.system_prompt)
-    .where(turns.c.context_id == bindparam("context"), turns.c.started_at.is_not(None))
-    .order_by(turns.c.id.desc())
+    # Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
+    .where(turns.c.context_id.between(bindparam("context"), bindparam("context")), turns.c.started_at.is_not(None))
+    .order_by(turns.c.context_id.desc(), turns.c.id.desc())
     .limit(1)
 )
 _OLDEST_EVENTS = (

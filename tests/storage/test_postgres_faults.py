@@ -122,6 +122,15 @@ async def test_reading_goes_on_after_every_connection_was_cut(postgres_url, oper
         assert await asyncio.gather(*(names(storage) for _ in range(4))) == [["a"]] * 4
 
 
+async def test_a_question_that_takes_too_long_is_given_up_and_the_reader_goes_on(postgres_url):
+    async with Storage.open(postgres_url, limits=StorageLimits(read=0.1)) as storage:
+        await storage.write(add("a"))
+        with pytest.raises(StorageUnavailable, match="does not answer"):
+            await storage.read(lambda connection: connection.execute(text("SELECT pg_sleep(600)")))
+    async with Storage.open(postgres_url) as storage:
+        assert await names(storage) == ["a"]
+
+
 @contextlib.contextmanager
 def read_only(operator):
     """Have the server take no writes, as one that another has taken the place of."""

@@ -127,6 +127,7 @@ async def office(
     script: Any,
     *,
     messenger: Messenger | None = None,
+    others: Sequence[Messenger] = (),
     tools: Sequence[Any] = (),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     max_turns: int = 256,
@@ -148,7 +149,7 @@ async def office(
     worker = Worker(
         storage,
         options,
-        [messenger],
+        [messenger, *others],
         commands=commands or NoCommands(),
         max_turns=max_turns,
         sweep_seconds=sweep_seconds,

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 from storage.writing import Held
 from turns.messenger import Messenger, echo, message, office
 
@@ -152,3 +152,34 @@ async def test_a_database_that_cannot_keep_up_is_given_no_more(storage):
     assert await asyncio.gather(*storing) == [1, 1]
     assert pressure.storing == 0
     assert await inbox.accept("messenger", [message("m", order=3)]) == 1
+
+
+async def test_a_slow_database_is_not_waited_for_with_more_than_so_many_bytes_and_nothing_is_lost(storage):
+    """Many chats send large messages at once; who is refused delivers again, as platforms do."""
+    most = 10 * 1024**2
+    pressure = Pressure(max_storing_bytes=most)
+    inbox = Inbox(storage, lambda *_: None, pressure=pressure)
+    large = [message("x" * 1024**2, chat=str(n), order=n) for n in range(40)]
+    refused = []
+
+    async def deliver(event):
+        try:
+            await inbox.accept("messenger", [event])
+        except InboxFull:
+            refused.append(event)
+
+    async with Held(storage):
+        storing = [asyncio.ensure_future(deliver(event)) for event in large]
+        await asyncio.sleep(0)
+        assert (pressure.storing, pressure.storing_bytes) == (10, most)
+    await asyncio.gather(*storing)
+    while refused:
+        await deliver(refused.pop())
+    stored = select(func.count()).select_from(events)
+    assert await storage.read(lambda connection: connection.execute(stored).scalar_one()) == len(large)
+    assert (pressure.storing, pressure.storing_bytes) == (0, 0)
+
+
+async def test_one_message_is_taken_however_large_it_is(storage):
+    inbox = Inbox(storage, lambda *_: None, pressure=Pressure(max_storing_bytes=1))
+    assert await inbox.accept("messenger", [message("more than a byte", order=1)]) == 1

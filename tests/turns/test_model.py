@@ -275,8 +275,7 @@ def test_what_once_went_wrong_goes_right(walk_url: str, steps: str) -> None:
     walk(walk_url, steps.split())
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def walk_url(request: pytest.FixtureRequest) -> str:
+@pytest.fixture
+def walk_url(storage_url: str) -> str:
     """The address of a database with tables."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
+    return storage_url

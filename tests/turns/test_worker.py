@@ -236,6 +236,32 @@ async def test_no_more_turns_run_at_once_than_are_allowed(storage):
     assert max(most) == 2
 
 
+class Hanging(Messenger):
+    """A platform that takes what is sent only when a gate opens."""
+
+    name = "hanging"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+
+    async def send(self, context_keys, delivery):
+        await self.gate.wait()
+        return await super().send(context_keys, delivery)
+
+
+async def test_a_platform_that_hangs_holds_no_place_of_the_others(storage):
+    hanging = Hanging()
+    async with office(storage, lambda messages: "done|and more", others=[hanging], max_turns=4) as bot:
+        await bot.inbox.accept("hanging", [message(f"m{n}", chat=f"h{n}", order=n) for n in range(40)])
+        for n in range(4):
+            await bot.write("hello", chat=str(n), order=n)
+        await bot.messenger.until(lambda: len(bot.messenger.visible) == 4)
+        assert not hanging.visible
+        hanging.gate.set()
+        await hanging.until(lambda: list(hanging.visible.values()).count(["done", "and more"]) == 40)
+
+
 async def test_turns_that_may_end_their_process_run_a_few_at_a_time_and_hold_nobody_else_up(storage):
     running, most = set(), []
     gate = asyncio.Event()
