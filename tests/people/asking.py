@@ -1,9 +1,11 @@
 """The ways in which somebody of the planted town asks to be forgotten, and in which that is cut off."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 
 from people.planted import ACCOUNTS, ALICE, PATIENCE_SECONDS, Town
 from sqlalchemy import func, select
@@ -59,21 +61,18 @@ async def cut_off(town: Town) -> None:
 async def killed(town: Town) -> None:
     """Have a process that forgets her be killed at some time, and another one go on."""
     before = await count_hers(town)
-    first = await forget_in_a_process(town)
-    await until_so_many_are_left(town, town.chance.randrange(before), first)
-    if first.returncode is None:
-        first.send_signal(signal.SIGKILL)
-    await first.wait()
-    again = await forget_in_a_process(town)
-    # Where it was done before it could be killed, there is nobody any more, and it says so.
-    assert await again.wait() in (0, 1)
+    async with forgetting_process(town) as first:
+        await until_so_many_are_left(town, town.chance.randrange(before), first)
+    async with forgetting_process(town) as again:
+        # Where it was done before it could be killed, there is nobody any more, and it says so.
+        assert await again.wait() in (0, 1)
 
 
 async def until_so_many_are_left(town: Town, count: int, process=None) -> None:
     """Return when no more messages of hers are left, or a process has ended."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(3 * PATIENCE_SECONDS):  # a process has to begin first
         while await count_hers(town) > count and (process is None or process.returncode is None):  # noqa: ASYNC110
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.002)
 
 
 async def count_hers(town: Town) -> int:
@@ -83,13 +82,21 @@ async def count_hers(town: Town) -> int:
     return await town.storage.read(lambda connection: connection.execute(query).scalar_one())
 
 
-async def forget_in_a_process(town: Town) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
+@contextlib.asynccontextmanager
+async def forgetting_process(town: Town) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a process that forgets her, and kill it where it has not ended when the block is left."""
+    process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "botservice", "forget", "--person", f"telegram:{ALICE.id}", "--yes"),
         env={**os.environ, "DATABASE_URL": town.url},
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+        await process.wait()
 
 
 WAYS = (on_telegram, cut_off, in_slack, killed, in_the_browser)
