@@ -8,7 +8,7 @@ from botservice.commands.asking import find_asker, unknown
 from botservice.commands.command import Command
 from botservice.messages import Attachment
 from botservice.people.archive import make_archive, read_person
-from botservice.people.exports import note_export
+from botservice.people.exports import begin_export, note_export
 from botservice.storage.blobs import store_blob
 from botservice.tools.threads import run_in_thread
 from botservice.turns.commands import CommandAnswer, CommandRequest
@@ -20,13 +20,16 @@ async def _export(request: CommandRequest) -> CommandAnswer:
         return unknown(request)
     if not asker.is_alone:
         return CommandAnswer(request.say("export.in_private"))
-    context = request.context
-    data = await read_person(context.storage, asker.identity.author)
+    context, turn_id, identity = request.context, request.turn.id, asker.identity
+    await context.storage.write(
+        lambda connection: begin_export(connection, turn_id, context.id, identity.id, request.now), fence=request.claim
+    )
+    data = await read_person(context.storage, identity.author)
     archive = await run_in_thread(lambda: make_archive(data), name="export")
 
     def keep(connection: Connection) -> None:
         digest = store_blob(connection, context.id, archive)  # a delivery names its files by their digests
-        note_export(connection, request.turn.id, context.id, asker.identity.id, digest, request.now)
+        note_export(connection, turn_id, digest)
 
     file = Attachment("application/zip", f"about-you-{request.now:%Y-%m-%d}.zip", data=archive)
     return CommandAnswer(request.say("export.here_it_is"), attachments=(file,), apply=keep)

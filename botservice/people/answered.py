@@ -15,6 +15,33 @@ def turns_of(connection: Connection, context_id: int, message_ids: Collection[in
     return found | _by_places(connection, context_id, unknown) if unknown else found
 
 
+def turns_of_only(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
+    """Return the turns that answer some messages of a context and no others."""
+    found = turns_of(connection, context_id, message_ids)
+    return found - shared_turns(connection, found, message_ids)
+
+
+def shared_turns(connection: Connection, turn_ids: Collection[int], message_ids: Collection[int]) -> set[int]:
+    """Return those of some turns that answer other messages too."""
+    query = (
+        select(events.c.turn_id, messages.c.id)
+        .join(messages, messages.c.event_id == events.c.id)
+        .where(events.c.turn_id.in_(list(turn_ids)))
+    )
+    chosen = set(message_ids)
+    return {row.turn_id for row in connection.execute(query) if row.id not in chosen}
+
+
+def answers_of(connection: Connection, context_id: int, turn_ids: Collection[int]) -> list[int]:
+    """Return the messages of a context that answer turns."""
+    query = select(messages.c.id).where(messages.c.context_id == context_id)
+    return [
+        number
+        for chunk in chunks(turn_ids)
+        for number in connection.execute(query.where(messages.c.answers_turn_id.in_(chunk))).scalars()
+    ]
+
+
 def _by_events(connection: Connection, message_ids: Collection[int]) -> tuple[set[int], set[int]]:
     """Return the turns that messages began, and the messages whose events are gone."""
     query = (

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, update
 
 from botservice.history.rows import delete_rows
-from botservice.people.answered import turns_of
+from botservice.people.answered import answers_of, shared_turns, turns_of
 from botservice.people.clearing import is_cleared
 from botservice.people.quotes import Quotes, erase_references
 from botservice.storage.chunks import chunks
@@ -101,7 +101,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
         later.pop(erasure.but_turn, None)
         _forget_words_of(connection, erasure.but_turn)
     delete_turns(connection, own, now)
-    answer_ids = [*erasure.quotes.answers, *_answers_to(connection, context_id, own)]
+    answer_ids = [*erasure.quotes.answers, *answers_of(connection, context_id, own)]
     _drop_changes(connection, context_id, erasure.message_ids, now)
     count = delete_rows(connection, context_id, erasure.message_ids)
     if answer_ids:
@@ -153,7 +153,7 @@ def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int
         times = [row.created_at for row in rows if row.id in chosen and row.event_id is None]
         unnamed = select(turns.c.id).where(turns.c.context_id == erasure.context_id, turns.c.created_at.in_(times))
         own.update(connection.execute(unnamed).scalars() if times else ())
-    shared = _shared_turns(connection, own, chosen)
+    shared = shared_turns(connection, own, chosen)
     since = min(own, default=None)
     if seen:
         oldest = min(created_at for created_at, _ in seen)
@@ -174,31 +174,12 @@ def _turns_of_later_messages(connection: Connection, context_id: int, position: 
     return [connection.execute(query).scalar_one() for query in (answered, asked)]
 
 
-def _shared_turns(connection: Connection, turn_ids: Collection[int], chosen: set[int]) -> set[int]:
-    """Return those of some turns that answer other messages too."""
-    query = (
-        select(events.c.turn_id, messages.c.id)
-        .join(messages, messages.c.event_id == events.c.id)
-        .where(events.c.turn_id.in_(list(turn_ids)))
-    )
-    return {row.turn_id for row in connection.execute(query) if row.id not in chosen}
-
-
 def _turns_since(connection: Connection, context_id: int, first: int) -> dict[int, str]:
     """Return the turns that still have records of their work, from one on, with what they do."""
     query = select(turns.c.id, turns.c.status).where(
         turns.c.context_id == context_id, turns.c.id >= first, ~is_cleared()
     )
     return {row.id: row.status for row in connection.execute(query)}
-
-
-def _answers_to(connection: Connection, context_id: int, turn_ids: Collection[int]) -> list[int]:
-    query: Select[Any] = select(messages.c.id).where(messages.c.context_id == context_id)
-    return [
-        number
-        for chunk in chunks(turn_ids)
-        for number in connection.execute(query.where(messages.c.answers_turn_id.in_(chunk))).scalars()
-    ]
 
 
 def is_owed(connection: Connection, turn_id: int) -> bool:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, insert, or_, select
+from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, insert, or_, select, update
 
+from botservice.errors import TurnGrew
 from botservice.people.erasing import ask_anew, erase_shown, is_owed
 from botservice.storage.orphans import loosen_files
 from botservice.storage.people_tables import exports, identities
@@ -13,6 +14,7 @@ from botservice.storage.tables import messages
 
 # Upkeep looks every hour: no archive is there for longer than a day.
 EXPORT_LASTS: Final = timedelta(hours=20)
+_NOT_MADE: Final = ""
 
 _EXPORTS = select(exports.c.turn_id, exports.c.context_id, exports.c.sha256).order_by(exports.c.turn_id)
 _theirs = identities.alias()
@@ -41,12 +43,22 @@ _OF_PERSON = _EXPORTS.join(identities, identities.c.id == exports.c.identity_id)
 )
 
 
-def note_export(
-    connection: Connection, turn_id: int, context_id: int, identity_id: int, sha256: str, now: datetime
-) -> None:
-    """Take note of an archive that somebody is given in a turn."""
-    values = {"turn_id": turn_id, "context_id": context_id, "identity_id": identity_id, "sha256": sha256}
+def begin_export(connection: Connection, turn_id: int, context_id: int, identity_id: int, now: datetime) -> None:
+    """Take note that somebody is about to be given an archive: what is forgotten while it is made takes that back."""
+    connection.execute(delete(exports).where(exports.c.turn_id == turn_id))
+    values = {"turn_id": turn_id, "context_id": context_id, "identity_id": identity_id, "sha256": _NOT_MADE}
     connection.execute(insert(exports).values(**values, made_at=now))
+
+
+def note_export(connection: Connection, turn_id: int, sha256: str) -> None:
+    """Take note of the archive that is given in a turn.
+
+    Raises:
+        TurnGrew: something in it was forgotten while it was made; it is to be made anew.
+    """
+    made = update(exports).where(exports.c.turn_id == turn_id).values(sha256=sha256)
+    if not connection.execute(made).rowcount:
+        raise TurnGrew(f"something in the archive of turn {turn_id} is forgotten")
 
 
 def drop_exports(connection: Connection, context_id: int, now: datetime) -> None:
@@ -72,5 +84,5 @@ def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: da
             ask_anew(connection, row.turn_id, now)
         else:
             erase_shown(connection, row.turn_id)
-        loosen_files(connection, row.context_id, [row.sha256])
+        loosen_files(connection, row.context_id, {row.sha256} - {_NOT_MADE})
     return len(rows)

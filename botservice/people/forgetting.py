@@ -12,6 +12,7 @@ from botservice.errors import StorageError
 from botservice.messages import Author, Role
 from botservice.people.accounting import Forgotten, take_stock
 from botservice.people.bringing_over import bring_over_contexts
+from botservice.people.carried import carried, find_contexts_carrying, telling, told_in
 from botservice.people.clearing import clear_work, forget_work
 from botservice.people.erasing import Erasure, delete_turns, erase_chat, erase_messages, first_turn_of
 from botservice.people.exports import drop_exports
@@ -86,7 +87,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     but_turn = None if here is None else here.turn_id
     await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))
-    gone = Forgotten()
+    gone = await _forget_carried(storage, context_ids, accounts)
     for _ in range(_MOST_ROUNDS):
         for context_id in context_ids:
             gone += await _forget_in(storage, context_id, accounts, here)
@@ -141,6 +142,9 @@ async def forget_messages(
         gone = Forgotten()
         for other in sorted(elsewhere):
             gone += _erase_said(connection, other, said, None, now)
+        words = carried(telling(connection, context_id, said))
+        for other in find_contexts_carrying(connection, words) if words.texts else ():
+            gone += _erase_said(connection, other, words, None, now)
         all_of_it = said if author is None else read_said(connection, context_id, ids, [author])
         gone += _erase_said(connection, context_id, all_of_it, here, now)
         _erase_facts(connection, known)
@@ -153,6 +157,23 @@ async def forget_messages(
     gone = await storage.write(forget)
     await storage.scrub()
     return gone
+
+
+async def _forget_carried(storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author]) -> Forgotten:
+    """Delete what others carried elsewhere without its author's name; before its words are gone that tell it."""
+    told: set[str] = set()
+    for context_id in context_ids:
+        told.update(await storage.read(partial(told_in, context_id=context_id, accounts=accounts), is_long=True))
+    said = carried(told)
+    gone = Forgotten()
+    for other in await storage.read(partial(find_contexts_carrying, said=said), is_long=True) if told else ():
+        gone += await storage.write(partial(_erase_carried, context_id=other, said=said, now=storage.now()))
+    return gone
+
+
+def _erase_carried(connection: Connection, context_id: int, said: Said, now: datetime) -> Forgotten:
+    _lock(connection, context_id)
+    return _erase_said(connection, context_id, said, None, now)
 
 
 async def _forget_in(storage: Storage, context_id: int, accounts: Sequence[Author], here: Here | None) -> Forgotten:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Text, bindparam, delete, func, select, type_c
 
 from botservice.history.word_blocks import forget_words
 from botservice.messages import Author, Role
+from botservice.people.answered import answers_of, turns_of_only
 from botservice.people.own_messages import contexts_of
 from botservice.people.said import SHORTEST_QUOTE, Said
 from botservice.quoting import quote_inside
@@ -28,6 +29,7 @@ _RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deli
 Repeating = tuple[int, int, tuple[Reference, ...]]
 """A message's id and position, and what it holds of others."""
 
+_SILENT = select(messages.c.id).where(messages.c.text == "")
 _FILES = select(messages.c.said_by_others, messages.c.attachments).where(messages.c.id == bindparam("message"))
 
 
@@ -65,7 +67,20 @@ def find_quotes(connection: Connection, context_id: int, said: Said) -> Quotes:
         for message_id, _, references in repeating
         if any(map(said.is_repeated_by, references))
     }
-    return Quotes(answers, held)
+    return Quotes([*answers, *_answers_to_nothing_else(connection, context_id, held)], held)
+
+
+def _answers_to_nothing_else(
+    connection: Connection, context_id: int, held: Mapping[int, Sequence[Reference]]
+) -> list[int]:
+    """Return the answers to messages of which nothing is left: all that they held was forwarded or shared."""
+    erased = [message_id for message_id, references in held.items() if all(each.is_erased for each in references)]
+    silent = [
+        number
+        for chunk in chunks(erased)
+        for number in connection.execute(_SILENT.where(messages.c.id.in_(chunk))).scalars()
+    ]
+    return answers_of(connection, context_id, turns_of_only(connection, context_id, silent)) if silent else []
 
 
 def _repeated(repeating: Sequence[Repeating], said: Said) -> list[tuple[int, Reference]]:

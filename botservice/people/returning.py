@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, LargeBinary, bindparam, delete
 from sqlalchemy import text as sql
 
 from botservice.messages import Author, Message
-from botservice.people.erasing import Erasure, erase_messages, leave_events
+from botservice.people.erasing import Erasure, delete_turns, erase_messages, leave_events
 from botservice.people.names import person_name
 from botservice.people.quotes import Quotes
 from botservice.people.rights import FORGOTTEN, take_note
@@ -28,6 +28,9 @@ _WAITING = (
     select(events.c.received_at)
     .join(turns, turns.c.id == events.c.turn_id)
     .where(_IS_OPEN, turns.c.status == "queued", events.c.raw.is_not(None))
+)
+_SET_ASIDE = (
+    select(events.c.turn_id).join(turns, turns.c.id == events.c.turn_id).where(sql("turns.status = 'set_aside'"))
 )
 _NOTES = select(access_refusals.c.subject, access_refusals.c.told_at).where(
     access_refusals.c.kind == FORGOTTEN, access_refusals.c.subject.in_(bindparam("names", expanding=True))
@@ -58,12 +61,18 @@ class Heard:
 def note_people(connection: Connection, accounts: Collection[Author], but_turn: int | None, now: datetime) -> None:
     """Take note that people are forgotten in every chat, where anything that waits names them.
 
+    What names them and was given up is not taken up any more.
+
     Args:
         but_turn: The turn in which that is asked for; what they say after it is theirs again.
     """
     for account in accounts:
         number = (account.id or "").rpartition(":")[2]  # Slack names the team before it
-        if number and _is_any_waiting(connection, but_turn, _names_number(connection, number)):
+        if not number:
+            continue
+        named = _names_number(connection, number)
+        delete_turns(connection, connection.execute(_SET_ASIDE.where(named)).scalars().all(), now)
+        if _is_any_waiting(connection, but_turn, named):
             _note_author(connection, person_name(account), but_turn, now)
 
 

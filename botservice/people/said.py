@@ -41,6 +41,7 @@ class Said:
         texts: What was said, also what nothing but a quote tells of.
         answers: What platforms call the assistant's messages that go as well.
         answer_texts: What these say.
+        shortest: Characters of a quote of the assistant that tell what is quoted.
     """
 
     of: Collection[tuple[str | None, str | None]] = ()
@@ -52,13 +53,16 @@ class Said:
     texts: Collection[str] = ()
     answers: Collection[str] = ()
     answer_texts: Collection[str] = ()
+    shortest: int = 1
 
     def is_repeated_by(self, reference: Reference) -> bool:
         """Return whether what a message holds of another is to go."""
         if reference.is_erased:
             return False
         if reference.is_of_assistant:
-            return reference.external_id in self.answers or _overlap(reference.text, self.answer_texts)
+            return reference.external_id in self.answers or _overlap(
+                reference.text, self.answer_texts, shortest=self.shortest
+            )
         author = reference.author or Author()
         if author.id is None:  # the platform hides who it is, or an older version has not kept it
             is_named = author.name in self.names and (bool(self.of) or _overlap(reference.text, self.texts))

@@ -1,42 +1,46 @@
-"""Words planted in every place by people on their real wires, in an order that a random number makes up.
+"""A town in which words are planted in every place, by people on their real wires, as a random number has it.
 
-Alice and Bob write to one service on Telegram, in Slack and through a program, alone and in groups. Every word of hers
-holds a mark, and so does her name; her numbers are found nowhere else. Everything of Bob's has another mark.
+Alice, Bob and Carol write to one service on Telegram, in Slack, in the browser, on a terminal and through a program,
+alone and in groups. Every word of hers holds a mark, and so does her name; her numbers are found nowhere else. The
+words of each other person have a mark of their own.
 """
 
 import asyncio
 import random
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
+import httpx
 from sqlalchemy import select
-from standins.bot_api import BotApi, Person, Refuse
-from standins.running import slack_bot, telegram_bot
-from standins.slack_api import BOT_USER, SlackApi
+from standins.bot_api import BotApi, Person
+from standins.running import Running, serving, slack_bot, telegram_bot, web_bot
+from standins.slack_api import SlackApi
 
-from botservice import AgentContext, Author, Button, Storage, Tool, ToolCall
+from botservice import AgentService, Author, Button, Storage, Tool, ToolCall
 from botservice.people.identities import find_identity, join_identities
-from botservice.storage.tables import deliveries, events, turns
+from botservice.storage.tables import deliveries, events, messages, turns
 from botservice.tools.remembering import remember
 from botservice.tools.reminding import Reminders
 
 PATIENCE_SECONDS = 60
-MARK, OTHER = "qzalice", "qzbob"
+MARK, OTHER, CAROLS = "qzalice", "qzbob", "qzcarol"
 ALICE = Person(7700123456, first_name=f"{MARK}name")
 BOB = Person(8800123456, first_name=f"{OTHER}name")
-PROGRAM = "77aliceprogram"
-ACCOUNTS = [
-    Author("telegram", str(ALICE.id)),
-    Author("slack", "T0001:U0ALICE"),
-    Author("program", PROGRAM),
-]
+CAROL = Person(9900123456, first_name=f"{CAROLS}name")
+PROGRAM, TERMINAL = "77aliceprogram", "77aliceterminal"
+ACCOUNTS = {
+    "telegram": Author("telegram", str(ALICE.id)),
+    "slack": Author("slack", "T0001:U0ALICE"),
+    "program": Author("program", PROGRAM),
+    "terminal": Author("terminal", TERMINAL),
+}
 OTHERS = [Author("telegram", str(BOB.id)), Author("slack", "T0001:U0BOB")]
-NUMBERS = (str(ALICE.id), "U0ALICE", PROGRAM)
+NUMBERS = (str(ALICE.id), "U0ALICE", PROGRAM, TERMINAL)
 HERS = (MARK, *NUMBERS, "D0ALICE")
-GROUP = -1001000000001
-PNG = b"\x89PNG\r\n\x1a\n"
+GROUP, OWED = -1001000000001, -1001000000002
+Deed = Callable[["Town"], object]
 
 
 async def offer() -> list:
@@ -65,15 +69,26 @@ def answer(prompt):
 
 @dataclass(slots=True)
 class Town:
-    """A service with everybody who writes to it."""
+    """A service with everybody who writes to it.
+
+    Attributes:
+        said: Messages of hers on Telegram that she may change.
+        replies: Messages of Bob's there that reply to hers.
+        url: Of the database.
+        owed: What keeps an answer from being sent.
+    """
 
     storage: Storage
+    url: str
     telegram: BotApi
     slack: SlackApi
-    service: object
+    browser: httpx.AsyncClient
+    service: AgentService
     chance: random.Random
     count: int = 0
     said: list = field(default_factory=list)
+    replies: list = field(default_factory=list)
+    owed: object = None
 
     def words(self, mark: str = MARK) -> str:
         """Return words that nobody has said before."""
@@ -81,101 +96,30 @@ class Town:
         thing, more = self.chance.choice(["dog", "plan", "boss"]), "so it is " * self.chance.choice([1, 9, 90])
         return f"my {thing} is {mark}{self.count:03} {more}"
 
-    async def alone(self) -> None:
-        self.said.append(self.telegram.person_says(self.words(), chat_id=ALICE.id))
+    def in_group(self, text: str, *, user: Person = ALICE, **how):
+        """Have somebody say something in the group on Telegram."""
+        return self.telegram.person_says(text, chat_id=GROUP, user=user, **how)
 
-    async def in_a_group(self) -> None:
-        self.telegram.person_says(f"@{self.telegram.username} {self.words()}", chat_id=GROUP, user=ALICE)
+    async def browse(self, text: str, **fields) -> None:
+        """Have her say something in the browser."""
+        self.count += 1
+        body = {"id": f"message-{self.count:03}", "text": text, **fields}
+        (await self.browser.post("/web/messages", json=body)).raise_for_status()
 
-    async def keep(self) -> None:
-        self.telegram.person_says(f"keep: {self.words()[:60]}", chat_id=ALICE.id)
-
-    async def remind(self) -> None:
-        self.telegram.person_says(f"remind: {self.words()[:60]}", chat_id=ALICE.id)
-
-    async def remind_a_group(self) -> None:
-        self.telegram.person_says(f"@{self.telegram.username} remind: {self.words()[:60]}", chat_id=GROUP, user=ALICE)
-
-    async def send_a_file(self) -> None:
-        words = self.words()
-        self.telegram.person_sends_document(words.encode(), chat_id=ALICE.id, name=f"{MARK}.txt", caption=words)
-
-    async def send_a_picture(self) -> None:
-        self.telegram.person_sends_photo(PNG + MARK.encode(), chat_id=ALICE.id, caption=self.words())
-
-    async def send_a_voice(self) -> None:
-        self.telegram.person_sends_voice(b"OggS" + MARK.encode(), chat_id=ALICE.id)
-
-    async def edit(self) -> None:
-        if self.said:
-            said = self.chance.choice(self.said)
-            self.telegram.person_edits(said.chat_id, said.message_id, self.words())
-
-    async def choose(self) -> None:
-        self.telegram.person_says(f"let me choose, says {MARK}", chat_id=ALICE.id)
-        await self.quiet()
-        found = [each for each in self.telegram.visible_messages(ALICE.id, from_bot=True) if each.buttons]
-        if found:
-            self.telegram.person_presses(ALICE.id, found[-1].message_id, found[-1].buttons[0][0]["callback_data"])
-
-    async def export(self) -> None:
-        self.telegram.person_says("/export", chat_id=ALICE.id)
-
-    async def list_facts(self) -> None:
-        self.telegram.person_says("/memory", chat_id=ALICE.id)
-
-    async def give_a_persona(self) -> None:
-        self.telegram.person_says(f"/persona be {self.words()[:60]}", chat_id=ALICE.id)
-
-    async def fail_to_be_told(self) -> None:
-        self.telegram.order(Refuse(403, "Forbidden: bot was blocked by the user"), "sendMessage", chat_id=ALICE.id)
-        self.telegram.person_says(self.words(), chat_id=ALICE.id)
-
-    async def slack_alone(self) -> None:
-        self.slack.person_says(self.words())
-
-    async def slack_in_a_channel(self) -> None:
-        self.slack.person_says(f"<@{BOT_USER}> {self.words()}", channel="C0GENERAL")
-
-    async def slack_file(self) -> None:
-        file = self.slack.add_file(f"{MARK}.txt", self.words().encode(), "text/plain")
-        self.slack.person_says(self.words(), files=[file], subtype="file_share")
-
-    async def slack_command(self) -> None:
-        self.slack.command(self.words(), channel="C0OTHER")
-
-    async def judge(self) -> None:
-        await self.slack_in_a_channel()
-        await self.quiet()
-        posts = [each for each in self.slack.bot_posts("C0GENERAL") if each.blocks]
-        found = [block["elements"][0] for post in posts for block in post.blocks if block["type"] == "context_actions"]
-        if found:
-            self.slack.press(posts[-1], found[-1], value=found[-1]["positive_button"]["value"])
-
-    async def by_a_program(self) -> None:
-        context = await AgentContext.get_or_create(self.storage, {"transport": "program", "session_id": PROGRAM})
-        context.metadata["note"] = MARK
-        await context.save_metadata()
-        await self.service.prompt(context, self.words(), author=ACCOUNTS[2])
-
-    async def bob_alone(self) -> None:
-        self.telegram.person_says(f"keep: {self.words(OTHER)[:60]}", chat_id=BOB.id)
-
-    async def bob_in_a_group(self) -> None:
-        self.telegram.person_says(f"@{self.telegram.username} {self.words(OTHER)}", chat_id=GROUP, user=BOB)
-
-    async def bob_in_a_channel(self) -> None:
-        self.slack.person_says(f"<@{BOT_USER}> {self.words(OTHER)}", channel="C0GENERAL", user="U0BOB")
-
-    async def bob_sends_the_same_file(self) -> None:
-        self.telegram.person_sends_photo(PNG + OTHER.encode(), chat_id=BOB.id, caption=self.words(OTHER))
+    @asynccontextmanager
+    async def serving(self, transport) -> AsyncIterator[Running]:
+        """Have the service answer also through this, until the block is left."""
+        async with AsyncExitStack() as stack:
+            yield await serving(stack, self.service, transport, "")
 
     async def link(self) -> None:
         """Have all accounts of hers be one person."""
 
         def join(connection):
-            for each in ACCOUNTS[1:]:
-                first, second = find_identity(connection, ACCOUNTS[0]), find_identity(connection, each)
+            web = select(messages.c.author_id).where(messages.c.author_platform == "web").limit(1)
+            browsing = Author("web", connection.execute(web).scalar_one())
+            for each in (*list(ACCOUNTS.values())[1:], browsing):
+                first, second = find_identity(connection, ACCOUNTS["telegram"]), find_identity(connection, each)
                 assert first is not None
                 assert second is not None
                 join_identities(connection, first, second)
@@ -194,25 +138,16 @@ class Town:
     def _has_more(self) -> bool:
         return bool(self.slack.events.tasks or self.telegram.updates.pending)
 
-    async def plant(self) -> None:
+    async def plant(self, deeds: Sequence[Deed]) -> None:
         """Do everything, each once or twice, in any order."""
-        deeds = [getattr(self, name) for name in _DEEDS]
-        deeds += self.chance.sample(deeds, 6)
-        self.chance.shuffle(deeds)
-        for deed in deeds:
-            await deed()
+        chosen = [*deeds, *self.chance.sample(list(deeds), 6)]
+        self.chance.shuffle(chosen)
+        for deed in chosen:
+            await deed(self)
             if self.chance.random() < 0.7:
                 await self.quiet()
         await self.quiet()
         await self.link()
-
-
-_DEEDS = [
-    *("alone", "in_a_group", "keep", "remind", "remind_a_group", "send_a_file", "send_a_picture", "send_a_voice"),
-    *("edit", "choose", "export", "list_facts", "give_a_persona", "fail_to_be_told"),
-    *("slack_alone", "slack_in_a_channel", "slack_file", "slack_command", "judge", "by_a_program"),
-    *("bob_alone", "bob_in_a_group", "bob_in_a_channel", "bob_sends_the_same_file"),
-]
 
 
 def _is_busy(connection):
@@ -227,15 +162,22 @@ def _is_busy(connection):
 
 
 @asynccontextmanager
-async def town(storage: Storage, seed: int) -> AsyncIterator[Town]:
-    """Run a service on both platforms until the block is left."""
+async def town(storage: Storage, url: str, seed: int) -> AsyncIterator[Town]:
+    """Run a service everywhere until the block is left."""
     tools = [remember, Tool(offer), *Reminders().tools()]
     async with AsyncExitStack() as stack:
         telegram, slack = stack.enter_context(BotApi.running()), stack.enter_context(SlackApi.running())
         for person in (ALICE, BOB):
             telegram.add_private_chat(person)
         telegram.add_group(GROUP, members=[ALICE, BOB])
+        telegram.add_group(OWED, members=[ALICE, CAROL])
         slack.world.users["U0ALICE"]["profile"]["display_name"] = f"{MARK}name"
         first = await stack.enter_async_context(telegram_bot(telegram, storage, answer, tools=tools))
         await stack.enter_async_context(slack_bot(slack, storage, answer, tools=tools))
-        yield Town(storage, telegram, slack, first.service, random.Random(seed))
+        web = await stack.enter_async_context(web_bot(storage, answer, tools=tools))
+        # A connection for each message: one that is kept may be closed by the server just when it is used again.
+        fresh = httpx.Limits(max_keepalive_connections=0)
+        client = httpx.AsyncClient(base_url=web.url, timeout=PATIENCE_SECONDS, limits=fresh)
+        browser = await stack.enter_async_context(client)
+        (await browser.get("/", headers={"Accept": "text/html"})).raise_for_status()
+        yield Town(storage, url, telegram, slack, browser, first.service, random.Random(seed))

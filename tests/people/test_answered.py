@@ -3,14 +3,21 @@
 from datetime import timedelta
 
 import pytest
+from people.conversing import ALICE, NOW, open_chat
+from people.conversing import BOB as BOB_HERE
 from people.crowd import crowded, find_bytes
 from people.test_forgetting import PERSON
 from sqlalchemy import select
 
 from botservice import AgentContext, Author
+from botservice.history.rows import NewMessage, insert_message
+from botservice.messages import Role
 from botservice.people.answered import turns_of
 from botservice.people.forgetting import forget_messages, forget_person
+from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables import events, messages, turns
+from botservice.turns.records import insert_turn
+from botservice.turns.turn import TurnStatus
 from botservice.upkeep import Upkeep
 
 BOB = Author("messenger", "bob")
@@ -67,3 +74,32 @@ async def test_what_is_due_at_a_time_answers_nobody_who_wrote_before_it(storage)
     await storage.write(lambda c: c.execute(turns.update().values(order_key=0)))
     assert await storage.read(lambda c: turns_of(c, group.id, [said.id])) == set()
     assert answer.text == "yes, q711"
+
+
+async def test_an_answer_to_nothing_but_what_is_forwarded_goes_with_that(storage):
+    group = await open_chat(storage, "telegram-g", ALICE, BOB_HERE)
+    forward = Reference(ReferenceKind.FORWARD, ALICE, "q711")
+    both = [await heard(storage, group, number, text, forward) for number, text in ((1, ""), (2, "what is it?"))]
+    gone = await forget_person(storage, ALICE)
+    left = [each.text for each in await group.chat_history.messages()]
+    assert left == ["", "what is it?", both[1]]
+    assert gone.answers == 1
+
+
+async def heard(storage, group, number, text, *held):
+    """Have Bob say something that is answered; return the answer."""
+
+    def write(connection):
+        keys = {"context_id": group.id, "transport": "telegram", "order_key": number}
+        turn_id = insert_turn(connection, group.id, "telegram", NOW, status=TurnStatus.DONE, order_key=number)
+        event = events.insert().values(
+            keys | {"key": f"e{number}", "kind": "message", "received_at": NOW, "turn_id": turn_id}
+        )
+        event_id = connection.execute(event.returning(events.c.id)).scalar_one()
+        insert_message(
+            connection, group.id, NewMessage(Role.USER, text, NOW, BOB_HERE, event_id=event_id, references=held)
+        )
+        answer = NewMessage(Role.ASSISTANT, f"yes {number}", NOW, answers_turn_id=turn_id)
+        return insert_message(connection, group.id, answer).text
+
+    return await storage.write(write)

@@ -16,12 +16,15 @@ from botservice.commands import Catalogue
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.memory import MEMORY
-from botservice.errors import DeliveryError, StorageError
+from botservice.errors import DeliveryError, StorageError, TurnGrew
+from botservice.people.exports import begin_export, note_export
 from botservice.people.facts import keep_fact
 from botservice.people.forgetting import forget_messages, forget_person
+from botservice.people.identities import find_identity
 from botservice.storage.people_tables import exports
 from botservice.storage.tables import blobs, deliveries, turns
 from botservice.turns.outbox import Outbox, find_next_delivery
+from botservice.turns.records import insert_turn
 from botservice.upkeep import Upkeep
 
 MARK = "owed4711word"
@@ -237,6 +240,20 @@ async def test_an_archive_goes_when_a_fact_in_it_is_deleted(storage):
     assert await archives(storage) == (1, 1)
     await command(chat, f"/memory delete {fact.id}", ALICE, COMMANDS)
     assert await archives(storage) == (0, 0)
+
+
+async def test_an_archive_of_what_is_forgotten_while_it_is_made_is_made_anew(storage):
+    chat, group = await open_chat(storage, "telegram-a", ALICE), await open_chat(storage, "telegram-g", ALICE, BOB)
+    said = await group.chat_history.append_user_message(f"the safe opens with {MARK}", author=ALICE)
+    turn_id = await storage.write(lambda c: insert_turn(c, chat.id, "telegram", NOW))
+    identity = await storage.read(lambda c: find_identity(c, ALICE))
+    await storage.write(lambda c: begin_export(c, turn_id, chat.id, identity.id, NOW))
+    await forget_messages(storage, group.id, [said.id])
+    with pytest.raises(TurnGrew):
+        await storage.write(lambda c: note_export(c, turn_id, "0" * 64))
+    await storage.write(lambda c: begin_export(c, turn_id, chat.id, identity.id, NOW))
+    await storage.write(lambda c: note_export(c, turn_id, "0" * 64))
+    assert (await archives(storage))[0] == 1
 
 
 async def test_an_archive_is_gone_within_a_day(storage):

@@ -14,7 +14,7 @@ from botservice import AgentContext, Attachment, Author, MessageWindowMessageSel
 from botservice.people.forgetting import forget_messages, forget_person
 from botservice.references import Reference, ReferenceKind
 from botservice.storage.access_tables import access_refusals
-from botservice.storage.tables import events
+from botservice.storage.tables import events, turns
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from botservice.upkeep import Upkeep
@@ -40,11 +40,11 @@ def gossip(prompt):
     return f"so it is: {' '.join(str(each['content']) for each in prompt)}"
 
 
-async def wait(storage, order, who, text, *, chat="group1", quotes=None):
+async def wait(storage, order, who, text, *, chat="group1", quotes=None, group=None):
     """Have something arrive that nobody works on yet."""
     said = {"who": who, "name": who, "text": text, "is_group": chat.startswith("group"), "quotes": quotes}
     keys = {"transport": "messenger", "chat_id": chat}
-    event = InboundEvent(f"{chat}:{order}", keys, order, json.dumps(said).encode())
+    event = InboundEvent(f"{chat}:{order}", keys, order, json.dumps(said).encode(), group_key=group)
     await Inbox(storage, lambda *_: None, storage.now).accept("messenger", [event])
 
 
@@ -130,6 +130,27 @@ async def test_what_they_say_afterwards_is_kept_again(storage):
     async with working(storage) as bot:
         await bot.messenger.until(lambda: len(bot.messenger.visible.get("group1", [])) == 2)
     assert await find_bytes(storage, "here I am again")
+    assert await left(storage) == []
+
+
+async def test_an_album_of_theirs_that_gathers_is_not_kept(storage):
+    await begin(storage, others=["bob"])
+    for order in (7, 8):
+        await wait(storage, order, "alice", f"picture {MARK}", group="album")
+    await wait(storage, 9, "bob", "and I?")
+    await forget_person(storage, PERSON)
+    async with working(storage) as bot:
+        await bot.messenger.until(lambda: "and I?" in str(bot.messenger.visible))
+    assert await left(storage) == []
+
+
+async def test_what_was_given_up_is_forgotten_too(storage):
+    await begin(storage, others=["bob"])
+    await wait(storage, 7, "alice", f"more of {MARK}")
+    await storage.write(
+        lambda c: c.execute(turns.update().where(turns.c.status == "queued").values(status="set_aside"))
+    )
+    await forget_person(storage, PERSON)
     assert await left(storage) == []
 
 

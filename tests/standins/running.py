@@ -16,6 +16,8 @@ from standins.web_server import web_server
 from transports.slack.app import Manners, SlackTransport
 from transports.slack.canvas import Tempo
 from transports.telegram.app import TelegramTransport
+from transports.web import Access as WebAccess
+from transports.web import WebTransport
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ async def telegram_bot(api: Any, storage: Storage, script: Any = echo, **options
     """Run a bot of Telegram that polls a stand-in."""
     async with _running(storage, script, options) as (stack, service, _):
         transport = TelegramTransport(token=api.token, api_url=api.url, **options)
-        yield await _serve(stack, service, transport, "")
+        yield await serving(stack, service, transport, "")
 
 
 @contextlib.asynccontextmanager
@@ -50,9 +52,18 @@ async def slack_bot(api: Any, storage: Storage, script: Any = echo, **options: A
         )
         await stack.enter_async_context(web_server(transport.routes, listener))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        running = await _serve(stack, service, transport, url)
+        running = await serving(stack, service, transport, url)
         api.events.http_url = f"{url}/slack/events"
         yield running
+
+
+@contextlib.asynccontextmanager
+async def web_bot(storage: Storage, script: Any = echo, **options: Any) -> AsyncIterator[Running]:
+    """Run a bot in the browser, on this machine."""
+    async with _running(storage, script, options) as (stack, service, listener):
+        transport = WebTransport(access=WebAccess())
+        await stack.enter_async_context(web_server(transport.routes, listener))
+        yield await serving(stack, service, transport, f"http://127.0.0.1:{listener.getsockname()[1]}")
 
 
 @contextlib.asynccontextmanager
@@ -70,7 +81,8 @@ async def _running(
         yield stack, service, listener
 
 
-async def _serve(stack: contextlib.AsyncExitStack, service: AgentService, transport: Any, url: str) -> Running:
+async def serving(stack: contextlib.AsyncExitStack, service: AgentService, transport: Any, url: str) -> Running:
+    """Have a service answer through a transport, until the stack is left."""
     storage, options = service.storage, service.options
     stack.push_async_callback(transport.close)
     worker = Worker(storage, options, [transport], commands=service.commands)

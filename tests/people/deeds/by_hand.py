@@ -1,0 +1,72 @@
+"""Rows of somebody that no wire would leave in so short a time; and what the owner decided about them."""
+
+from datetime import timedelta
+
+from people.planted import ALICE, MARK, Town
+from sqlalchemy import Connection, insert, select, update
+
+from botservice.history.ranking.blocks import BLOCKS, FORMAT
+from botservice.storage.access_tables import (
+    access_codes,
+    access_invitations,
+    access_refusals,
+    access_roles,
+    budget_notices,
+    budget_rates,
+    budget_reservations,
+)
+from botservice.storage.tables import events, messages, steps, tool_calls, turns, vectors, word_blocks
+
+NAME = f"telegram:{ALICE.id}"
+GROUP_NAME = "telegram:-100200300"
+
+
+async def plant(town: Town) -> None:
+    now = town.storage.now()
+    await town.storage.write(lambda connection: _plant(connection, now, now + timedelta(hours=1)))
+
+
+def _plant(connection, now, later) -> None:
+    row = connection.execute(_hers("telegram").limit(1)).one()
+    _of_her_chat(connection, row)
+    one = {"turn_id": row.turn_id, "person": NAME}
+    connection.execute(insert(budget_reservations).values(**one, chat=NAME, tokens=1, cost=1, expires_at=later))
+    code = {"code": "ABCD-EFGH", "name": MARK, "welcome": [{"text": MARK}], "expires_at": later}
+    connection.execute(insert(access_codes).values(**one, **code))
+    connection.execute(insert(access_refusals).values(kind="person", subject=NAME, told_at=now))
+    connection.execute(insert(budget_rates).values(scope="person", subject=NAME, minute="1", messages=1))
+    connection.execute(insert(budget_notices).values(notice=f"person {NAME} day", told_at=now))
+    role = {"kind": "person", "subject": NAME, "role": "member", "granted_by": NAME, "granted_at": now}
+    connection.execute(insert(access_roles).values(role))
+    connection.execute(insert(access_invitations).values(chat=GROUP_NAME, person=NAME, invited_at=now))
+
+
+def _of_her_chat(connection, row) -> None:
+    """Plant what a failed turn leaves, what is open when a process ends, and what searching makes of messages."""
+    connection.execute(update(turns).where(turns.c.id == row.turn_id).values(error=f"ValueError: {MARK}"))
+    step = select(steps.c.id).where(steps.c.turn_id == row.turn_id).limit(1)
+    call = {"context_id": row.context_id, "call_index": 0, "status": "done", "result": MARK}
+    connection.execute(insert(tool_calls).values(step_id=connection.execute(step).scalar_one(), **call))
+    for each in connection.execute(_hers("telegram")).all():
+        vector = {"context_id": each.context_id, "message_id": each.id, "model_key": "x", "data": MARK.encode()}
+        connection.execute(insert(vectors).values(vector))
+    area = {"context_id": row.context_id, "first_position": 1, "last_position": 9}
+    blocks = [{"block": 0, "data": MARK.encode()}, {"block": BLOCKS, "data": bytes([FORMAT])}]
+    connection.execute(insert(word_blocks), [area | each for each in blocks])
+
+
+def _hers(platform):
+    """Return the query of the messages that somebody wrote and that were answered."""
+    has_steps = select(steps.c.id).where(steps.c.turn_id == events.c.turn_id).exists()
+    return (
+        select(messages.c.id, messages.c.context_id, events.c.turn_id)
+        .join(events, events.c.id == messages.c.event_id)
+        .where(messages.c.author_platform == platform, messages.c.author_id == str(ALICE.id), has_steps)
+        .order_by(messages.c.id)
+    )
+
+
+def take_back(connection: Connection) -> None:
+    """Have the owner take back what they decided."""
+    connection.execute(access_roles.delete())
+    connection.execute(access_invitations.delete())

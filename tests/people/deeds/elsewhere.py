@@ -1,0 +1,35 @@
+"""What somebody may do in the browser, on a terminal and through a program that leaves words of theirs."""
+
+import asyncio
+import io
+
+from people.planted import ACCOUNTS, MARK, PROGRAM, TERMINAL, Town
+
+from botservice import AgentContext
+from transports.terminal import TerminalTransport
+
+
+async def in_the_browser(town: Town) -> None:
+    await town.browse(town.words())
+
+
+async def a_picture_in_the_browser(town: Town) -> None:
+    await town.browse(f"/persona be {town.words()[:60]}")
+    await town.browse(f"keep: {town.words()[:60]}", name=f"{MARK}name")
+
+
+async def on_the_terminal(town: Town) -> None:
+    lines, shown = io.StringIO(f"{town.words()}\nkeep: {town.words()[:60]}\n"), io.StringIO()
+    terminal = TerminalTransport(session_id=TERMINAL, source=lines, target=shown)
+    async with town.serving(terminal), asyncio.timeout(60):
+        await terminal.converse()
+
+
+async def by_a_program(town: Town) -> None:
+    context = await AgentContext.get_or_create(town.storage, {"transport": "program", "session_id": PROGRAM})
+    context.metadata["note"] = MARK
+    await context.save_metadata()
+    await town.service.prompt(context, town.words(), author=ACCOUNTS["program"])
+
+
+DEEDS = (in_the_browser, a_picture_in_the_browser, on_the_terminal, by_a_program)

@@ -1,0 +1,5 @@
+"""Everything that is done before somebody is forgotten, in any order."""
+
+from people.deeds import elsewhere, repeating, slack, telegram
+
+EVERY = (*telegram.DEEDS, *slack.DEEDS, *elsewhere.DEEDS, *repeating.DEEDS)

@@ -1,0 +1,62 @@
+"""What others carried of somebody into other chats is forgotten too, though nothing says there whose it is."""
+
+import pytest
+from people.conversing import ALICE, BOB, NOW, open_chat, say
+
+from botservice import Author
+from botservice.history.rows import NewMessage, insert_message
+from botservice.messages import Role
+from botservice.people.forgetting import forget_messages, forget_person
+from botservice.references import Reference, ReferenceKind
+
+WORDS = "the safe opens with carried4711"
+ANSWER = f"I see: {WORDS}"
+BOT = Author("telegram", "99", "Bot")
+HIDDEN = Author("telegram", None, "somebody else's name")
+
+
+async def talk(storage, *held):
+    """Have her say something that is answered, and Bob hold something in a chat of his."""
+    chat, his = await open_chat(storage, "telegram-g", ALICE, BOB), await open_chat(storage, "telegram-b", BOB)
+    said = await say(chat, WORDS, ALICE)
+    answer = NewMessage(Role.ASSISTANT, ANSWER, NOW)
+    await storage.write(lambda c: insert_message(c, chat.id, answer))
+    await say(his, "look", BOB, *held)
+    return chat, his, said
+
+
+async def texts(chat):
+    return [each.full_text for each in await chat.chat_history.messages()]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    "held",
+    [
+        Reference(ReferenceKind.FORWARD, HIDDEN, WORDS),
+        Reference(ReferenceKind.FORWARD, BOT, ANSWER, is_of_assistant=True),
+        Reference(ReferenceKind.SHARE, BOT, ANSWER, "1700.01", is_of_assistant=True),
+    ],
+)
+async def test_what_is_carried_into_another_chat_is_forgotten_there(storage, held, whole):
+    chat, his, said = await talk(storage, held)
+    assert WORDS in str(await texts(his))
+    await (forget_person(storage, ALICE) if whole else forget_messages(storage, chat.id, [said.id]))
+    assert WORDS not in str(await texts(his))
+    assert "look" in str(await texts(his))
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        Reference(ReferenceKind.FORWARD, HIDDEN, "the safe"),
+        Reference(ReferenceKind.FORWARD, BOT, "I see", is_of_assistant=True),
+        Reference(ReferenceKind.FORWARD, HIDDEN, "the safe opens with something of another"),
+        Reference(ReferenceKind.FORWARD, BOB, WORDS),
+    ],
+)
+async def test_what_may_be_anybodys_stays(storage, held):
+    _, his, _ = await talk(storage, held)
+    before = await texts(his)
+    await forget_person(storage, ALICE)
+    assert await texts(his) == before
