@@ -16,6 +16,7 @@ from botservice import (
     tool,
 )
 from tests.turns.bots import add, call, counting, make_service
+from tests.turns.killable import neighbour_ended
 
 
 class Hanging:
@@ -59,6 +60,7 @@ async def test_during_tools_their_results_so_far_are_kept(context, storage):
     @tool
     async def hang() -> str:
         """Hang."""
+        await neighbour_ended(context)
         begun.set()
         await asyncio.Event().wait()
 
