@@ -38,7 +38,7 @@ from transports.web.inspect import PAGE, read_turn_lines
 
 ROUNDS = 21
 READERS = 20
-SMALL = Plan(1_200, 4_000, 1_000)
+SMALL = Plan(1_200, 12_000, 3_000)  # so many that the group's window and its page are full
 MOST_MS, MOST_TIMES = 50, 1.5
 
 

@@ -22,7 +22,7 @@ from botservice.people.names import person_name
 from botservice.people.names_left import forget_chat_notices, forget_notices, note_forgotten, rename_events
 from botservice.people.own_messages import contexts_of, own_message_ids
 from botservice.people.personas import forget_personas
-from botservice.people.quotes import erase_quotes, find_quotes
+from botservice.people.quotes import LookedThrough, erase_quotes, find_quotes, look_through
 from botservice.people.returning import note_people, note_words
 from botservice.people.rights import IS_NEEDED
 from botservice.people.said import Said, read_said
@@ -180,7 +180,15 @@ async def _forget_in(storage: Storage, context_id: int, accounts: Sequence[Autho
     """Delete what is some accounts' of one conversation, or all of it where nobody else wrote."""
     written = await storage.read(lambda connection: _find_written(connection, context_id, accounts), is_long=True)
     await _clear(storage, written, here)
-    return await storage.write(lambda connection: _erase(connection, context_id, accounts, here, storage.now()))
+    looked: LookedThrough | None = None
+    if not written.is_alone:
+        looked = await storage.read(partial(_look_through, written=written, accounts=accounts), is_long=True)
+    return await storage.write(lambda connection: _erase(connection, context_id, accounts, looked, here, storage.now()))
+
+
+def _look_through(connection: Connection, written: _Written, accounts: Sequence[Author]) -> LookedThrough | None:
+    said = read_said(connection, written.context_id, written.message_ids, accounts)
+    return look_through(connection, written.context_id, said)
 
 
 def _lock(connection: Connection, context_id: int) -> None:
@@ -248,14 +256,19 @@ def _is_alone(connection: Connection, context_id: int, own: Collection[tuple[str
 
 
 def _erase(
-    connection: Connection, context_id: int, accounts: Sequence[Author], here: Here | None, now: datetime
+    connection: Connection,
+    context_id: int,
+    accounts: Sequence[Author],
+    looked: LookedThrough | None,
+    here: Here | None,
+    now: datetime,
 ) -> Forgotten:
     _lock(connection, context_id)
     rename_events(connection, context_id, accounts)
     written = _find_written(connection, context_id, accounts)
     if not written.is_alone:
         said = read_said(connection, context_id, written.message_ids, accounts)
-        return _erase_said(connection, context_id, said, here, now)
+        return _erase_said(connection, context_id, said, here, now, looked)
     before = take_stock(connection, context_id)
     drop_exports(connection, context_id, now)
     forget_chat_notices(connection, context_id)
@@ -264,9 +277,16 @@ def _erase(
     return replace(before - take_stock(connection, context_id), contexts=whole)
 
 
-def _erase_said(connection: Connection, context_id: int, said: Said, here: Here | None, now: datetime) -> Forgotten:
+def _erase_said(
+    connection: Connection,
+    context_id: int,
+    said: Said,
+    here: Here | None,
+    now: datetime,
+    looked: LookedThrough | None = None,
+) -> Forgotten:
     """Take what somebody said, and what repeats it, out of a conversation that stays; return what was deleted."""
-    quotes = find_quotes(connection, context_id, said)
+    quotes = find_quotes(connection, context_id, said, looked=None if looked is None else [looked])
     own = said.message_ids if context_id in said.positions else ()
     if not own and not quotes.held:
         return Forgotten()

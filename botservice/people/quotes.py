@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlalchemy import Connection, Text, bindparam, delete, func, select, type_coerce, update
@@ -46,8 +46,39 @@ class Quotes:
     held: Mapping[int, Sequence[Reference]] = field(default_factory=dict)
 
 
-def find_quotes(connection: Connection, context_id: int, said: Said) -> Quotes:
-    """Return what in a conversation repeats what somebody said."""
+@dataclass(frozen=True, slots=True)
+class LookedThrough:
+    """The answers of a conversation, which grow with it, as somebody has looked through them a moment ago.
+
+    Attributes:
+        quoted: What was looked for.
+        after: Behind which position.
+        up_to: Up to which one: whatever comes into a conversation later stands behind it.
+        answers: Which of them repeat it.
+    """
+
+    quoted: frozenset[str]
+    after: int
+    up_to: int
+    answers: Sequence[int]
+
+
+def look_through(connection: Connection, context_id: int, said: Said) -> LookedThrough | None:
+    """Look for what repeats what somebody said, before whoever writes waits for it; None where nothing is to go."""
+    looked: list[LookedThrough] = []
+    find_quotes(connection, context_id, said, looked=looked)
+    return looked[-1] if looked else None
+
+
+def find_quotes(
+    connection: Connection, context_id: int, said: Said, *, looked: list[LookedThrough] | None = None
+) -> Quotes:
+    """Return what in a conversation repeats what somebody said.
+
+    Args:
+        looked: How its answers were looked through; that is not done again, and what is, is added.
+    """
+    looked = [] if looked is None else looked
     repeating = [each for each in read_references(connection, context_id) if each[0] not in said.message_ids]
     gone = _repeated(repeating, said)
     positions = [*said.positions.get(context_id, ()), *(position for position, _ in gone)]
@@ -57,7 +88,8 @@ def find_quotes(connection: Connection, context_id: int, said: Said) -> Quotes:
     while True:  # answers repeat quotes, and what quotes those answers is repeated again
         known = len(said.texts), len(answers)
         said = said.with_texts(reference.text for _, reference in gone)
-        answers = _answers_repeating(connection, context_id, said, after=min(positions))
+        looked.append(_look_for(connection, context_id, said, min(positions), looked[-1] if looked else None))
+        answers = [each for each in looked[-1].answers if each not in said.message_ids]
         said = said.with_answers(connection, context_id, answers)
         gone = _repeated(repeating, said)
         if known == (len(said.texts), len(answers)):
@@ -93,16 +125,22 @@ def _repeated(repeating: Sequence[Repeating], said: Said) -> list[tuple[int, Ref
     ]
 
 
-def _answers_repeating(connection: Connection, context_id: int, said: Said, *, after: int) -> list[int]:
-    later = select(messages.c.id, messages.c.text).where(
-        messages.c.context_id == context_id, messages.c.position > after, messages.c.role != Role.USER.value
+def _look_for(
+    connection: Connection, context_id: int, said: Said, after: int, looked: LookedThrough | None
+) -> LookedThrough:
+    """Return the answers that repeat what somebody said: of those that were looked through for it, what was found."""
+    quoted = {spelt for text in said.texts if len(text) >= SHORTEST_QUOTE for spelt in (text, quote_inside(text))}
+    if looked is None or not quoted <= looked.quoted or after < looked.after:
+        looked = LookedThrough(frozenset(quoted), after, after, ())
+    later = select(messages.c.id, messages.c.position, messages.c.text).where(
+        messages.c.context_id == context_id,
+        messages.c.position > looked.up_to,
+        messages.c.role != Role.USER.value,
     )
-    long_ones = {spelt for text in said.texts if len(text) >= SHORTEST_QUOTE for spelt in (text, quote_inside(text))}
-    return [
-        row.id
-        for row in connection.execute(later)
-        if row.id not in said.message_ids and any(each in row.text for each in long_ones)
-    ]
+    rows = connection.execute(later).all()
+    found = [row.id for row in rows if any(each in row.text for each in looked.quoted)]
+    up_to = max([looked.up_to, *(row.position for row in rows)])
+    return replace(looked, up_to=up_to, answers=[*looked.answers, *found])
 
 
 def erase_references(connection: Connection, context_id: int, held: Mapping[int, Sequence[Reference]]) -> None:
