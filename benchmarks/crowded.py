@@ -22,18 +22,18 @@ from pathlib import Path
 from sqlalchemy import insert, text
 
 from botservice import FunctionsBasedAgent, InboundMessage, NoMessages, Storage
-from botservice.contexts import ContextKeys, find_or_insert_context
+from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.errors import DeliveryError
 from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
-from botservice.storage.tables import deliveries
+from botservice.storage.tables.conversations import deliveries
 from botservice.turns.agenda import put_off
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.records import insert_event, insert_turn
 from botservice.turns.retry import DELIVERY_RETRIES
 from botservice.turns.turn import InboundEvent, TurnStatus
-from botservice.turns.worker import Worker
+from botservice.turns.work.worker import Worker
 
 
 class Model:

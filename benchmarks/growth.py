@@ -21,19 +21,19 @@ from large_database import GROUP, GROUP_PEOPLE, Plan, chat_keys, fill
 from sqlalchemy import select
 
 from botservice import AgentContext, Author, FunctionsBasedAgent, InboundMessage, SteadyWindowMessageSelector, Storage
+from botservice.budgets.budgets import Budgets
+from botservice.budgets.usage import Payer, UsageBy, list_usage
 from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
 from botservice.overview import list_contexts, read_turns
-from botservice.people.budgets import Budgets
-from botservice.people.forgetting import forget_person
-from botservice.people.usage import Payer, UsageBy, list_usage
 from botservice.policies import Scope, parse_limits
-from botservice.storage.tables import turns
-from botservice.turns.backlog import list_turns
+from botservice.privacy.forgetting import forget_person
+from botservice.storage.tables.conversations import turns
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import InboundEvent
-from botservice.turns.worker import Worker
+from botservice.turns.work.backlog import list_turns
+from botservice.turns.work.worker import Worker
 from transports.web.inspect import PAGE, read_turn_lines
 
 ROUNDS = 21

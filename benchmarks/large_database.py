@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 from sqlalchemy import create_engine
 
-from botservice.contexts import ContextKeys
+from botservice.contexts.context import ContextKeys
 from botservice.llm.tokens import counter_for
 from botservice.storage.chunks import chunks
-from botservice.storage.tables import metadata
+from botservice.storage.tables.conversations import metadata
 
 GROUP = 1  # the id of its context
 GROUP_PEOPLE = 1_000

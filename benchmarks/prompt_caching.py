@@ -37,8 +37,8 @@ from botservice import (
 from botservice.agents import Prompt
 from botservice.app import build_service
 from botservice.known_prices import KNOWN_ON, KNOWN_PRICES
-from botservice.llm.call_options import CallOptions
-from botservice.llm.responses_wire import build_body
+from botservice.llm.openai.options import CallOptions
+from botservice.llm.openai.responses_wire import build_body
 from botservice.llm.tokens import counter_for
 from botservice.policies import NANO, price_of
 from botservice.settings import Settings

@@ -30,10 +30,10 @@ from rich.table import Table
 from sqlalchemy import insert, update
 
 from botservice import AgentContext, ChatHistory, Storage
-from botservice.history.question_vectors import QuestionVectors
-from botservice.history.ranking.grammar import FUNCTION_WORDS
-from botservice.history.search import SearchIndexes
-from botservice.storage.tables import contexts, messages, vectors
+from botservice.history.finding.question_vectors import QuestionVectors
+from botservice.history.finding.search import SearchIndexes
+from botservice.history.ranking.words.grammar import FUNCTION_WORDS
+from botservice.storage.tables.conversations import contexts, messages, vectors
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 TICK_SECONDS = 0.001

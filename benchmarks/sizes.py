@@ -22,7 +22,7 @@ from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import InboundEvent
-from botservice.turns.worker import Worker
+from botservice.turns.work.worker import Worker
 from botservice.upkeep import Upkeep
 
 _WORDS = ["table", "river", "seven", "between", "yellow", "answer", "market", "winter", "letter", "garden"]

@@ -23,7 +23,7 @@ from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import EventKind, InboundEvent
-from botservice.turns.worker import Worker
+from botservice.turns.work.worker import Worker
 
 
 class HoldingModel:

@@ -22,7 +22,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.records import MAX_OWN_TURNS
 from botservice.turns.turn import InboundEvent
-from botservice.turns.worker import Worker
+from botservice.turns.work.worker import Worker
 
 
 class QuickModel:

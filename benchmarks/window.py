@@ -23,7 +23,7 @@ from botservice import (
     TokenWindowMessageSelector,
 )
 from botservice.llm.tokens import counter_for
-from botservice.storage.tables import contexts, messages
+from botservice.storage.tables.conversations import contexts, messages
 
 SHORT, LONG = 100, 100_000
 LIMIT = 1.3

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from botservice.agents import Action, Agent, FinishAction, FunctionsBasedAgent, Plan, Prompt
 from botservice.agents.checks import FinalAnswerCheck
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.errors import (
     BotServiceError,
     ClaimLost,

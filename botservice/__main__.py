@@ -1,5 +1,5 @@
 """`python -m botservice` is the command `botservice`."""
 
-from botservice.cli import main
+from botservice.cli.main import main
 
 main()

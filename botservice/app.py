@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from botservice.access.access import Access
 from botservice.agents import FunctionsBasedAgent
 from botservice.agents.functions_based import DEFAULT_PROMPT
+from botservice.budgets.budgets import Budgets
 from botservice.errors import BotServiceError, SettingsError
 from botservice.history import (
     Embedder,
@@ -26,17 +28,15 @@ from botservice.history import (
 from botservice.llm import ChatLLM, FallbackLLM
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.tokens import counter_for
-from botservice.people.access import Access
-from botservice.people.budgets import Budgets
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import BUILTIN
-from botservice.turns.billing import models_of
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
-from botservice.turns.worker import Worker
+from botservice.turns.run.billing import models_of
+from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
 from transports.served import ServedTransport
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from botservice.llm.model_notices import ModelNotice, UsedModel, examine_models
-from botservice.llm.openai_clients import OpenAIClients
+from botservice.llm.openai.clients import OpenAIClients
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 
@@ -79,7 +79,7 @@ def _setting(name: str, settings: Settings) -> str:
 
 
 def _default_model() -> str:
-    from botservice.llm.openai import DEFAULT_MODEL
+    from botservice.llm.openai.llm import DEFAULT_MODEL
 
     return DEFAULT_MODEL
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Text, func, select, type_coerce
 
+from botservice.contexts.step_records import read_steps
 from botservice.errors import StorageError
 from botservice.history.rows import read_messages, select_messages
 from botservice.memory import MemoryItem
-from botservice.memory.step_records import read_steps
 from botservice.messages import Attachment
-from botservice.people.forgetting import forget_chat
+from botservice.privacy.forgetting import forget_chat
 from botservice.reminders.records import read_waiting
 from botservice.storage import Storage
-from botservice.storage.tables import contexts, messages, turns
+from botservice.storage.tables.conversations import contexts, messages, turns
 
 
 @dataclass(frozen=True, slots=True)

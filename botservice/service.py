@@ -8,23 +8,23 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from botservice.access.access import Access
 from botservice.agents import Agent
+from botservice.budgets.budgets import Budgets
 from botservice.commands.standard import standard_commands
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.memory.images import as_attachment
 from botservice.messages import Attachment, Author, InboundMessage, Message
-from botservice.people.access import Access
-from botservice.people.budgets import Budgets
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
-from botservice.turns.opening import open_api_turn
 from botservice.turns.options import Clock, RunOptions, utc_now
 from botservice.turns.records import begin_turn, find_failed_turn, find_running_turn, finish_turn, reopen_turn
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
-from botservice.turns.run import AgentRun
+from botservice.turns.run.agent_run import AgentRun
+from botservice.turns.start.opening import open_api_turn
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus
 
 Callbacks = Iterable[Callable[..., Any]] | Mapping[type, Any]

@@ -17,7 +17,7 @@ from standins.compiled import share_compiled
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Storage
-from botservice.storage.tables import metadata
+from botservice.storage.tables.conversations import metadata
 
 pytest_plugins = ["drawn", "jitter"]
 _TEMPLATE = "botservice_template"

@@ -12,7 +12,7 @@ from standins.bot_api import BotApi
 from standins.openai_api import Failure, OpenAIApi, Reply, ToolUse, rate_limited
 from standins.openai_catalogue import may_not_list, model_not_found, wrong_key
 
-from botservice.doctor import Finding, _check, _check_access, check_everything
+from botservice.cli.doctor import Finding, _check, _check_access, check_everything
 from botservice.settings import Settings
 
 NAMES = [

@@ -15,7 +15,7 @@ from standins.openai_api import OpenAIApi
 
 from botservice import AgentService, FallbackLLM, FunctionsBasedAgent, OpenAIChatLLM, OpenAIEmbedder, ScriptedChatLLM
 from botservice.app import build_service
-from botservice.llm.openai_clients import OpenAIClients
+from botservice.llm.openai.clients import OpenAIClients
 from botservice.model_watch import used_models, watching_models
 from botservice.settings import Settings
 

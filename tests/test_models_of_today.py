@@ -156,7 +156,7 @@ async def check_answers(platforms: Platforms, settings: Settings) -> None:
 async def test_openai_itself_is_asked_in_its_newer_way(
     monkeypatch: pytest.MonkeyPatch, sqlite_url: str, platforms: Platforms, llm: OpenAIApi, model: str
 ) -> None:
-    monkeypatch.setattr("botservice.llm.call_options._OPENAI_HOST", "127.0.0.1")
+    monkeypatch.setattr("botservice.llm.openai.options._OPENAI_HOST", "127.0.0.1")
     watch = Watch(llm)
     await check_answers(platforms, platforms.settings(sqlite_url, llm, openai_model=model))
     assert watch.refusals == []

@@ -23,7 +23,7 @@ from botservice.errors import StorageError
 from botservice.overview import export_context, forget_context, list_contexts, read_turns
 from botservice.reminders import Repeats
 from botservice.reminders.records import NewReminder, insert_reminder
-from botservice.storage.tables import metadata
+from botservice.storage.tables.conversations import metadata
 
 SECRET = "the secret recipe"
 

@@ -92,4 +92,4 @@ def test_an_installed_wheel_makes_its_tables_and_works(installed, tmp_path, kind
 def test_the_wheel_brings_the_command(wheel):
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
-        assert "botservice = botservice.cli:main" in archive.read(name).decode()
+        assert "botservice = botservice.cli.main:main" in archive.read(name).decode()

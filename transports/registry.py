@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from transports.files.documents import Reading
     from transports.files.hearing import OpenAITranscriber
     from transports.slack.app import SlackTransport
-    from transports.slack.installing import OAuthApp
+    from transports.slack.workspaces.installing import OAuthApp
     from transports.telegram.app import TelegramTransport
 
 
@@ -80,7 +80,7 @@ def build_slack(settings: Settings, reading: "Reading | None" = None) -> "SlackT
         SettingsError: what installations need is not all there.
     """
     from transports.slack.app import Manners, SlackTransport
-    from transports.slack.formatting import Pings
+    from transports.slack.outgoing.formatting import Pings
 
     pings = settings.slack_pings
     return SlackTransport(
@@ -100,7 +100,7 @@ def build_slack(settings: Settings, reading: "Reading | None" = None) -> "SlackT
 
 def _oauth_app(settings: Settings) -> "OAuthApp | None":
     from botservice.storage.encryption import Cipher
-    from transports.slack.installing import OAuthApp
+    from transports.slack.workspaces.installing import OAuthApp
 
     client_id, secret = settings.slack_client_id, reveal(settings.slack_client_secret)
     key = reveal(settings.encryption_key)

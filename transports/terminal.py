@@ -14,10 +14,10 @@ from starlette.routing import BaseRoute
 
 from botservice.messages import Author, Button, InboundMessage, Message
 from botservice.storage import Storage
-from botservice.storage.tables import deliveries, events, turns
+from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.buttons import read_buttons, write_buttons
-from botservice.turns.commands import parse_command
 from botservice.turns.inbox import Inbox
+from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
 

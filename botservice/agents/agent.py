@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from botservice.agents.checks import FinalAnswerCheck
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage
 from botservice.messages import Attachment, Message, TokenUsage, ToolCall
 from botservice.tools import Tool

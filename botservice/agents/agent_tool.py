@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from botservice.agents.agent import Agent
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.errors import BotServiceError, InvalidTool
 from botservice.tools import Tool
 

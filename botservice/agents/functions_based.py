@@ -7,7 +7,7 @@ from typing import Any
 from botservice.agents.agent import Action, Agent, FinishAction, Plan, Prompt
 from botservice.agents.checks import FinalAnswerCheck, checked_checks
 from botservice.agents.prompt import PromptBuilder, estimate_tokens
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
 from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema

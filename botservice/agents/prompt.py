@@ -15,7 +15,7 @@ from typing import Any
 from botservice.agents.agent import Prompt
 from botservice.agents.fitting import Pieces, Scales, fit
 from botservice.agents.found import describe_found, found_sizes, room_for_found
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
 from botservice.llm.chat import ChatMessage, ToolSchema

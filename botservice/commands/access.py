@@ -4,14 +4,14 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from botservice.access.records import as_code
+from botservice.access.values import AccessRole, Entry, Kind
 from botservice.commands.command import Command
 from botservice.errors import BotServiceError
-from botservice.people.access_records import as_code
-from botservice.people.access_values import AccessRole, Entry, Kind
 from botservice.people.names import chat_name, person_name
 from botservice.policies import is_identity
 from botservice.quoting import show_plain
-from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _LONGEST_NAME: Final = 40
 _KINDS: Final = {Kind.PERSON: "access.person", Kind.CHAT: "access.chat"}

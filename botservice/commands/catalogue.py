@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from botservice.commands.command import Command
 from botservice.errors import BotServiceError
-from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 
 class Catalogue:

@@ -7,11 +7,11 @@ from sqlalchemy import Connection
 from botservice.commands.asking import find_asker, unknown
 from botservice.commands.command import Command
 from botservice.messages import Attachment
-from botservice.people.archive import make_archive, read_person
-from botservice.people.exports import begin_export, note_export
+from botservice.privacy.archive import make_archive, read_person
+from botservice.privacy.exports import begin_export, note_export
 from botservice.storage.blobs import store_blob
 from botservice.tools.threads import run_in_thread
-from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 
 async def _export(request: CommandRequest) -> CommandAnswer:

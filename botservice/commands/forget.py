@@ -8,11 +8,11 @@ from sqlalchemy import Connection
 from botservice.commands.asking import Asker, find_asker, unknown
 from botservice.commands.command import Command
 from botservice.messages import Button, Message
-from botservice.people.accounting import Forgotten
-from botservice.people.erasing import erase_event
-from botservice.people.forgetting import Here, forget_chat, forget_messages, forget_person
-from botservice.people.own_messages import find_own_message
-from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.privacy.accounting import Forgotten
+from botservice.privacy.erasing import erase_event
+from botservice.privacy.forgetting import Here, forget_chat, forget_messages, forget_person
+from botservice.privacy.own_messages import find_own_message
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _LONGEST_SHOWN: Final = 120  # characters of the message that is to go
 _ORDER: Final = re.compile(r"(message|chat|me|everything)(?:\s+(\d{1,18}))?(?:\s+(yes))?", re.IGNORECASE)

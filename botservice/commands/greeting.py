@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 
 async def _start(request: CommandRequest) -> CommandAnswer:

@@ -18,7 +18,7 @@ from botservice.people.linking import (
     offer_of,
     take_code,
 )
-from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _MINUTES: Final = str(int(CODE_LIFETIME.total_seconds() // 60))
 _PROBLEMS: Final = {

@@ -12,12 +12,12 @@ from sqlalchemy import Connection
 from botservice.commands.asking import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.messages import Button
-from botservice.people.exports import drop_exports_of
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact
 from botservice.people.identities import identities_of
-from botservice.people.quotes import erase_quotes
+from botservice.privacy.exports import drop_exports_of
+from botservice.privacy.quotes import erase_quotes
 from botservice.quoting import show_plain
-from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 Change = Callable[[Connection], None]
 

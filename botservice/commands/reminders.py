@@ -10,7 +10,7 @@ from botservice.messages import Button
 from botservice.reminders.records import cancel_reminder, read_waiting
 from botservice.reminders.reminder import Reminder, Repeats
 from botservice.reminders.times import spell
-from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _MOST_BUTTONS: Final = 8
 _LONGEST_SHOWN: Final = 200  # characters of each text

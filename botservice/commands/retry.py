@@ -6,8 +6,8 @@ from typing import Final
 
 from botservice.commands.command import Command
 from botservice.messages import InboundMessage, Message
-from botservice.turns.commands import CommandAnswer, CommandRequest
-from botservice.turns.exchanges import find_last_exchange
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.exchanges import find_last_exchange
 
 
 async def _retry(request: CommandRequest) -> CommandAnswer:

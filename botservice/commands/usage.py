@@ -5,13 +5,13 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from botservice.access.records import read_names
+from botservice.budgets.budgets import Standing
+from botservice.budgets.periods import period_start
+from botservice.budgets.usage import Payer, UsageLine, list_usage
 from botservice.commands.command import Command
-from botservice.people.access_records import read_names
-from botservice.people.budgets import Standing
-from botservice.people.budgets_periods import period_start
-from botservice.people.usage import Payer, UsageLine, list_usage
 from botservice.policies import NANO, Period, Scope, Unit
-from botservice.turns.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _WHOSE: Final[Mapping[str, str]] = {
     Scope.PERSON: "usage.person",

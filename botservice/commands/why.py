@@ -8,14 +8,14 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from botservice.commands.command import Command
+from botservice.contexts.step_records import read_steps
 from botservice.memory import ActionStep, MemoryItem
 from botservice.memory.found import found_records
-from botservice.memory.step_records import read_steps
 from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, TokenUsage
 from botservice.personas import persona_in
-from botservice.turns.commands import CommandAnswer, CommandRequest
-from botservice.turns.exchanges import Exchange, find_last_exchange
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.exchanges import Exchange, find_last_exchange
 
 _MOST: Final = 20  # entries of one kind
 _LONGEST: Final = 160  # characters of one entry

@@ -2,10 +2,10 @@
 
 from botservice.history.chat_history import ChatHistory
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
+from botservice.history.finding.questions import SearchHit
+from botservice.history.finding.room import Room
 from botservice.history.indexing import EmbeddingIndexer
 from botservice.history.local_embedder import LocalEmbedder
-from botservice.history.questions import SearchHit
-from botservice.history.room import Room
 from botservice.history.selectors import (
     MessageSelector,
     MessageWindowMessageSelector,

@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, literal_column, select, text, update
 
+from botservice.history.finding.word_blocks import forget_words
 from botservice.history.rows import delete_rows, store_attachment
-from botservice.history.word_blocks import forget_words
 from botservice.messages import Attachment, Role, storable
 from botservice.references import Reference, keep_files
 from botservice.storage.orphans import loosen_files
 from botservice.storage.references import decode_references, keep_references, storable_references
-from botservice.storage.tables import contexts, messages, vectors
+from botservice.storage.tables.conversations import contexts, messages, vectors
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_EXTERNAL = text("messages.external_id IS NOT NULL")

@@ -8,10 +8,12 @@ from datetime import datetime
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.history.neighbours import with_neighbours
-from botservice.history.questions import Period, Question, SearchHit
-from botservice.history.repeats import each_once
-from botservice.history.room import Room
+from botservice.history.finding.neighbours import with_neighbours
+from botservice.history.finding.questions import Period, Question, SearchHit
+from botservice.history.finding.repeats import each_once
+from botservice.history.finding.room import Room
+from botservice.history.finding.search import SearchIndexes
+from botservice.history.finding.searchable import question_of, searchable_text
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
@@ -23,8 +25,6 @@ from botservice.history.rows import (
     read_period,
     select_messages,
 )
-from botservice.history.search import SearchIndexes
-from botservice.history.searchable import question_of, searchable_text
 from botservice.history.selectors import MessageSelector
 from botservice.history.sequence import StoredMessages
 from botservice.llm.counting import count_aside
@@ -33,7 +33,7 @@ from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
 from botservice.storage.orphans import sweep_files
 from botservice.storage.statements import execute
-from botservice.storage.tables import messages
+from botservice.storage.tables.conversations import messages
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botservice.errors import LLMError
-from botservice.llm.openai_clients import OpenAIClients
+from botservice.llm.openai.clients import OpenAIClients
 from botservice.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
 
 _TEXTS_PER_CALL = 64
@@ -118,7 +118,7 @@ class OpenAIEmbedder:
     async def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         import openai
 
-        from botservice.llm.openai_errors import translate
+        from botservice.llm.openai.errors import translate
 
         try:
             async with asyncio.timeout(self._timeout_seconds):

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.errors import StorageError
-from botservice.history.word_blocks import LARGEST_ID, forget_words
+from botservice.history.finding.word_blocks import LARGEST_ID, forget_words
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Author, Message, Role, storable
 from botservice.references import Reference, write_out
@@ -31,7 +31,7 @@ from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_files
 from botservice.storage.references import decode_references, encode_references, insert_references
 from botservice.storage.statements import execute
-from botservice.storage.tables import contexts, messages
+from botservice.storage.tables.conversations import contexts, messages
 
 
 @dataclass(frozen=True, slots=True)

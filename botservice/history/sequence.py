@@ -9,7 +9,7 @@ from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_mess
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Message
 from botservice.storage.statements import execute
-from botservice.storage.tables import messages
+from botservice.storage.tables.conversations import messages
 
 _FIRST_PAGE = 32
 _LARGEST_PAGE = 1024

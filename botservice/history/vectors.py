@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, s
 
 from botservice.messages import Role
 from botservice.storage.chunks import chunks
-from botservice.storage.tables import messages, vectors
+from botservice.storage.tables.conversations import messages, vectors
 
 _KEPT_AS = np.dtype("<f2")  # half floats: half the bytes rank the same
 

@@ -8,7 +8,7 @@ from botservice.llm.scripted import ScriptedChatLLM
 from botservice.llm.tokens import EncodingCounter, EstimateCounter, TokenCounter, counter_for
 
 if TYPE_CHECKING:
-    from botservice.llm.openai import OpenAIChatLLM
+    from botservice.llm.openai.llm import OpenAIChatLLM
 
 __all__ = [
     "ChatLLM",
@@ -29,7 +29,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # The openai client takes longer to import than everything else together, and the demo does without it.
     if name == "OpenAIChatLLM":
-        from botservice.llm.openai import OpenAIChatLLM
+        from botservice.llm.openai.llm import OpenAIChatLLM
 
         return OpenAIChatLLM
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

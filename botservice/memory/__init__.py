@@ -6,10 +6,11 @@
 from botservice.memory.agent_memory import AgentMemory, completed_steps
 from botservice.memory.callbacks import Callback, StepCallbacks
 from botservice.memory.chat_messages import INTERRUPTED, step_messages
-from botservice.memory.codec import decode, encode
 from botservice.memory.container import Memory
+from botservice.memory.fields.codec import decode, encode
+from botservice.memory.fields.frozen import FrozenDict, FrozenList, freeze
+from botservice.memory.fields.values import CallbackFailure, StepError, Timing, ToolResult
 from botservice.memory.forgetting import ForgetOldImages, forget_old_images
-from botservice.memory.frozen import FrozenDict, FrozenList, freeze
 from botservice.memory.items import MemoryItem
 from botservice.memory.steps import (
     ActionStep,
@@ -21,7 +22,6 @@ from botservice.memory.steps import (
     TaskStep,
     UnknownStep,
 )
-from botservice.memory.values import CallbackFailure, StepError, Timing, ToolResult
 from botservice.messages import TokenUsage
 
 __all__ = [

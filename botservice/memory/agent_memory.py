@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from botservice.errors import InvalidField
 from botservice.memory.chat_messages import step_messages
-from botservice.memory.codec import dumps, encode, encode_in_full, loads
 from botservice.memory.container import Memory
+from botservice.memory.fields.codec import dumps, encode, encode_in_full, loads
 from botservice.memory.items import MemoryItem, declared_fields
 from botservice.memory.steps import ActionStep, FailedStep, FinalAnswerStep, SystemPromptStep, TaskStep
 

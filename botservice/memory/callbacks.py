@@ -8,9 +8,9 @@ from inspect import Parameter
 from typing import Any, Final, TypeAlias
 
 from botservice.errors import InvalidField
+from botservice.memory.fields.values import CallbackFailure
 from botservice.memory.items import MemoryItem
 from botservice.memory.steps import ActionStep
-from botservice.memory.values import CallbackFailure
 
 Callback: TypeAlias = Callable[..., Any]
 """Takes `(step)` or `(step, agent)`; sync or async; what it returns is not looked at."""

@@ -6,10 +6,10 @@ from itertools import count
 from typing import Any, Final
 
 from botservice.llm.chat import SaidMessage
+from botservice.memory.fields.values import ToolResult
 from botservice.memory.items import MemoryItem
 from botservice.memory.readable import error_text, image_url, images, listed, sendable, strict_json
 from botservice.memory.steps import ActionStep, FailedStep, FinalAnswerStep, PlanningStep, SystemPromptStep, TaskStep
-from botservice.memory.values import ToolResult
 from botservice.messages import ToolCall
 
 INTERRUPTED: Final = "Interrupted: the outcome of this call is unknown. It may have taken effect, or not."

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from botservice.errors import InvalidField
-from botservice.memory.codec import dumps, loads
+from botservice.memory.fields.codec import dumps, loads
 from botservice.memory.items import MemoryItem
 
 

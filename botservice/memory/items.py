@@ -5,10 +5,10 @@ from contextlib import suppress
 from typing import Any, ClassVar, Final, Self
 
 from botservice.errors import InvalidField
-from botservice.memory import kinds
-from botservice.memory.codec import SPLIT_PAIR, UnknownValue, decode, dumps, encode, loads
-from botservice.memory.declared import NO_DEFAULT, take_declared
-from botservice.memory.frozen import freeze
+from botservice.memory.fields import kinds
+from botservice.memory.fields.codec import SPLIT_PAIR, UnknownValue, decode, dumps, encode, loads
+from botservice.memory.fields.declared import NO_DEFAULT, take_declared
+from botservice.memory.fields.frozen import freeze
 
 _MARKS: Final = ("kind", "version")
 _NOT_FIRST: Final = ("_", "$")

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from botservice.llm.chat import FinishReason
 from botservice.memory.container import Memory
+from botservice.memory.fields.values import StepError, Timing, ToolResult
 from botservice.memory.found import found_records
 from botservice.memory.items import MemoryItem, declared_fields
 from botservice.memory.readable import describe, error_text, listed, readable
@@ -29,7 +30,6 @@ from botservice.memory.steps import (
     UnknownStep,
 )
 from botservice.memory.sub_runs import SubRun, sub_runs
-from botservice.memory.values import StepError, Timing, ToolResult
 from botservice.messages import Attachment, TokenUsage, ToolCall
 
 _SUCCINCT_LENGTH: Final = 2_000

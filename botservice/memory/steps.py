@@ -14,12 +14,12 @@ MemoryItem
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from botservice.memory.codec import encode
-from botservice.memory.frozen import FrozenDict, FrozenList, freeze
+from botservice.memory.fields.codec import encode
+from botservice.memory.fields.frozen import FrozenDict, FrozenList, freeze
+from botservice.memory.fields.values import StepError, Timing, ToolResult
 from botservice.memory.images import as_images
 from botservice.memory.items import MemoryItem
 from botservice.memory.usage_record import join_usage, part_usage
-from botservice.memory.values import StepError, Timing, ToolResult
 from botservice.messages import Attachment, TokenUsage, ToolCall
 
 

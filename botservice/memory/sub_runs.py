@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from botservice.memory.agent_memory import AgentMemory
-from botservice.memory.codec import decode, encode
+from botservice.memory.fields.codec import decode, encode
 from botservice.memory.items import MemoryItem
 from botservice.memory.readable import listed
 from botservice.memory.steps import SystemPromptStep

@@ -17,9 +17,9 @@ from botservice.people.identities import find_identity
 from botservice.people.sources import find_source, own_words_of
 from botservice.people.wording import fitting_topic, is_said_in
 from botservice.storage.chunks import chunks
-from botservice.storage.people_tables import facts, identities, persons
 from botservice.storage.statements import execute
-from botservice.storage.tables import contexts, messages
+from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.people import facts, identities, persons
 
 MAX_FACTS = 200  # of one person
 MAX_TEXT = 500  # characters

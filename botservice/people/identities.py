@@ -9,9 +9,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author, Role, storable
 from botservice.quoting import show_plain
-from botservice.storage.people_tables import identities, persons
 from botservice.storage.statements import execute
-from botservice.storage.tables import contexts, messages
+from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.people import identities, persons
 
 _COLUMNS = (identities.c.id, identities.c.person_id, identities.c.platform, identities.c.platform_id, identities.c.name)
 _FIND = select(*_COLUMNS).where(

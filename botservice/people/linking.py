@@ -15,7 +15,7 @@ from typing import Final
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from botservice.people.identities import Identity, join_identities
-from botservice.storage.people_tables import identities, link_codes, persons
+from botservice.storage.tables.people import identities, link_codes, persons
 
 CODE_LIFETIME: Final = timedelta(minutes=10)
 MAX_GUESSES: Final = 5  # wrong codes of one person in GUESSING

@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import Text, bindparam, select
 
 from botservice.messages import Author, storable
-from botservice.storage.people_tables import identities
+from botservice.storage.tables.people import identities
 
 _OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts"})
 _FIRST: Final = "team_id"  # a Slack channel has a name only within its team

@@ -8,7 +8,7 @@ from botservice.messages import Author, Role
 from botservice.people.older_texts import take_apart
 from botservice.people.wording import is_said_in
 from botservice.storage.statements import execute
-from botservice.storage.tables import messages
+from botservice.storage.tables.conversations import messages
 
 _NEWEST = 30  # messages of people in a chat that are looked at
 _OWN = 6  # of them, those of the person

@@ -12,7 +12,7 @@ from botservice.messages import Author, storable
 from botservice.reminders.reminder import Reminder, ReminderStatus, Repeats
 from botservice.reminders.times import find_zone, next_time
 from botservice.storage.clock import CLOCKS_DIFFER
-from botservice.storage.tables import events, reminders, turns
+from botservice.storage.tables.conversations import events, reminders, turns
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_WAITING = text("reminders.status = 'waiting'")

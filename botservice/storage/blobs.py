@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from botservice.errors import StorageError
 from botservice.storage.chunks import chunks
 from botservice.storage.statements import execute
-from botservice.storage.tables import blobs
+from botservice.storage.tables.conversations import blobs
 
 if TYPE_CHECKING:
     from botservice.storage.encryption import Cipher

@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Connection, Integer, bindparam, func, literal
 
 from botservice.errors import StorageUnavailable
 from botservice.storage.claim import Claim
-from botservice.storage.file_lock import SharedFile
+from botservice.storage.sqlite.file_lock import SharedFile
 from botservice.storage.statements import execute
 from botservice.storage.writer import Writer
 

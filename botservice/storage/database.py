@@ -30,15 +30,15 @@ from botservice.storage.engines import (
     shorten_log,
 )
 from botservice.storage.failures import as_unavailable, check_writable
-from botservice.storage.file_lock import SharedFile
-from botservice.storage.files import make_private
 from botservice.storage.limits import StorageLimits
-from botservice.storage.listener import Hear, Listener
 from botservice.storage.operations import Fence, SortKey
 from botservice.storage.orphans import sweep_files
-from botservice.storage.pooler import check_sessions
+from botservice.storage.postgres.listener import Hear, Listener
+from botservice.storage.postgres.pooler import check_sessions
 from botservice.storage.readers import Readers
-from botservice.storage.scrubbing import PATIENCE_SECONDS, Scrubber
+from botservice.storage.sqlite.file_lock import SharedFile
+from botservice.storage.sqlite.files import make_private
+from botservice.storage.sqlite.scrubbing import PATIENCE_SECONDS, Scrubber
 from botservice.storage.url import DatabaseUrl
 from botservice.storage.writer import Writer
 

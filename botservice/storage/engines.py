@@ -11,7 +11,7 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from botservice.storage.limits import StorageLimits
-from botservice.storage.pipelines import prepare_pipelines
+from botservice.storage.postgres.pipelines import prepare_pipelines
 from botservice.storage.url import DatabaseUrl
 
 READ_CONNECTIONS = 2  # with the writer, the listener and those of long reads: up to six per replica on Postgres

@@ -28,8 +28,8 @@ from sqlalchemy import text as sql_text
 
 from botservice.storage.blobs import DIGEST
 from botservice.storage.chunks import chunks
-from botservice.storage.columns import Json
-from botservice.storage.tables import blobs, contexts, loose_files, messages, metadata, steps, turns
+from botservice.storage.tables.columns import Json
+from botservice.storage.tables.conversations import blobs, contexts, loose_files, messages, metadata, steps, turns
 
 if TYPE_CHECKING:
     from botservice.storage.database import Storage

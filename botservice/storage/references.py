@@ -10,7 +10,7 @@ from botservice.messages import Author, storable
 from botservice.references import Reference, ReferenceKind, write_out
 from botservice.storage.chunks import chunks
 from botservice.storage.statements import execute, execute_many
-from botservice.storage.tables import message_references, messages
+from botservice.storage.tables.conversations import message_references, messages
 
 NOTHING: Final = "[]"  # what stands in the row of a message that holds nothing of others
 

@@ -8,12 +8,12 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
-from botservice.storage.building import finish_building
 from botservice.storage.claims import lock_space
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
-from botservice.storage.file_lock import SharedFile
 from botservice.storage.limits import StorageLimits
+from botservice.storage.postgres.building import finish_building
+from botservice.storage.sqlite.file_lock import SharedFile
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.

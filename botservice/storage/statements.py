@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import BindParameter, ClauseElement
 
-from botservice.storage.interleaving import let_others_go_on
-from botservice.storage.pipelines import errors_of, pipelined, wait_for_all
+from botservice.storage.postgres.interleaving import let_others_go_on
+from botservice.storage.postgres.pipelines import errors_of, pipelined, wait_for_all
 
 Values = Mapping[str, Any]
 _LONGEST_ROOM = 1 << 15

@@ -29,9 +29,9 @@ from botservice.storage.failures import (
     is_outage,
     is_read_only,
 )
-from botservice.storage.interleaving import interleave
 from botservice.storage.limits import StorageLimits
 from botservice.storage.operations import Failure, Fence, Operation, SortKey, fail, rank, resolve
+from botservice.storage.postgres.interleaving import interleave
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.tools.tool import tool
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.memory import StepError
 from botservice.messages import Attachment, Button, ToolCall, storable
 from botservice.telemetry import redact

@@ -2,8 +2,8 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-from botservice.contexts import AgentContext
-from botservice.history.questions import Period
+from botservice.contexts.context import AgentContext
+from botservice.history.finding.questions import Period
 from botservice.llm.counting import count_aside
 from botservice.llm.tokens import counter_for
 from botservice.tools.records import describe_records, room_for_records

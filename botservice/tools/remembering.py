@@ -2,11 +2,11 @@
 
 from sqlalchemy import Connection
 
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.messages import Author
-from botservice.people.exports import drop_exports_of
 from botservice.people.facts import Refused, delete_facts, keep_fact, visible_facts
 from botservice.people.identities import find_identity
+from botservice.privacy.exports import drop_exports_of
 from botservice.tools.tool import tool
 
 

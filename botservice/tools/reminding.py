@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.reminders.records import (
     NewReminder,
     cancel_reminder,

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import docstring_parser
 
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.errors import InvalidTool
 from botservice.tools.signature import Signature
 

@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 
 from botservice.storage.statements import execute
-from botservice.storage.tables import deliveries, events, messages, reminders, turns
+from botservice.storage.tables.conversations import deliveries, events, messages, reminders, turns
 from botservice.turns.changes import PATIENCE
 from botservice.turns.due import due_by, due_by_a_wrong_clock_in, due_in, set_due
 

@@ -17,7 +17,7 @@ from botservice.history.chat_history import count_text
 from botservice.messages import InboundMessage
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import execute
-from botservice.storage.tables import events
+from botservice.storage.tables.conversations import events
 from botservice.turns.transport import ReadEvent
 from botservice.turns.turn import EventKind, StoredEvent
 

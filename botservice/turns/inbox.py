@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
-from botservice.contexts import ContextKeys
+from botservice.contexts.context import ContextKeys
 from botservice.storage import Storage
 from botservice.turns.options import Clock
 from botservice.turns.pressure import Pressure

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from botservice.access.access import Access
 from botservice.agents import Agent
+from botservice.budgets.budgets import Budgets
 from botservice.memory import StepCallbacks
-from botservice.people.access import Access
-from botservice.people.budgets import Budgets
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 
 Clock = Callable[[], datetime]

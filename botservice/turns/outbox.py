@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, case, exists, insert, literal, nul
 from botservice.errors import ClaimLost, DeliveryError, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import Rows, execute
-from botservice.storage.tables import deliveries, turns
+from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.agenda import put_off
 from botservice.turns.due import set_due, when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import Connection, and_, bindparam, exists, func, select, text, update
 
 from botservice.storage.statements import execute
-from botservice.storage.tables import deliveries, turns
+from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.outbox import NEXT, read_delivery
 from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus
 

@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from botservice.contexts import ContextKeys, find_or_insert_context
+from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
-from botservice.storage.tables import events, turns
+from botservice.storage.tables.conversations import events, turns
 from botservice.turns.due import set_due, when_due_was_set
 from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus
 

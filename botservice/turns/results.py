@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from botservice.contexts import AgentContext
+from botservice.contexts.context import AgentContext
 from botservice.memory import FinalAnswerStep, MemoryItem, Timing
 from botservice.memory.agent_memory import start_of_work
 from botservice.memory.sub_runs import usage_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from botservice.errors import SettingsError
 from botservice.storage import DatabaseUrl, Storage
-from botservice.storage.files import back_up, shrink
+from botservice.storage.sqlite.files import back_up, shrink
 from botservice.upkeep.retention import Retention
 from botservice.upkeep.upkeep import Upkeep
 

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Text, bindparam, delete, select, text, type_coerce, update
 
-from botservice.context_snapshots import turns_in_view
+from botservice.contexts.snapshots import turns_in_view
 from botservice.reminders.reminder import ReminderStatus
 from botservice.storage.blobs import DIGEST
 from botservice.storage.orphans import loosen_files
-from botservice.storage.tables import deliveries, events, prompt_log, reminders, steps, turns
+from botservice.storage.tables.conversations import deliveries, events, prompt_log, reminders, steps, turns
 from botservice.turns.turn import DeliveryStatus, TurnStatus
 
 TURNS_AT_ONCE = 50  # each with a dozen rows: the writer is held for some hundredths of a second

@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from botservice.budgets.usage import find_strangers, forget_usage_of
 from botservice.errors import BotServiceError
-from botservice.people.bringing_over import Progress, bring_over_next
-from botservice.people.exports import drop_old_exports
-from botservice.people.names_left import release_forgotten
-from botservice.people.returning import drop_notes
-from botservice.people.rights import forget_rights
-from botservice.people.usage import find_strangers, forget_usage_of
+from botservice.privacy.bringing_over import Progress, bring_over_next
+from botservice.privacy.exports import drop_old_exports
+from botservice.privacy.names_left import release_forgotten
+from botservice.privacy.returning import drop_notes
+from botservice.privacy.rights import forget_rights
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
 from botservice.storage.orphans import sweep_files

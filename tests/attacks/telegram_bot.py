@@ -10,7 +10,7 @@ from standins.models import echo
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.worker import Worker
+from botservice.turns.work.worker import Worker
 from transports.telegram.app import TelegramTransport
 
 

@@ -6,13 +6,13 @@ import pytest
 from people.conversing import ALICE, command, open_chat
 
 from botservice import Author, Storage
+from botservice.access.values import Entry, Kind, Subject
 from botservice.commands import Catalogue
 from botservice.commands.access import _label, _line
 from botservice.commands.link import LINK
-from botservice.people.access_values import Entry, Kind, Subject
 from botservice.quoting import quote_name, quote_text, show_plain
-from transports.slack.formatting import Pings, format_answer
-from transports.telegram.formatting import render
+from transports.slack.outgoing.formatting import Pings, format_answer
+from transports.telegram.outgoing.formatting import render
 from transports.web.outbound import render_markdown
 
 NAMES = [

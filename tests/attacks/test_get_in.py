@@ -15,7 +15,7 @@ from standins.web_server import web_server
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.errors import SettingsError
 from botservice.settings import Settings
-from botservice.storage.files import back_up, write_private
+from botservice.storage.sqlite.files import back_up, write_private
 from botservice.turns.inbox import Inbox
 from transports.web import Access, WebTransport
 from transports.web.access import LOGIN_COOKIE

@@ -15,13 +15,13 @@ from standins.running import Running, slack_bot, telegram_bot
 from standins.slack_api import BOT_USER, SlackApi
 
 from botservice import Storage, ToolCall
+from botservice.access.access import Access
+from botservice.budgets.budgets import Budgets
+from botservice.budgets.usage import Payer
 from botservice.messages import Author, InboundMessage
-from botservice.people.access import Access
-from botservice.people.budgets import Budgets
-from botservice.people.usage import Payer
 from botservice.policies import Scope, parse_limits
-from botservice.storage.slack_tables import feedback
-from botservice.storage.tables import events, messages, reminders, turns
+from botservice.storage.tables.conversations import events, messages, reminders, turns
+from botservice.storage.tables.slack import feedback
 from botservice.tools.reminding import REMINDER_TOOLS
 from transports.slack.feedback import write_feedback
 

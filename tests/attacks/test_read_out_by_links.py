@@ -12,10 +12,10 @@ from standins.slack_api import BOT_USER, SlackApi, limited
 from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.settings import Settings
 from transports.registry import build_slack, build_telegram
-from transports.slack.addresses import before_address, find_address
 from transports.slack.app import Manners
-from transports.slack.canvas import Canvas, Tempo
-from transports.slack.formatting import Pings
+from transports.slack.outgoing.addresses import before_address, find_address
+from transports.slack.outgoing.canvas import Canvas, Tempo
+from transports.slack.outgoing.formatting import Pings
 from transports.web.outbound import render_markdown
 from transports.web.pages import HEADERS
 

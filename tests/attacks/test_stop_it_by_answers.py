@@ -10,11 +10,11 @@ from standins.bot_api import BotApi
 from botservice.messages import Message
 from transports.intricacy import is_too_intricate
 from transports.overflow import MAX_MESSAGES, note
-from transports.slack.content import readable
-from transports.slack.formatting import Pings, stable_part, without_pings
-from transports.slack.planning import plan_answer as plan_for_slack
-from transports.telegram.canvases import _tail
-from transports.telegram.planning import plan_answer as plan_for_telegram
+from transports.slack.incoming.content import readable
+from transports.slack.outgoing.formatting import Pings, stable_part, without_pings
+from transports.slack.outgoing.planning import plan_answer as plan_for_slack
+from transports.telegram.outgoing.canvases import _tail
+from transports.telegram.outgoing.planning import plan_answer as plan_for_telegram
 from transports.web.outbound import render_markdown
 
 SHAPES = dict(shapes())

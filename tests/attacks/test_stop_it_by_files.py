@@ -14,11 +14,11 @@ from sqlalchemy import select, update
 from standins.bot_api import BotApi
 
 from botservice import Storage
+from botservice.budgets.budgets import Budgets
 from botservice.messages import Attachment
-from botservice.people.budgets import Budgets
 from botservice.policies import Scope, parse_limits
-from botservice.storage.tables import events, messages
-from botservice.turns.files_texts import unread_text
+from botservice.storage.tables.conversations import events, messages
+from botservice.turns.start.unread_files import unread_text
 from transports.files import pages, reader
 from transports.files.documents import Reading
 from transports.files.kept import FileText, KeptTexts

@@ -45,7 +45,7 @@ def is_linear(pattern: re.Pattern[str] | re.Pattern[bytes], *, length: int = LEN
 
 def test_every_pattern_is_found() -> None:
     assert len(PATTERNS) > 60
-    assert "transports.slack.formatting._USER[0]" in PATTERNS
+    assert "transports.slack.outgoing.formatting._USER[0]" in PATTERNS
     assert set(unread_calls()) == KNOWN
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from botservice.cli import main
+from botservice.cli.main import main
 from botservice.settings import Settings
 
 Run = Callable[..., tuple[int, str, str]]

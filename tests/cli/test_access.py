@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import pytest
 
 from botservice import AgentContext, Author, Storage, TokenUsage
-from botservice.people.access_records import issue_code
-from botservice.people.budgets import Budgets
-from botservice.people.usage import Payer, record_call
+from botservice.access.records import issue_code
+from botservice.budgets.budgets import Budgets
+from botservice.budgets.usage import Payer, record_call
 from botservice.policies import parse_prices
 from botservice.turns.records import insert_turn
 

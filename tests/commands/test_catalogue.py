@@ -6,7 +6,7 @@ from botservice import BotServiceError
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.texts import LANGUAGES
-from botservice.turns.commands import parse_command
+from botservice.turns.start.commands import parse_command
 
 
 @pytest.mark.parametrize("command", list(standard_commands()), ids=lambda command: command.name)

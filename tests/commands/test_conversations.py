@@ -14,10 +14,10 @@ from botservice.commands.why import read_sources
 from botservice.memory import StepCallbacks
 from botservice.messages import Author
 from botservice.texts import LANGUAGES
-from botservice.turns.commands import parse_command
 from botservice.turns.options import RunOptions, utc_now
-from botservice.turns.worker import Worker
-from transports.telegram.formatting import format_markdown
+from botservice.turns.start.commands import parse_command
+from botservice.turns.work.worker import Worker
+from transports.telegram.outgoing.formatting import format_markdown
 from transports.web.outbound import render_markdown
 
 CHAT = {"transport": "messenger", "chat_id": "1"}

@@ -7,10 +7,10 @@ from commands.test_conversations import CHAT, Commanded, answer_to, chatting
 from turns.bots import add, call, make_service
 
 from botservice import AgentContext, Author, MemoryStep
-from botservice.people.archive import as_values, read_person
-from botservice.people.forgetting import forget_person
 from botservice.personas import persona_in, system_prompt
-from botservice.storage.metadata import metadata
+from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.forgetting import forget_person
+from botservice.storage.tables.metadata import metadata
 
 PIRATE = "You are a pirate.\nYou say arr."
 

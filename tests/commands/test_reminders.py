@@ -10,7 +10,7 @@ from botservice.commands.standard import standard_commands
 from botservice.reminders import Repeats
 from botservice.reminders.records import NewReminder, insert_reminder, read_waiting
 from botservice.texts import LANGUAGES
-from botservice.turns.commands import CommandRequest, parse_command
+from botservice.turns.start.commands import CommandRequest, parse_command
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from standins.patience import PATIENT
 
 from botservice import Storage
-from botservice.storage.tables import messages
+from botservice.storage.tables.conversations import messages
 
 MARK = "killed4711word"
 CHATS = 60

@@ -5,9 +5,9 @@ import hashlib
 from sqlalchemy import select
 
 from botservice import EmbeddingIndexer, LLMError
-from botservice.history.question_vectors import QuestionVectors
-from botservice.history.search import SearchIndexes
-from botservice.storage.tables import messages, vectors
+from botservice.history.finding.question_vectors import QuestionVectors
+from botservice.history.finding.search import SearchIndexes
+from botservice.storage.tables.conversations import messages, vectors
 
 PETS, MONEY = ("dog", "pet", "hound", "animal"), ("rent", "salary", "cash")
 

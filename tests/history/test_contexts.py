@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Storage
-from botservice.contexts import ContextKeys
+from botservice.contexts.context import ContextKeys
 from botservice.errors import InvalidContextKeys, StorageError
 from botservice.overview import list_contexts
 

@@ -8,9 +8,9 @@ from history.minds import Failing, indexer_of, texts_of
 from sqlalchemy import update
 
 from botservice import LLMError
-from botservice.history.question_vectors import QuestionVectors
-from botservice.history.search import SearchIndexes
-from botservice.storage.tables import vectors
+from botservice.history.finding.question_vectors import QuestionVectors
+from botservice.history.finding.search import SearchIndexes
+from botservice.storage.tables.conversations import vectors
 
 pytestmark = pytest.mark.usefixtures("no_settings")
 

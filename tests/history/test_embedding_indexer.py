@@ -11,7 +11,7 @@ from standins.patience import PATIENT
 
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
 from botservice.history.changes import NewWords, change_message
-from botservice.storage.tables import messages, vectors
+from botservice.storage.tables.conversations import messages, vectors
 from botservice.upkeep import Upkeep
 
 pytestmark = pytest.mark.usefixtures("no_settings")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from botservice.history.ranking import Document, SearchIndex
-from botservice.history.ranking.grammar import FUNCTION_WORDS
-from botservice.history.ranking.inflections import form_keys
-from botservice.history.ranking.languages import CODES, is_function_word
-from botservice.history.ranking.tokens import tokenize
+from botservice.history.ranking.words.grammar import FUNCTION_WORDS
+from botservice.history.ranking.words.inflections import form_keys
+from botservice.history.ranking.words.languages import CODES, is_function_word
+from botservice.history.ranking.words.tokens import tokenize
 from botservice.messages import Author, Role
 
 FOLDER = Path(__file__).parents[1] / "data" / "search"

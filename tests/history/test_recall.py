@@ -6,7 +6,7 @@ import pytest
 
 from botservice import MessageWindowMessageSelector, NoMessages
 from botservice.history import Room
-from botservice.history.searchable import question_of, searchable_text
+from botservice.history.finding.searchable import question_of, searchable_text
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
 from botservice.messages import Message, Role

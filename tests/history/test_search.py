@@ -9,10 +9,10 @@ from standins.patience import PATIENT
 
 from botservice import AgentContext, Attachment, Author, NoMessages, Storage
 from botservice.history.chat_history import ChatHistory
-from botservice.history.context_index import PAGE
-from botservice.history.questions import Question
-from botservice.history.search import SearchIndexes
-from botservice.storage.tables import contexts, messages
+from botservice.history.finding.context_index import PAGE
+from botservice.history.finding.questions import Question
+from botservice.history.finding.search import SearchIndexes
+from botservice.storage.tables.conversations import contexts, messages
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from sqlalchemy import insert
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector
 from botservice.history.sequence import StoredMessages
-from botservice.storage.tables import messages
+from botservice.storage.tables.conversations import messages
 
 SIZES = [0, 1, 31, 32, 33, 100, 700]
 

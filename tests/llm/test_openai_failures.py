@@ -22,7 +22,7 @@ from standins.openai_api import (
 )
 
 from botservice import ContextOverflow, LLMError, OpenAIChatLLM
-from botservice.llm.openai_errors import translate
+from botservice.llm.openai.errors import translate
 
 HELLO = [{"role": "user", "content": "hello, my secret is 12345"}]
 KEY = "sk-test-key-that-nobody-may-see"

@@ -8,9 +8,9 @@ from standins.openai_api import Failure, OpenAIApi
 
 from botservice import OpenAIChatLLM
 from botservice.agents import Prompt
-from botservice.llm import chat_wire, responses_wire
-from botservice.llm.call_options import CallOptions
 from botservice.llm.neighbours import join_neighbours
+from botservice.llm.openai import chat_wire, responses_wire
+from botservice.llm.openai.options import CallOptions
 
 TOOL = {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": {"type": "object"}}}
 MARK = {"mode": "explicit"}

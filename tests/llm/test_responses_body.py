@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from botservice.llm.call_options import CallOptions
 from botservice.llm.chat import SaidMessage
-from botservice.llm.responses_wire import build_body, seals
+from botservice.llm.openai.options import CallOptions
+from botservice.llm.openai.responses_wire import build_body, seals
 
 TERRA = CallOptions("gpt-6.1-terra")
 PNG = "data:image/png;base64,iVBORw0KGgo="

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.memory.data_urls import read_data_url, write_data_url
+from botservice.memory.fields.data_urls import read_data_url, write_data_url
+from botservice.memory.fields.values import StepError
 from botservice.memory.readable import readable
-from botservice.memory.values import StepError
 from botservice.messages import Attachment
 
 

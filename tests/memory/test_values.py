@@ -16,7 +16,7 @@ from hypothesis import given
 
 from botservice.errors import BotServiceError, InvalidField
 from botservice.memory import FrozenDict, FrozenList, StepError, Timing, TokenUsage, decode, encode, freeze
-from botservice.memory.codec import dumps, loads
+from botservice.memory.fields.codec import dumps, loads
 from botservice.messages import Attachment, Role, ToolCall
 from tests.memory.strategies import values
 

@@ -11,8 +11,8 @@ from people.planted import ACCOUNTS, ALICE, PATIENCE_SECONDS, Town
 from sqlalchemy import func, select
 
 from botservice.errors import StorageUnavailable
-from botservice.people.forgetting import forget_person
-from botservice.storage.tables import messages
+from botservice.privacy.forgetting import forget_person
+from botservice.storage.tables.conversations import messages
 
 
 class CutOff:

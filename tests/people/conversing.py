@@ -9,10 +9,10 @@ from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Button, CommandCall, InboundMessage, Message, Role
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.references import Reference
-from botservice.storage.tables import messages
+from botservice.storage.tables.conversations import messages
 from botservice.tools.remembering import forget_fact, remember
-from botservice.turns.commands import CommandAnswer, CommandRequest
 from botservice.turns.records import insert_turn
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.turn import Turn, TurnStatus
 
 ALICE = Author("telegram", "1", "Alice")

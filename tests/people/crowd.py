@@ -6,8 +6,8 @@ from pathlib import Path
 from turns.messenger import Messenger, Office, office
 
 from botservice import Attachment, Author, InboundMessage, Storage
-from botservice.storage.metadata import metadata
-from botservice.turns.commands import parse_command
+from botservice.storage.tables.metadata import metadata
+from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import InboundEvent
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -8,8 +8,8 @@ from sqlalchemy import select
 from turns.messenger import Messenger
 
 from botservice import Author, InboundMessage, Storage
-from botservice.storage.tables import events, turns
-from botservice.turns.commands import parse_command
+from botservice.storage.tables.conversations import events, turns
+from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import InboundEvent
 
 MONDAY = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -83,7 +83,7 @@ async def until_done(bot: Any, key: str) -> None:
 
     from turns.messenger import PATIENCE_SECONDS
 
-    from botservice.storage.tables import deliveries
+    from botservice.storage.tables.conversations import deliveries
 
     owed = select(deliveries.c.id).where(
         deliveries.c.turn_id == turns.c.id, deliveries.c.status.in_(["pending", "attempting"])

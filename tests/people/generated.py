@@ -22,13 +22,13 @@ from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.memory import MEMORY
 from botservice.llm import ChatResponse
-from botservice.people.archive import as_values, make_archive, read_person
 from botservice.people.facts import facts_of, visible_facts
 from botservice.people.identities import find_identity
+from botservice.privacy.archive import as_values, make_archive, read_person
 from botservice.tools.remembering import remember
-from botservice.turns.commands import parse_command
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
+from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import InboundEvent
 
 MARK = re.compile(r"mark-(?P<where>p|g\d+)-(?P<who>\d+)\b")

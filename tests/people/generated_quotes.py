@@ -16,12 +16,12 @@ from botservice import AgentContext, Author, FunctionsBasedAgent, MessageWindowM
 from botservice.history.changes import NewWords, change_message
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
-from botservice.people.archive import as_values, read_person
 from botservice.people.facts import Refused, keep_fact
-from botservice.people.forgetting import forget_messages, forget_person
-from botservice.storage.tables import messages
+from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.forgetting import forget_messages, forget_person
+from botservice.storage.tables.conversations import messages
 from transports.telegram.inbound import BotIdentity
-from transports.telegram.reading import listen
+from transports.telegram.incoming.reading import listen
 
 MARK = re.compile(r"w(\d+)x(\d+)x(\d+)")
 _BOT = BotIdentity(99, "the_bot")

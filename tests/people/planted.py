@@ -20,7 +20,7 @@ from standins.slack_api import SlackApi
 
 from botservice import AgentService, Author, Button, Storage, Tool, ToolCall
 from botservice.people.identities import find_identity, join_identities
-from botservice.storage.tables import deliveries, events, messages, turns
+from botservice.storage.tables.conversations import deliveries, events, messages, turns
 from botservice.tools.remembering import remember
 from botservice.tools.reminding import Reminders
 

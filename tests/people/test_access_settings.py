@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from botservice import Author, InboundMessage, SettingsError
+from botservice.access.access import Access
+from botservice.access.values import AccessRole
 from botservice.app import build_service, running
-from botservice.people.access import Access
-from botservice.people.access_values import AccessRole
-from botservice.people.budgets import Budgets
+from botservice.budgets.budgets import Budgets
 from botservice.policies import AccessMode, Scope, parse_limits
 from botservice.settings import Settings
 

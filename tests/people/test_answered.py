@@ -12,10 +12,10 @@ from sqlalchemy import select
 from botservice import AgentContext, Author
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
-from botservice.people.answered import turns_of
-from botservice.people.forgetting import forget_messages, forget_person
+from botservice.privacy.answered import turns_of
+from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.references import Reference, ReferenceKind
-from botservice.storage.tables import events, messages, turns
+from botservice.storage.tables.conversations import events, messages, turns
 from botservice.turns.records import insert_turn
 from botservice.turns.turn import TurnStatus
 from botservice.upkeep import Upkeep

@@ -9,9 +9,9 @@ from people.crowd import crowded
 
 from botservice import Attachment, Author
 from botservice.llm import ChatResponse
-from botservice.people.archive import as_values, make_archive, read_person
 from botservice.people.facts import keep_fact
 from botservice.people.identities import find_identity, join_identities
+from botservice.privacy.archive import as_values, make_archive, read_person
 
 PERSON = Author("messenger", "alice")
 

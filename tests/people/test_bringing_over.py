@@ -6,12 +6,12 @@ from people.crowd import find_bytes
 from sqlalchemy import select
 
 from botservice import Attachment, Author
-from botservice.people.archive import as_values, read_person
-from botservice.people.bringing_over import bring_over_contexts
-from botservice.people.forgetting import forget_person
 from botservice.people.older_texts import take_apart
+from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.bringing_over import bring_over_contexts
+from botservice.privacy.forgetting import forget_person
 from botservice.references import Reference, ReferenceKind
-from botservice.storage.tables import message_references, messages
+from botservice.storage.tables.conversations import message_references, messages
 from botservice.upkeep import Upkeep
 
 REPLY, FORWARD, SHARE, ABOUT = (

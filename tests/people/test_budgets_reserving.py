@@ -8,11 +8,11 @@ from sqlalchemy import Connection
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Author, Storage
+from botservice.budgets.budgets import Budgets
+from botservice.budgets.usage import ModelCall, Payer, UsageBy, list_usage
 from botservice.errors import BudgetExceeded, SettingsError
 from botservice.messages import TokenUsage
-from botservice.people.budgets import Budgets
 from botservice.people.identities import ensure_identity, join_identities
-from botservice.people.usage import ModelCall, Payer, UsageBy, list_usage
 from botservice.policies import Scope, parse_limits, parse_prices
 from botservice.turns.records import finish_turn, insert_turn
 from botservice.turns.turn import Outcome, TurnStatus

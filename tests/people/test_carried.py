@@ -6,7 +6,7 @@ from people.conversing import ALICE, BOB, NOW, open_chat, say
 from botservice import Author
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
-from botservice.people.forgetting import forget_messages, forget_person
+from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.references import Reference, ReferenceKind
 
 WORDS = "the safe opens with carried4711"

@@ -20,22 +20,22 @@ from botservice import (
     ToolCall,
     tool,
 )
+from botservice.budgets.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
 from botservice.llm import ChatResponse
-from botservice.people.clearing import clear_work, forget_work
 from botservice.people.facts import facts_of, keep_fact
-from botservice.people.forgetting import forget_chat, forget_messages, forget_person
 from botservice.people.identities import find_identity
-from botservice.people.quotes import erase_quotes, find_quotes
-from botservice.people.said import read_said
-from botservice.people.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
+from botservice.privacy.clearing import clear_work, forget_work
+from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
+from botservice.privacy.quotes import erase_quotes, find_quotes
+from botservice.privacy.said import read_said
 from botservice.references import Reference, ReferenceKind
-from botservice.storage.access_tables import model_usage
-from botservice.storage.metadata import metadata
-from botservice.storage.slack_tables import feedback
-from botservice.storage.tables import messages, steps, turns
+from botservice.storage.tables.access import model_usage
+from botservice.storage.tables.conversations import messages, steps, turns
+from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.slack import feedback
 from botservice.tools.remembering import remember
-from botservice.turns.backlog import list_turns, retry_turn
 from botservice.turns.records import insert_turn
+from botservice.turns.work.backlog import list_turns, retry_turn
 from botservice.upkeep import Upkeep
 
 MARK = "zx81marker"

@@ -17,12 +17,12 @@ from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.memory import MEMORY
 from botservice.errors import DeliveryError, StorageError, TurnGrew
-from botservice.people.exports import begin_export, note_export
 from botservice.people.facts import keep_fact
-from botservice.people.forgetting import forget_messages, forget_person
 from botservice.people.identities import find_identity
-from botservice.storage.people_tables import exports
-from botservice.storage.tables import blobs, deliveries, turns
+from botservice.privacy.exports import begin_export, note_export
+from botservice.privacy.forgetting import forget_messages, forget_person
+from botservice.storage.tables.conversations import blobs, deliveries, turns
+from botservice.storage.tables.people import exports
 from botservice.turns.outbox import Outbox, find_next_delivery
 from botservice.turns.records import insert_turn
 from botservice.upkeep import Upkeep

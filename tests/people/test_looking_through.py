@@ -3,9 +3,9 @@
 from sqlalchemy import Connection, update
 
 from botservice import AgentContext, Author, Storage
-from botservice.people.quotes import find_quotes, look_through
-from botservice.people.said import read_said
-from botservice.storage.tables import messages
+from botservice.privacy.quotes import find_quotes, look_through
+from botservice.privacy.said import read_said
+from botservice.storage.tables.conversations import messages
 
 ANN = Author("telegram", "1", "Ann")
 SECRET = "my grandmother's name is Wilhelmina"

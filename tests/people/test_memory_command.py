@@ -10,7 +10,7 @@ from botservice.commands.memory import MEMORY
 from botservice.messages import CommandCall, InboundMessage
 from botservice.people.facts import facts_of
 from botservice.texts import LANGUAGES
-from botservice.turns.commands import CommandRequest
+from botservice.turns.start.commands import CommandRequest
 
 COMMANDS = Catalogue([MEMORY])
 

@@ -8,10 +8,10 @@ from people.test_forgetting_races import COMMANDS
 from sqlalchemy import insert
 
 from botservice import AgentContext, Author
-from botservice.people.budgets import Budgets
-from botservice.people.forgetting import forget_person
+from botservice.budgets.budgets import Budgets
 from botservice.policies import Scope, parse_limits
-from botservice.storage.tables import events
+from botservice.privacy.forgetting import forget_person
+from botservice.storage.tables.conversations import events
 from botservice.upkeep import Upkeep
 
 NUMBER = "7700123456"

@@ -2,9 +2,9 @@
 
 from botservice import AgentContext, Author, Storage
 from botservice.overview import list_contexts
-from botservice.people.accounting import Forgotten
-from botservice.people.archive import as_values, read_person
-from botservice.people.forgetting import forget_person
+from botservice.privacy.accounting import Forgotten
+from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.forgetting import forget_person
 
 ALICE = Author("telegram", "1", "Alice")
 BOB = Author("telegram", "2", "Bob")

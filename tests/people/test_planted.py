@@ -13,10 +13,10 @@ from people.deeds.every import EVERY
 from people.planted import CAROLS, HERS, MARK, NUMBERS, OTHER, OTHERS, town
 from sqlalchemy import func, select
 
-from botservice.people.archive import as_values, read_person
-from botservice.people.places import PLACES
-from botservice.storage.people_tables import exports, link_codes
-from botservice.storage.tables import loose_files
+from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.places import PLACES
+from botservice.storage.tables.conversations import loose_files
+from botservice.storage.tables.people import exports, link_codes
 from botservice.upkeep import Upkeep
 
 RUNS = int(os.environ.get("BOTSERVICE_TEST_PLANTED_RUNS", "5"))

@@ -12,10 +12,10 @@ from sqlalchemy import select
 from turns.messenger import PATIENCE_SECONDS
 
 from botservice import Author, Storage
-from botservice.people.archive import read_person
 from botservice.people.identities import find_identity
 from botservice.policies import AccessMode
-from botservice.storage.access_tables import access_refusals
+from botservice.privacy.archive import read_person
+from botservice.storage.tables.access import access_refusals
 from botservice.texts import in_language
 from botservice.turns.turn import EventKind
 from botservice.upkeep import Upkeep

@@ -10,8 +10,8 @@ from turns.messenger import PATIENCE_SECONDS, Messenger, SetClock, echo, office
 from turns.test_worker import history
 
 from botservice import AgentContext, Author, Storage
+from botservice.access.access import Access
 from botservice.overview import forget_context, read_turns
-from botservice.people.access import Access
 from botservice.policies import AccessMode
 from botservice.reminders import Repeats
 from botservice.reminders.records import (

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from botservice import Agent, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.people.access import Access
-from botservice.people.budgets import Budgets
+from botservice.access.access import Access
+from botservice.budgets.budgets import Budgets
 from botservice.turns.inbox import Inbox
-from botservice.turns.worker import Worker
+from botservice.turns.work.worker import Worker
 from standins.models import Typist, echo
 from standins.web_server import web_server
 from transports.slack.app import Manners, SlackTransport
-from transports.slack.canvas import Tempo
+from transports.slack.outgoing.canvas import Tempo
 from transports.telegram.app import TelegramTransport
 from transports.web import Access as WebAccess
 from transports.web import WebTransport

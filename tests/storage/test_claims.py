@@ -18,7 +18,7 @@ from botservice import Storage
 from botservice.errors import ClaimLost, DatabaseInUse
 from botservice.storage.claims import LOCK_SPACE
 from botservice.storage.statements import execute
-from botservice.storage.tables import contexts
+from botservice.storage.tables.conversations import contexts
 
 NEW = insert(contexts)
 NAMES = select(contexts.c.key_hash)

@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import select
 
 from botservice import AgentContext, Attachment, SettingsError, Storage, StorageError
-from botservice.doctor import check_everything
+from botservice.cli.doctor import check_everything
 from botservice.settings import Settings
 from botservice.storage.rekeying import encrypt_files
-from botservice.storage.tables import blobs
+from botservice.storage.tables.conversations import blobs
 
 OLD, NEW = "old key " * 5, "new key " * 5
 SECRET = b"\x89PNG the bytes of a secret picture"

@@ -9,7 +9,7 @@ from standins.patience import PATIENT
 from botservice import AgentContext, Attachment, Storage
 from botservice.history.rows import delete_rows
 from botservice.storage.orphans import _delete_orphans, _find_orphans, sweep_files
-from botservice.storage.tables import blobs, loose_files
+from botservice.storage.tables.conversations import blobs, loose_files
 from botservice.upkeep import Upkeep
 
 PICTURE = Attachment("image/png", data=b"a picture" * 100)

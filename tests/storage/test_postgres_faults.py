@@ -13,7 +13,7 @@ from botservice import Storage
 from botservice.errors import ClaimLost, StorageUnavailable
 from botservice.storage import StorageLimits
 from botservice.storage.statements import execute
-from botservice.storage.tables import contexts
+from botservice.storage.tables.conversations import contexts
 
 PATIENCE_SECONDS = 60
 # Nothing happens but what a test does: no heartbeat finds a cut connection first, and no session ends by itself.

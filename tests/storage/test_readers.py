@@ -9,7 +9,7 @@ from storage.writing import add, names
 
 from botservice.errors import StorageUnavailable
 from botservice.storage.statements import execute
-from botservice.storage.tables import contexts
+from botservice.storage.tables.conversations import contexts
 
 COUNT = select(func.count()).select_from(contexts)
 PATIENCE_SECONDS = 60

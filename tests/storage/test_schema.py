@@ -16,7 +16,7 @@ from botservice.errors import DatabaseInUse, SchemaMismatch
 from botservice.storage import DatabaseUrl, StorageLimits
 from botservice.storage.schema import SCHEMA_VERSION, read_oldest_compatible
 from botservice.storage.schema import migrate as migrate_tables
-from botservice.storage.tables import metadata, schema_compatibility
+from botservice.storage.tables.conversations import metadata, schema_compatibility
 
 CATALOGUE = """
     SELECT 'column', table_name || '.' || column_name, concat_ws(' ', udt_name, is_nullable, column_default)

@@ -11,11 +11,11 @@ from people.conversing import NOW
 from sqlalchemy import insert, text
 
 from botservice import Storage, StorageError
-from botservice.storage import gaps
-from botservice.storage.file_lock import SharedFile
-from botservice.storage.gaps import GapSweep, find_gaps
-from botservice.storage.scrubbing import Scrubber
-from botservice.storage.tables import contexts
+from botservice.storage.sqlite import gaps
+from botservice.storage.sqlite.file_lock import SharedFile
+from botservice.storage.sqlite.gaps import GapSweep, find_gaps
+from botservice.storage.sqlite.scrubbing import Scrubber
+from botservice.storage.tables.conversations import contexts
 
 _LONGEST_SECONDS = 60
 

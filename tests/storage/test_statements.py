@@ -12,7 +12,7 @@ from standins.patience import PATIENT
 from botservice import Storage
 from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage.statements import _prepare, execute, execute_many
-from botservice.storage.tables import contexts
+from botservice.storage.tables.conversations import contexts
 
 NOW = datetime(2024, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
 INSERT = insert(contexts)

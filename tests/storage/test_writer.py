@@ -11,7 +11,7 @@ from storage.writing import Held, add, issue, names
 
 from botservice import Storage
 from botservice.errors import ClaimLost, StorageError, StorageUnavailable
-from botservice.storage.tables import contexts
+from botservice.storage.tables.conversations import contexts
 
 
 def count_commits(storage):

@@ -5,7 +5,7 @@ import threading
 
 from sqlalchemy import select, text
 
-from botservice.storage.tables import contexts
+from botservice.storage.tables.conversations import contexts
 
 INSERT = "INSERT INTO contexts (key_hash, context_keys, metadata, created_at) VALUES (:name, '{}', '{}', 0)"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from botservice import AgentContext, OpenAIChatLLM, ScriptedChatLLM, Storage, Tool
-from botservice.storage.tables import tool_calls
+from botservice.storage.tables.conversations import tool_calls
 from tests.turns.bots import make_service
 
 KEYS = {"transport": "test", "chat_id": "1"}

@@ -10,14 +10,14 @@ from typing import Any
 from turns.bots import NO_WAITING
 
 from botservice import Author, FunctionsBasedAgent, InboundMessage, NoMessages, ScriptedChatLLM, Storage
+from botservice.access.access import Access
+from botservice.budgets.budgets import Budgets
 from botservice.memory import StepCallbacks
-from botservice.people.access import Access
-from botservice.people.budgets import Budgets
-from botservice.turns.commands import Commands, NoCommands
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
+from botservice.turns.start.commands import Commands, NoCommands
 from botservice.turns.turn import EventKind, InboundEvent
-from botservice.turns.worker import SWEEP_SECONDS, Worker
+from botservice.turns.work.worker import SWEEP_SECONDS, Worker
 
 PATIENCE_SECONDS = 60
 

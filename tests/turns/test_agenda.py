@@ -10,9 +10,9 @@ from sqlalchemy import Connection, insert, update
 from turns.messenger import echo, message, office
 
 from botservice import Storage
-from botservice.contexts import ContextKeys, find_or_insert_context
+from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.storage import Claim
-from botservice.storage.tables import deliveries, reminders, turns
+from botservice.storage.tables.conversations import deliveries, reminders, turns
 from botservice.turns import agenda
 from botservice.turns.agenda import DueContext, What, find_due_contexts, put_off
 from botservice.turns.records import insert_event, insert_turn

@@ -5,10 +5,10 @@ import asyncio
 from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, office
 
 from botservice import AgentContext, InboundMessage, Storage
+from botservice.access.access import Access
 from botservice.messages import Author
-from botservice.people.access import Access
 from botservice.policies import AccessMode
-from botservice.storage.tables import events, vectors
+from botservice.storage.tables.conversations import events, vectors
 from botservice.turns.turn import EventKind, InboundEvent
 
 CHAT = {"transport": "messenger", "chat_id": "1"}

@@ -8,7 +8,7 @@ from storage.writing import Held
 from turns.messenger import Messenger, echo, message, office
 
 from botservice.errors import InboxFull
-from botservice.storage.tables import events, turns
+from botservice.storage.tables.conversations import events, turns
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.records import MAX_OWN_TURNS

@@ -9,9 +9,9 @@ from turns.messenger import PATIENCE_SECONDS, Messenger, office
 from turns.test_worker_controls import until_handled
 
 from botservice import Storage
-from botservice.contexts import ContextKeys, find_context
+from botservice.contexts.context import ContextKeys, find_context
 from botservice.reminders.records import NewReminder, insert_reminder
-from botservice.storage.tables import deliveries
+from botservice.storage.tables.conversations import deliveries
 
 LONG = "|".join(f"part {number}" for number in range(8))
 

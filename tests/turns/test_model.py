@@ -19,14 +19,14 @@ from standins.patience import PATIENT
 from turns.messenger import Messenger, SetClock, message, office
 
 from botservice import Author, BotServiceError, InboundMessage, LLMError, Storage, StorageError
-from botservice.contexts import ContextKeys, find_context
+from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import DeliveryError
-from botservice.people.forgetting import forget_person
+from botservice.privacy.forgetting import forget_person
 from botservice.reminders.records import NewReminder, insert_reminder
-from botservice.storage.tables import events, turns
-from botservice.turns.backlog import retry_turn
+from botservice.storage.tables.conversations import events, turns
 from botservice.turns.records import find_stops
 from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.work.backlog import retry_turn
 
 PATIENCE_SECONDS = 60
 NEVER = 3600.0

@@ -12,7 +12,7 @@ from turns.test_worker import history
 from turns.test_worker_controls import Talker
 
 from botservice import Storage
-from botservice.contexts import ContextKeys
+from botservice.contexts.context import ContextKeys
 from botservice.turns.inbox import Inbox
 from botservice.turns.records import insert_event
 from botservice.turns.turn import EventKind, InboundEvent

@@ -16,7 +16,7 @@ from botservice import (
     TokenWindowMessageSelector,
     tool,
 )
-from botservice.storage.tables import blobs, prompt_log, steps
+from botservice.storage.tables.conversations import blobs, prompt_log, steps
 from tests.turns.bots import call, counting, make_service
 
 NASTY = "nul \x00 half \ud800 [red] 🙂 " + '{"$blob": "x"} </memory>'

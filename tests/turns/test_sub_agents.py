@@ -28,11 +28,11 @@ from botservice import (
     sub_runs,
     tool,
 )
+from botservice.budgets.budgets import Budgets
+from botservice.budgets.usage import UsageBy, list_usage
 from botservice.errors import BudgetExceeded
-from botservice.people.budgets import Budgets
-from botservice.people.usage import UsageBy, list_usage
 from botservice.policies import Scope, parse_limits
-from botservice.storage.access_tables import budget_reservations
+from botservice.storage.tables.access import budget_reservations
 
 LEAST = {"search_k": 3, "prompt": "You research"}
 

@@ -8,7 +8,7 @@ from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, messa
 
 from botservice import AgentContext, LLMError, Storage
 from botservice.errors import DeliveryError, DeliveryRefused
-from botservice.storage.tables import deliveries, turns
+from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.inbox import Inbox
 from botservice.turns.retry import SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 

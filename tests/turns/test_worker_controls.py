@@ -9,7 +9,7 @@ from turns.test_worker import history
 
 from botservice import ScriptedChatLLM
 from botservice.llm import ChatResponse
-from botservice.storage.tables import events, turns
+from botservice.storage.tables.conversations import events, turns
 from botservice.turns.turn import EventKind
 
 HOUR = timedelta(hours=1)

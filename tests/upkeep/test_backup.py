@@ -12,8 +12,8 @@ from turns.messenger import Messenger, echo, office
 
 from botservice import Storage
 from botservice.errors import StorageError, StorageUnavailable
-from botservice.storage.files import back_up, shrink
-from botservice.storage.tables import messages, turns
+from botservice.storage.sqlite.files import back_up, shrink
+from botservice.storage.tables.conversations import messages, turns
 
 CHATS = 20
 

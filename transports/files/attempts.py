@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from botservice.storage import Storage
-from botservice.turns.readings import begin_reading, end_reading
+from botservice.turns.start.readings import begin_reading, end_reading
 
 
 class Attempt:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 
-from botservice.contexts import ContextKeys, find_context
+from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import DeliveryError
 from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs

@@ -18,25 +18,25 @@ from transports.files.documents import Reading
 from transports.files.reader import PdfReader
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace
-from transports.slack.bolt import build_bolt
-from transports.slack.canvas import Tempo
 from transports.slack.client import SlackClient
-from transports.slack.endpoint import PATH, EventsEndpoint
 from transports.slack.failures import SlackFailure
-from transports.slack.files import Files
-from transports.slack.formatting import Pings
 from transports.slack.home import Home, HomeSection
-from transports.slack.installing import Installing, OAuthApp
-from transports.slack.intake import Intake
-from transports.slack.interactions import Interactions
-from transports.slack.outbound import Sender
-from transports.slack.people import People
-from transports.slack.planning import plan_answer
-from transports.slack.reading import Reader
-from transports.slack.sockets import SocketListener
-from transports.slack.streaming import Stage
-from transports.slack.streams import Streams
-from transports.slack.workspaces import Workspaces
+from transports.slack.incoming.bolt import build_bolt
+from transports.slack.incoming.endpoint import PATH, EventsEndpoint
+from transports.slack.incoming.files import Files
+from transports.slack.incoming.intake import Intake
+from transports.slack.incoming.interactions import Interactions
+from transports.slack.incoming.reading import Reader
+from transports.slack.incoming.sockets import SocketListener
+from transports.slack.outgoing.canvas import Tempo
+from transports.slack.outgoing.formatting import Pings
+from transports.slack.outgoing.outbound import Sender
+from transports.slack.outgoing.planning import plan_answer
+from transports.slack.outgoing.streaming import Stage
+from transports.slack.outgoing.streams import Streams
+from transports.slack.workspaces.installing import Installing, OAuthApp
+from transports.slack.workspaces.people import People
+from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ import aiohttp
 
 from botservice.errors import BotServiceError
 from transports.slack.client import SlackClient
-from transports.slack.endpoint import PATH
 from transports.slack.failures import SlackFailure
-from transports.slack.manifest import bot_scopes
+from transports.slack.incoming.endpoint import PATH
+from transports.slack.workspaces.manifest import bot_scopes
 
 _MANIFEST = "transports/slack/manifest.json"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from botservice.people.access_records import read_names, read_roles
-from botservice.people.access_values import AccessRole
+from botservice.access.records import read_names, read_roles
+from botservice.access.values import AccessRole
 from botservice.storage import Storage
-from botservice.storage.slack_tables import feedback
-from botservice.storage.tables import contexts, turns
-from transports.slack.people import account_of
+from botservice.storage.tables.conversations import contexts, turns
+from botservice.storage.tables.slack import feedback
+from transports.slack.workspaces.people import account_of
 
 logger = logging.getLogger(__name__)
 

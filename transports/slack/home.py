@@ -10,12 +10,12 @@ from sqlalchemy import Connection, bindparam, distinct, func, select
 from botservice.messages import Author
 from botservice.people import facts_of, find_identity
 from botservice.storage import Storage
-from botservice.storage.tables import contexts, messages
+from botservice.storage.tables.conversations import contexts, messages
 from botservice.texts import in_language
 from transports.slack.client import SlackClient
-from transports.slack.manifest import slash_command
-from transports.slack.people import People
-from transports.slack.workspaces import Workspaces
+from transports.slack.workspaces.manifest import slash_command
+from transports.slack.workspaces.people import People
+from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from telegram.error import InvalidToken, TelegramError
 
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
-from botservice.contexts import ContextKeys, find_context
+from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import DeliveryError, SettingsError
 from botservice.messages import InboundMessage, Message
 from botservice.storage import Storage
@@ -20,18 +20,18 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.files.reader import PdfReader
 from transports.pacing import Pace
-from transports.telegram.canvases import Tempo
 from transports.telegram.client import BotClient
 from transports.telegram.commands import menus
-from transports.telegram.files import Files
 from transports.telegram.inbound import BotIdentity
-from transports.telegram.intake import Intake
-from transports.telegram.outbound import Sender
-from transports.telegram.planning import plan_answer
-from transports.telegram.polling import Poller
-from transports.telegram.reading import Reader
-from transports.telegram.streaming import Stage
-from transports.telegram.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
+from transports.telegram.incoming.files import Files
+from transports.telegram.incoming.intake import Intake
+from transports.telegram.incoming.polling import Poller
+from transports.telegram.incoming.reading import Reader
+from transports.telegram.incoming.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
+from transports.telegram.outgoing.canvases import Tempo
+from transports.telegram.outgoing.outbound import Sender
+from transports.telegram.outgoing.planning import plan_answer
+from transports.telegram.outgoing.streaming import Stage
 
 logger = logging.getLogger(__name__)
 

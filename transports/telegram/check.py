@@ -4,7 +4,7 @@ from telegram.error import InvalidToken, TelegramError
 
 from botservice.errors import BotServiceError
 from transports.telegram.client import BotClient
-from transports.telegram.webhook import PATH
+from transports.telegram.incoming.webhook import PATH
 
 _ANSWER_SECONDS = 10.0
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from botservice.messages import Attachment, Author, InboundMessage
-from botservice.turns.commands import parse_command
+from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 
 NAME: Final = "web"

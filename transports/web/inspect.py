@@ -15,7 +15,7 @@ from botservice.memory.replay import visible
 from botservice.overview import TurnRecord, list_contexts, read_turns
 from botservice.storage import Storage
 from botservice.storage.references import full_text_of
-from botservice.storage.tables import contexts, deliveries, messages, steps, turns
+from botservice.storage.tables.conversations import contexts, deliveries, messages, steps, turns
 from transports.web.gate import path_number
 from transports.web.inbound import Refusal
 from transports.web.pages import Pages

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Connection, delete, insert, select
 
 from botservice.storage import Storage
-from botservice.storage.access_tables import ended_logins
+from botservice.storage.tables.access import ended_logins
 from transports.web.access import LOGIN_SECONDS
 
 

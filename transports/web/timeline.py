@@ -6,11 +6,11 @@ from typing import Any, Final, Self
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, text
 
-from botservice.contexts import ContextKeys, find_context
+from botservice.contexts.context import ContextKeys, find_context
 from botservice.history.rows import find_position, read_messages, select_messages
 from botservice.messages import Attachment, Role
 from botservice.storage.blobs import read_blobs
-from botservice.storage.tables import contexts, deliveries, events, messages, turns
+from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
 from transports.web.inbound import NAME, context_keys, read_event, read_post
 from transports.web.outbound import iso, render_markdown, show_buttons, show_message

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.evidence import MAX_WORDS, NOWHERE, Chat, Scores, count_having, rarity
-from botservice.history.ranking.inflections import form_keys
 from botservice.history.ranking.query import Query
-from botservice.history.ranking.related import related_keys
 from botservice.history.ranking.weights import Weights
+from botservice.history.ranking.words.inflections import form_keys
+from botservice.history.ranking.words.related import related_keys
 
 Positions = NDArray[np.int64]
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.history.ranking.columns import Columns
-from botservice.history.ranking.inflections import form_keys
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
 from botservice.history.ranking.query import Query
-from botservice.history.ranking.related import related_keys
 from botservice.history.ranking.vocabulary import Vocabulary
 from botservice.history.ranking.weights import Weights
+from botservice.history.ranking.words.inflections import form_keys
+from botservice.history.ranking.words.related import related_keys
 
 Scores = NDArray[np.float32]
 

@@ -13,18 +13,18 @@ from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.blocks import pack
 from botservice.history.ranking.candidates import WantedWord, want_words
 from botservice.history.ranking.columns import Columns, Rows
-from botservice.history.ranking.dates import Span
 from botservice.history.ranking.documents import Document
 from botservice.history.ranking.evidence import Census, Chat
-from botservice.history.ranking.grammar import NUMBERS, TIMES
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
 from botservice.history.ranking.query import parse
 from botservice.history.ranking.scoring import Request, rank
-from botservice.history.ranking.tokens import tokenize
 from botservice.history.ranking.vectors import Vectors
 from botservice.history.ranking.vocabulary import Vocabulary
 from botservice.history.ranking.weights import DEFAULT, Weights
+from botservice.history.ranking.words.dates import Span
+from botservice.history.ranking.words.grammar import NUMBERS, TIMES
+from botservice.history.ranking.words.tokens import tokenize
 from botservice.messages import Author, Role
 
 _DIGIT: Final = re.compile(r"\d")

@@ -1,7 +1,7 @@
 """Who speaks in a chat, and who is named in a question."""
 
 from botservice.history.ranking.documents import Document
-from botservice.history.ranking.tokens import fold, tokenize
+from botservice.history.ranking.words.tokens import fold, tokenize
 from botservice.messages import Author
 
 _MIN_NAME = 2

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from botservice.history.ranking import languages
-from botservice.history.ranking.dates import Span, find_spans
-from botservice.history.ranking.grammar import ASKS_NUMBER, ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
-from botservice.history.ranking.tokens import normalize, token_weight, tokenize
 from botservice.history.ranking.weights import Weights
+from botservice.history.ranking.words import languages
+from botservice.history.ranking.words.dates import Span, find_spans
+from botservice.history.ranking.words.grammar import ASKS_NUMBER, ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
+from botservice.history.ranking.words.tokens import normalize, token_weight, tokenize
 
 MAX_CHARACTERS: Final = 4_000
 MAX_WORDS: Final = 200

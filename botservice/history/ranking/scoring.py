@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.context import Talk
-from botservice.history.ranking.dates import nearness
 from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.renewal import renew
 from botservice.history.ranking.weights import Weights
+from botservice.history.ranking.words.dates import nearness
 from botservice.messages import Author
 
 _POOL: Final = 20  # times k: enough to fill k places after repeats are left out, nearly always

@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking import languages
 from botservice.history.ranking.blocks import key_of
-from botservice.history.ranking.grams import GramIndex
-from botservice.history.ranking.inflections import is_inflected
-from botservice.history.ranking.tokens import fold
+from botservice.history.ranking.words import languages
+from botservice.history.ranking.words.grams import GramIndex
+from botservice.history.ranking.words.inflections import is_inflected
+from botservice.history.ranking.words.tokens import fold
 
 # Measured with tracemalloc: a string, its entry in a dict, and what points to it.
 _BYTES_PER_WORD: Final = 200

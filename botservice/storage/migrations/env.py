@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from botservice.storage.tables import metadata
+from botservice.storage.tables.conversations import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

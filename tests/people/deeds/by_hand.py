@@ -6,7 +6,7 @@ from people.planted import ALICE, MARK, Town
 from sqlalchemy import Connection, insert, select, update
 
 from botservice.history.ranking.blocks import BLOCKS, FORMAT
-from botservice.storage.access_tables import (
+from botservice.storage.tables.access import (
     access_codes,
     access_invitations,
     access_refusals,
@@ -15,7 +15,7 @@ from botservice.storage.access_tables import (
     budget_rates,
     budget_reservations,
 )
-from botservice.storage.tables import events, messages, steps, tool_calls, turns, vectors, word_blocks
+from botservice.storage.tables.conversations import events, messages, steps, tool_calls, turns, vectors, word_blocks
 
 NAME = f"telegram:{ALICE.id}"
 GROUP_NAME = "telegram:-100200300"

@@ -6,7 +6,7 @@ from people.planted import ALICE, CAROL, CAROLS, OWED, PATIENCE_SECONDS, Town
 from sqlalchemy import func, select
 from standins.bot_api import server_error
 
-from botservice.storage.tables import deliveries, events
+from botservice.storage.tables.conversations import deliveries, events
 
 
 async def begin(town: Town) -> None:

@@ -12,11 +12,11 @@ from standins.slack_api import SlackApi
 from standins.web_server import web_server
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.people.access import Access
+from botservice.access.access import Access
 from botservice.turns.inbox import Inbox
-from botservice.turns.worker import Worker
+from botservice.turns.work.worker import Worker
 from transports.slack.app import Manners, SlackTransport
-from transports.slack.canvas import Tempo
+from transports.slack.outgoing.canvas import Tempo
 
 QUICK = Tempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
 

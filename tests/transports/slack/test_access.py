@@ -5,7 +5,7 @@ from typing import Any
 from standins.slack_api import BOT_USER, TEAM, SlackApi
 
 from botservice import Storage
-from botservice.people.access import Access
+from botservice.access.access import Access
 from botservice.policies import AccessMode
 from botservice.texts import LANGUAGES, in_language
 

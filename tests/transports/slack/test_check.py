@@ -8,10 +8,10 @@ import pytest
 from standins.slack_api import Refuse, SlackApi
 from standins.slack_api.chat import methods
 
-from botservice.doctor import check_everything
+from botservice.cli.doctor import check_everything
 from botservice.settings import Settings
-from transports.slack.bolt import build_bolt
-from transports.slack.manifest import bot_events, bot_scopes, read_manifest
+from transports.slack.incoming.bolt import build_bolt
+from transports.slack.workspaces.manifest import bot_events, bot_scopes, read_manifest
 
 PRODUCT = Path(__file__).parents[3] / "transports" / "slack"
 HISTORIES = {"channels:history", "groups:history", "im:history", "mpim:history"}

@@ -10,7 +10,7 @@ from standins.slack_api import BOT_USER, Drop, LoseAnswer, Refuse, SlackApi, lim
 
 from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.messages import Message, Role
-from botservice.storage.tables import deliveries
+from botservice.storage.tables.conversations import deliveries
 from botservice.turns.turn import Delivery, DeliveryKind
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)

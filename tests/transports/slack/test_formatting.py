@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transports.slack.formatting import Pings, format_answer, stable_part, without_pings
-from transports.slack.splitting import split_markdown
+from transports.slack.outgoing.formatting import Pings, format_answer, stable_part, without_pings
+from transports.slack.outgoing.splitting import split_markdown
 
 NOBODY = Pings()
 PINGS = re.compile(r"<!(channel|here|everyone|subteam)|<@U|(?<![\w.@/])@(channel|here|everyone)\b(?!\.\w)")

@@ -9,9 +9,9 @@ from standins.slack_api import BOT_USER, LoseAnswer, Refuse, SlackApi
 
 from botservice import Storage, ToolCall
 from botservice.messages import Author, Button, Message, Role
-from botservice.people.forgetting import forget_person
-from botservice.storage.slack_tables import feedback
-from botservice.storage.tables import contexts
+from botservice.privacy.forgetting import forget_person
+from botservice.storage.tables.conversations import contexts
+from botservice.storage.tables.slack import feedback
 from botservice.tools.remembering import remember
 from botservice.turns.turn import StoredEvent
 from transports.slack.app import Manners

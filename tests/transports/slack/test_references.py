@@ -9,11 +9,11 @@ from sqlalchemy import select, union_all
 from standins.slack_api import BOT_USER, SlackApi
 
 from botservice import AgentContext, Author, Message, Storage, ToolCall
-from botservice.people.archive import as_values, read_person
 from botservice.people.facts import Refused
-from botservice.people.forgetting import forget_person
+from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.forgetting import forget_person
 from botservice.references import Reference, ReferenceKind
-from botservice.storage.tables import contexts, deliveries, turns
+from botservice.storage.tables.conversations import contexts, deliveries, turns
 from botservice.tools.remembering import remember
 from transports.slack.blocks import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 

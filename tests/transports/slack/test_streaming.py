@@ -7,7 +7,7 @@ from sqlalchemy import select
 from standins.slack_api import BOT_USER, Drop, Hang, LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Storage, Tool, ToolCall
-from botservice.storage.tables import deliveries
+from botservice.storage.tables.conversations import deliveries
 
 SENTENCE = "Here is one more sentence of the answer. "
 
@@ -200,7 +200,7 @@ async def test_a_half_written_ping_never_shows(api: SlackApi, bot_on, typist) ->
 
 
 async def test_an_answer_is_not_kept_back_by_a_call_that_hangs(api: SlackApi, bot_on, typist, monkeypatch) -> None:
-    monkeypatch.setattr("transports.slack.streaming._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("transports.slack.outgoing.streaming._PATIENCE_SECONDS", 0.05)
     async with bot_on(api, typist):
         api.person_says("go on")
         typist.write(SENTENCE)

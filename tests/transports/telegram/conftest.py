@@ -13,9 +13,9 @@ from standins.models import Typist, echo
 from standins.web_server import web_server
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.people.access import Access
+from botservice.access.access import Access
 from botservice.turns.inbox import Inbox
-from botservice.turns.worker import Worker
+from botservice.turns.work.worker import Worker
 from transports.telegram.app import TelegramTransport
 
 Script = Callable[[list[Any]], Any]

@@ -4,7 +4,7 @@ from typing import Any
 
 from standins.bot_api import BotApi
 
-from botservice.people.access import Access
+from botservice.access.access import Access
 from botservice.policies import AccessMode
 from botservice.texts import in_language
 

@@ -9,8 +9,8 @@ from standins.bot_api.calls import Call
 
 from botservice import AgentContext, Attachment, Storage, Tool, ToolCall
 from botservice.messages import Message, Role
-from botservice.storage.tables import deliveries
-from transports.telegram.planning import plan_answer
+from botservice.storage.tables.conversations import deliveries
+from transports.telegram.outgoing.planning import plan_answer
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 

@@ -6,7 +6,7 @@ import pytest
 from standins.bot_api import BotApi, Person
 
 from botservice import LLMError
-from botservice.people.access import Access
+from botservice.access.access import Access
 from botservice.policies import AccessMode
 from botservice.texts import LANGUAGES, in_language
 from transports.telegram.commands import menus

@@ -8,7 +8,7 @@ from standins.bot_api import BotApi, Person, Refuse, server_error
 
 from botservice import AgentContext, Storage
 from botservice.commands.standard import standard_commands
-from botservice.contexts import ContextKeys, find_context
+from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Message
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)

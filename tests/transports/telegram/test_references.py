@@ -10,10 +10,10 @@ from standins.bot_api import BotApi, Person
 from standins.bot_api.media import attached
 
 from botservice import AgentContext, Author, Message, Storage
-from botservice.people.archive import as_values, read_person
-from botservice.people.forgetting import forget_person
+from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.forgetting import forget_person
 from botservice.references import Reference, ReferenceKind
-from botservice.storage.tables import deliveries, turns
+from botservice.storage.tables.conversations import deliveries, turns
 
 GROUP = -1001000000001
 ALICE, BOB = Person(7, "Alice"), Person(8, "Bob")

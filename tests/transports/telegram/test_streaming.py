@@ -16,8 +16,8 @@ from standins.bot_api import (
 )
 
 from botservice import LLMError, Storage, Tool, ToolCall
-from botservice.storage.tables import deliveries
-from transports.telegram.canvases import Tempo
+from botservice.storage.tables.conversations import deliveries
+from transports.telegram.outgoing.canvases import Tempo
 
 GROUP = -1001000000001
 QUICK = Tempo(first_sign=0.0, typing=0.05, draft=0.01, first_message=0.01, edit=0.01)

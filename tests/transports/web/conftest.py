@@ -18,9 +18,9 @@ from starlette.routing import BaseRoute
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.llm import ChatResponse
-from botservice.storage.tables import contexts, events
+from botservice.storage.tables.conversations import contexts, events
 from botservice.turns.inbox import Inbox
-from botservice.turns.worker import Worker
+from botservice.turns.work.worker import Worker
 from transports.web import Access, WebTransport
 
 TIMEOUT_SECONDS = 60.0

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 from sqlalchemy import select
 
-from botservice.storage.tables import contexts, deliveries, messages
+from botservice.storage.tables.conversations import contexts, deliveries, messages
 
 
 async def told(site, visitor, text):

@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from botservice import AgentContext
-from botservice.storage.tables import contexts
+from botservice.storage.tables.conversations import contexts
 from transports.web.events import Pace, PageStream
 from transports.web.inbound import context_keys
 from transports.web.streaming import Hub

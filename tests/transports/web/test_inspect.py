@@ -19,7 +19,7 @@ from botservice import (
     ToolResult,
     tool,
 )
-from botservice.storage.tables import metadata
+from botservice.storage.tables.conversations import metadata
 from botservice.telemetry import register_secret
 from transports.web.replay import show_steps
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from sqlalchemy import select
 
-from botservice.storage.tables import events
+from botservice.storage.tables.conversations import events
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from botservice.storage.triggers import make_triggers
+from botservice.storage.tables.triggers import make_triggers
 
 revision = "0016"
 down_revision = "0015"

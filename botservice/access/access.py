@@ -1,0 +1,229 @@
+"""Who may use the service: everybody, whom the owner has named, or whom the owner lets in by a code."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Connection
+
+from botservice.access.records import (
+    as_code,
+    grant,
+    is_anybody_blocked,
+    issue_code,
+    list_entries,
+    new_code,
+    read_code,
+    read_inviter,
+    read_names,
+    read_roles,
+    take_code,
+    tell_once,
+)
+from botservice.access.values import AccessRole, Entry, Kind, Notice, Ruling, Subject
+from botservice.errors import BotServiceError
+from botservice.messages import InboundMessage
+from botservice.people.names import chat_name, person_name
+from botservice.policies import AccessMode, is_identity
+from botservice.settings import Settings
+from botservice.storage import Storage
+
+# Whoever types here runs the service, or has shown ADMIN_TOKEN.
+_OWN_PLATFORMS: Final = frozenset({"terminal", "web"})
+_KNOCKING: Final = frozenset({"start", "pair"})
+_LETTING_IN: Final = "approve"
+_LOOK_SECONDS: Final = 1.0  # how long it may take an open service to notice that somebody is blocked
+
+
+class Access:
+    """Decides who is let in, by the settings and by what owners have said since."""
+
+    def __init__(
+        self,
+        mode: AccessMode = AccessMode.OPEN,
+        *,
+        owners: frozenset[str] = frozenset(),
+        allowed: frozenset[str] = frozenset(),
+    ) -> None:
+        """Make a gate.
+
+        Args:
+            owners: People, such as "telegram:42": they may let others in, and nobody takes them out.
+            allowed: People and chats that are let in.
+        """
+        self.mode = mode
+        self._owners = owners
+        self._allowed = allowed
+        self._looked_at = float("-inf")
+        self._looking = asyncio.Lock()
+        self._is_anybody_blocked = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Access":
+        """Return the gate that the settings describe."""
+        return cls(settings.access, owners=settings.owners, allowed=settings.allowed)
+
+    async def is_idle(self, storage: Storage) -> bool:
+        """Return whether everybody is let in and nobody is blocked: then nobody has to be judged."""
+        if self.mode is not AccessMode.OPEN:
+            return False
+        if self._has_to_look():
+            async with self._looking:
+                if self._has_to_look():  # nobody else has, in the meantime
+                    self._is_anybody_blocked = await storage.read(is_anybody_blocked, is_short=True)
+                    self._looked_at = time.monotonic()
+        return not self._is_anybody_blocked
+
+    def _has_to_look(self) -> bool:
+        return time.monotonic() - self._looked_at > _LOOK_SECONDS
+
+    async def judge(
+        self, storage: Storage, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
+    ) -> Ruling:
+        """Return whether what somebody said is let in."""
+        return await storage.read(lambda connection: self._judge(connection, message, context_keys, now))
+
+    def tell(self, connection: Connection, ruling: Ruling, turn_id: int, welcome: object, now: datetime) -> bool:
+        """Return whether somebody who is not let in is to be told so: once, and with a code whenever they ask.
+
+        Args:
+            welcome: The payloads that tell them, in the chat of this turn, when they are let in.
+        """
+        if ruling.subject is None or ruling.notice is Notice.NOTHING:
+            return False
+        is_first = tell_once(connection, ruling.subject, now)
+        if ruling.code is None:
+            return is_first
+        if not is_first and not ruling.is_asking:
+            return False
+        payloads = welcome if isinstance(welcome, list | tuple) else []
+        return issue_code(connection, ruling.subject.name, ruling.code, ruling.name, turn_id, payloads, now)
+
+    def approve(
+        self,
+        connection: Connection,
+        what: str,
+        by: str,
+        now: datetime,
+        *,
+        role: AccessRole = AccessRole.MEMBER,
+        kind: Kind | None = None,
+    ) -> Entry | None:
+        """Let somebody in: the newcomer with a code, or whoever is named; None where a code is not known, or over."""
+        code = as_code(what)
+        if code is None and not is_identity(what):
+            return None
+        entry = Entry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now)
+        if entry is None:
+            return None
+        grant(connection, entry.subject, role, by, now)
+        self._looked_at = float("-inf")
+        return Entry(entry.subject, role, source=by, name=entry.name)
+
+    def revoke(self, connection: Connection, name: str, by: str, now: datetime, *, kind: Kind | None = None) -> Entry:
+        """Let somebody in no more.
+
+        Raises:
+            BotServiceError: the settings say otherwise, or that is no name.
+        """
+        self.check_revocable(name)
+        subject = Subject.of(name, kind)
+        grant(connection, subject, AccessRole.BLOCKED, by, now)
+        self._looked_at = float("-inf")
+        return Entry(subject, AccessRole.BLOCKED, source=by)
+
+    def check_revocable(self, name: str) -> None:
+        """Return if somebody can be taken out.
+
+        Raises:
+            BotServiceError: the settings say otherwise, or that is no name.
+        """
+        if name in self._owners:
+            raise BotServiceError(f"{name} is an owner by the setting OWNERS: take them out there")
+        if not is_identity(name):
+            raise BotServiceError(f"{name!r} names nobody: say platform:id, such as telegram:42")
+
+    def entries(self, connection: Connection, now: datetime) -> list[Entry]:
+        """Return everybody who is let in or blocked, and the newcomers with their codes."""
+        named = [Entry(Subject.of(name), AccessRole.OWNER, source="OWNERS") for name in sorted(self._owners)]
+        named += [Entry(Subject.of(name), AccessRole.MEMBER, source="ALLOWED") for name in sorted(self._allowed)]
+        return [*named, *list_entries(connection, now)]
+
+    def _judge(
+        self, connection: Connection, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
+    ) -> Ruling:
+        author, chat = message.author, chat_name(context_keys)
+        if author is not None and author.platform in _OWN_PLATFORMS:
+            return Ruling(is_admitted=True, role=AccessRole.OWNER)
+        person = person_name(author)
+        role, of_chat = self._roles(connection, person, chat)
+        command = message.command.name if message.command is not None else None
+        may_be_blocked = role is AccessRole.BLOCKED or self._may_hide_somebody(connection, message, person, chat)
+        if may_be_blocked and not message.is_private:
+            return Ruling(is_admitted=False, role=role)  # the others need not hear of it
+        if message.is_private:
+            return self._judge_person(connection, message, person, role, command, now)
+        if self._is_let_in(connection, chat, of_chat):
+            return Ruling(is_admitted=True, role=AccessRole.OWNER if of_chat is AccessRole.OWNER else role)
+        if command == _LETTING_IN and role is not None:
+            return Ruling(is_admitted=True, role=role)
+        notice = Notice.GROUP if message.is_addressed and of_chat is not AccessRole.BLOCKED else Notice.NOTHING
+        return Ruling(is_admitted=False, role=role, notice=notice, subject=Subject(Kind.CHAT, chat))
+
+    def _may_hide_somebody(self, connection: Connection, message: InboundMessage, name: str, chat: str) -> bool:
+        """Return whether somebody blocked may write in a channel's or a group's name; owners can let a channel in."""
+        if not message.is_anonymous:
+            return False
+        _, of_channel = read_roles(connection, [], name)
+        is_let_in = name != chat and (of_channel in (AccessRole.OWNER, AccessRole.MEMBER) or name in self._allowed)
+        return not is_let_in and (of_channel is AccessRole.BLOCKED or is_anybody_blocked(connection))
+
+    def _judge_person(
+        self,
+        connection: Connection,
+        message: InboundMessage,
+        person: str,
+        role: AccessRole | None,
+        command: str | None,
+        now: datetime,
+    ) -> Ruling:
+        if role in (AccessRole.OWNER, AccessRole.MEMBER) or (self.mode is AccessMode.OPEN and role is None):
+            return Ruling(is_admitted=True, role=role)
+        subject = Subject(Kind.PERSON, person) if person else None
+        if self.mode is not AccessMode.PAIRING or role is AccessRole.BLOCKED or subject is None:
+            return Ruling(is_admitted=False, role=role, notice=Notice.REFUSED, subject=subject)
+        return Ruling(
+            is_admitted=False,
+            notice=Notice.CODE,
+            subject=subject,
+            code=read_code(connection, person, now) or new_code(),
+            name=message.author.name if message.author is not None else None,
+            is_asking=command in _KNOCKING,
+        )
+
+    def _is_let_in(self, connection: Connection, chat: str, of_chat: AccessRole | None) -> bool:
+        """Return whether the service answers in a group: somebody said so, or a member has brought it there."""
+        if of_chat is not None:
+            return of_chat is not AccessRole.BLOCKED
+        if self.mode is AccessMode.OPEN or chat in self._allowed:
+            return True
+        inviter = read_inviter(connection, chat)
+        if inviter is None:
+            return False
+        role, _ = self._roles(connection, inviter, chat)
+        return role in (AccessRole.OWNER, AccessRole.MEMBER)
+
+    def _roles(self, connection: Connection, person: str, chat: str) -> tuple[AccessRole | None, AccessRole | None]:
+        """Return the roles of a person and of a chat."""
+        names = read_names(connection, person)
+        stored, of_chat = read_roles(connection, names, chat)
+        known = frozenset(names)
+        if known & self._owners:
+            return AccessRole.OWNER, of_chat
+        if known & self._allowed:
+            stored |= {AccessRole.MEMBER}
+        return next(
+            (role for role in (AccessRole.BLOCKED, AccessRole.OWNER, AccessRole.MEMBER) if role in stored), None
+        ), of_chat

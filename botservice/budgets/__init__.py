@@ -1,0 +1,1 @@
+"""What people may use, and what they have used."""

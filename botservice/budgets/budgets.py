@@ -1,0 +1,276 @@
+"""Budgets: what a call may take is reserved before it is made, and settled with what it took."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+
+from sqlalchemy import Connection
+
+from botservice.budgets.periods import period_end, period_start
+from botservice.budgets.records import (
+    Used,
+    count_message,
+    delete_reservation,
+    lock_budgets,
+    note_once,
+    read_messages_sent,
+    read_used,
+    write_reservation,
+)
+from botservice.budgets.usage import ModelCall, Payer, record_call
+from botservice.errors import BudgetExceeded, SettingsError
+from botservice.known_prices import KNOWN_CURRENCY, KNOWN_PRICES
+from botservice.llm.openai.options import is_openai
+from botservice.messages import TokenUsage
+from botservice.policies import ANY_MODEL, NANO, Limit, Period, Prices, Scope, Unit, price_of
+from botservice.settings import OPENAI_API_URL, Settings
+from botservice.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_ANSWER_TOKENS: Final = 4096
+_WARN_AT_PERCENT: Final = 80
+# Last in its commit: what comes after the lock of the budgets has to wait for the other replicas, too.
+_SORT_KEY: Final = ("~budgets",)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How much of a limit is used.
+
+    Attributes:
+        used: What calls took that are over; without what is reserved for others.
+        ends_at: When the next period begins.
+    """
+
+    scope: Scope
+    limit: Limit
+    used: int
+    ends_at: datetime
+
+    def is_worth_a_warning(self, more: int = 0) -> bool:
+        """Return whether most of it is used, counting what one more call took."""
+        return (self.used + more) * 100 >= self.limit.amount * _WARN_AT_PERCENT
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What may be used by a call.
+
+    Attributes:
+        prompt_tokens: How long the prompt seemed to be.
+        standings: How the payer's budgets stood before it.
+    """
+
+    prompt_tokens: int
+    standings: tuple[Standing, ...] = ()
+
+
+class Budgets:
+    """What people, chats and the whole service may use.
+
+    Days, months and minutes are those of UTC. Every method takes the present moment.
+
+    Attributes:
+        has_limits: Whether calls have to be reserved.
+        has_rates: Whether messages have to be counted.
+    """
+
+    def __init__(
+        self,
+        limits: Mapping[Scope, Sequence[Limit]] = MappingProxyType({}),
+        prices: Prices = MappingProxyType({}),
+        *,
+        answer_tokens: int = DEFAULT_ANSWER_TOKENS,
+        currency: str = "USD",
+    ) -> None:
+        """Make budgets.
+
+        Args:
+            answer_tokens: How long an answer may become: so much is reserved for it, beside the prompt.
+
+        Raises:
+            SettingsError: a limit is so low that no call would ever fit.
+        """
+        every = [limit for of_scope in limits.values() for limit in of_scope]
+        too_low = [limit for limit in every if limit.unit is Unit.TOKENS and limit.amount <= answer_tokens]
+        if too_low:
+            raise SettingsError(
+                f"a budget of {too_low[0].amount} tokens/{too_low[0].period} allows no call: it must be more than an "
+                f"answer may take, {answer_tokens} tokens; set MAX_ANSWER_TOKENS to less, or the budget to more"
+            )
+        self.currency = currency
+        self._prices = prices
+        self._answer_tokens = answer_tokens
+        self._limits = {scope: [each for each in limits.get(scope, ()) if _is_spent(each)] for scope in Scope}
+        self._rates = {scope: [each for each in limits.get(scope, ()) if not _is_spent(each)] for scope in Scope}
+        self.has_limits = any(self._limits.values())
+        self.has_rates = any(self._rates.values())
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Budgets":
+        """Return the budgets that the settings describe.
+
+        Raises:
+            SettingsError: a limit is so low that no call would ever fit.
+        """
+        limits = {
+            Scope.PERSON: settings.budget_person,
+            Scope.CHAT: settings.budget_chat,
+            Scope.SERVICE: settings.budget_service,
+        }
+        answer_tokens = settings.max_answer_tokens or DEFAULT_ANSWER_TOKENS
+        return cls(limits, _prices(settings), answer_tokens=answer_tokens, currency=settings.currency)
+
+    def check_model(self, model: str) -> None:
+        """Return if calls of a model can be counted.
+
+        Raises:
+            SettingsError: money is limited, and nobody said what the model costs.
+        """
+        is_about_money = any(limit.unit is Unit.MONEY for limits in self._limits.values() for limit in limits)
+        if is_about_money and not self.has_price(model):
+            raise SettingsError(f"PRICES must say what {model} costs, because a budget limits money: {model}=1/5")
+
+    def dearest(self, models: Sequence[str], prompt_tokens: int) -> str:
+        """Return the model, of those that may answer, whose longest answer would cost most: so much is kept for it.
+
+        Raises:
+            SettingsError: money is limited, and nobody said what one of them costs.
+        """
+        for model in models:
+            self.check_model(model)
+        usage = TokenUsage(prompt_tokens, self._answer_tokens)
+        return max(models, key=lambda model: self.price(model, usage).cost)
+
+    def has_price(self, model: str) -> bool:
+        """Return whether it is known what a model costs."""
+        return price_of(self._prices, model) is not None
+
+    def is_for(self, scope: Scope) -> bool:
+        """Return whether anything is limited for somebody."""
+        return bool(self._limits[scope] or self._rates[scope])
+
+    def price(self, model: str, usage: TokenUsage) -> ModelCall:
+        """Return a call with what it costs."""
+        price = price_of(self._prices, model)
+        cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
+        cost = price.of(usage.input_tokens, usage.output_tokens, cached, written) if price else 0
+        return ModelCall(model, usage.input_tokens, usage.output_tokens, cached, cost, cache_write_tokens=written)
+
+    async def count_message(self, storage: Storage, payer: Payer, now: datetime) -> Standing | None:
+        """Count a message; return the limit that it is beyond, if there is one: then it is not counted."""
+        minute = period_start(Period.MINUTE, now).isoformat()
+        limited = [(scope, subject, limit) for scope, subject in _subjects(payer) for limit in self._rates[scope]]
+
+        def operation(connection: Connection) -> Standing | None:
+            lock_budgets(connection)
+            for scope, subject, limit in limited:
+                sent = read_messages_sent(connection, scope, subject, minute)
+                if sent >= limit.amount:
+                    return Standing(scope, limit, sent, period_end(limit.period, now))
+            for scope, subject, _ in limited:
+                count_message(connection, scope, subject, minute)
+            return None
+
+        return await storage.write(operation, sort_key=_SORT_KEY) if limited else None
+
+    async def reserve(
+        self, storage: Storage, turn_id: int, payer: Payer, model: str, prompt_tokens: int, now: datetime
+    ) -> Reservation:
+        """Keep what a call may take: its prompt, and the longest answer. An earlier one of the turn is given back.
+
+        Raises:
+            BudgetExceeded: it would be more than is left.
+            SettingsError: money is limited, and nobody said what the model costs.
+        """
+        self.check_model(model)
+        # What costs most: nothing was read before, and all of it is kept.
+        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=prompt_tokens)
+        tokens, cost = usage.total_tokens, self.price(model, usage).cost
+
+        def operation(connection: Connection) -> Standing | list[Standing]:
+            lock_budgets(connection)
+            standings = []
+            for scope, _ in _subjects(payer):
+                if not self._limits[scope]:
+                    continue
+                settled, reserved = read_used(connection, scope, payer, now, turn_id=turn_id)
+                for standing in self._stand(scope, settled, now):
+                    limit = standing.limit
+                    wanted = tokens if limit.unit is Unit.TOKENS else cost
+                    if standing.used + reserved.of(limit) + wanted > limit.amount:
+                        return standing
+                    standings.append(standing)
+            write_reservation(connection, turn_id, payer, tokens, cost, now)
+            return standings
+
+        found = await storage.write(operation, sort_key=_SORT_KEY)
+        if isinstance(found, Standing):
+            raise exceeded(found)
+        return Reservation(prompt_tokens, tuple(found))
+
+    def settle(self, connection: Connection, turn_id: int, payer: Payer, call: ModelCall, now: datetime) -> None:
+        """Count what a call took, in the transaction that stores what came of it."""
+        record_call(connection, payer, call, now)
+        if self.has_limits:
+            delete_reservation(connection, turn_id)
+
+    async def release(self, storage: Storage, turn_id: int) -> None:
+        """Give back what was kept for a call that failed."""
+        await storage.write(lambda connection: delete_reservation(connection, turn_id))
+
+    def note(self, connection: Connection, payer: Payer, standing: Standing, now: datetime) -> bool:
+        """Return whether somebody is to be told how a budget stands; that is once in its period."""
+        subject = dict(_subjects(payer)).get(standing.scope, "")
+        start = period_start(standing.limit.period, now).isoformat()
+        kind = f"{standing.limit.unit}/{standing.limit.period}"
+        return note_once(connection, f"{standing.scope} {subject} {kind} {start}", now)
+
+    async def standings(self, storage: Storage, payer: Payer, now: datetime) -> list[Standing]:
+        """Return how the limits of tokens and money stand that a payer meets."""
+
+        def query(connection: Connection) -> list[Standing]:
+            return [
+                standing
+                for scope, _ in _subjects(payer)
+                if self._limits[scope]
+                for standing in self._stand(scope, read_used(connection, scope, payer, now)[0], now)
+            ]
+
+        return await storage.read(query)
+
+    def _stand(self, scope: Scope, used: Used, now: datetime) -> list[Standing]:
+        return [Standing(scope, limit, used.of(limit), period_end(limit.period, now)) for limit in self._limits[scope]]
+
+
+def exceeded(standing: Standing) -> BudgetExceeded:
+    """Return the error that says which limit is reached, and when it ends."""
+    limit = standing.limit
+    amount = f"{limit.amount / NANO:g}" if limit.unit is Unit.MONEY else f"{limit.amount:,}"
+    message = (
+        f"the {standing.scope}'s budget of {amount} {limit.unit} a {limit.period} has no room for this call: "
+        f"it begins anew at {standing.ends_at:%Y-%m-%d %H:%M} UTC"
+    )
+    return BudgetExceeded(message, scope=standing.scope, unit=limit.unit, ends_at=standing.ends_at)
+
+
+def _prices(settings: Settings) -> Prices:
+    """Return what the owner says that models cost, and what is known of OpenAI's where its own API is asked."""
+    is_known = is_openai(settings.openai_base_url or OPENAI_API_URL) and settings.currency == KNOWN_CURRENCY
+    if not is_known or ANY_MODEL in settings.prices:
+        return settings.prices
+    return {**KNOWN_PRICES, **settings.prices}
+
+
+def _is_spent(limit: Limit) -> bool:
+    return limit.unit is not Unit.MESSAGES
+
+
+def _subjects(payer: Payer) -> list[tuple[Scope, str]]:
+    """Return whose budgets a payer meets; somebody without an identity has none of their own."""
+    person = [(Scope.PERSON, payer.person)] if payer.person else []
+    return [*person, (Scope.CHAT, payer.chat), (Scope.SERVICE, "")]

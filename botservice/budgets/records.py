@@ -1,0 +1,204 @@
+"""How budgets lie in their tables: what is used and reserved of one, and who was told of it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    literal,
+    select,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql import literal_column, union_all
+
+from botservice.budgets.periods import day_of, period_start
+from botservice.budgets.usage import Payer
+from botservice.people.names import PERSON_NAMES, person_parts
+from botservice.policies import Limit, Period, Scope, Unit
+from botservice.storage.claims import lock_space
+from botservice.storage.statements import execute
+from botservice.storage.tables.access import (
+    budget_notices,
+    budget_rates,
+    budget_reservations,
+    model_usage,
+    model_usage_days,
+)
+from botservice.storage.tables.conversations import turns
+
+RESERVED_FOR = timedelta(hours=1)  # far longer than a call takes: what a killed process had reserved is free then
+_NOTICES_KEPT = timedelta(days=62)  # longer than the longest period
+_LOCK = text(f"SELECT pg_advisory_xact_lock({lock_space('budgets', offset=1)}, 0)")  # claims have theirs
+
+
+def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: list[ColumnElement[bool]]) -> Select[Any]:
+    """Return what gives settled use and open reservations, in one statement and so at one moment.
+
+    Read one after the other, a call that is settled in between would count nowhere.
+    """
+    tokens = usage.c.input_tokens + usage.c.output_tokens
+    settled = select(
+        usage.c.day,
+        tokens.label("tokens"),
+        usage.c.cost.label("cost"),
+        literal_column("0").label("is_open"),
+    ).where(usage.c.day >= bindparam("since"), *of_usage)
+    reserved = (
+        select(
+            bindparam("today", type_=Text).label("day"),
+            budget_reservations.c.tokens,
+            budget_reservations.c.cost,
+            literal_column("1"),
+        )
+        # Not joined: SQLite would look through all turns for those that run.
+        .where(
+            exists().where(turns.c.id == budget_reservations.c.turn_id, turns.c.status == literal("running")),
+            budget_reservations.c.expires_at > bindparam("now", type_=budget_reservations.c.expires_at.type),
+            budget_reservations.c.turn_id != bindparam("turn"),
+            *of_reservations,
+        )
+    )
+    every = union_all(settled, reserved).subquery()
+    is_today = every.c.day >= bindparam("today", type_=Text)
+    return select(
+        every.c.is_open,
+        func.sum(case((is_today, every.c.tokens), else_=0)).label("tokens_today"),
+        func.sum(every.c.tokens).label("tokens"),
+        func.sum(case((is_today, every.c.cost), else_=0)).label("cost_today"),
+        func.sum(every.c.cost).label("cost"),
+    ).group_by(every.c.is_open)
+
+
+_USED = {
+    Scope.PERSON: _used(
+        model_usage, [model_usage.c.person.in_(PERSON_NAMES)], [budget_reservations.c.person.in_(PERSON_NAMES)]
+    ),
+    Scope.CHAT: _used(
+        model_usage, [model_usage.c.chat == bindparam("chat")], [budget_reservations.c.chat == bindparam("chat")]
+    ),
+    Scope.SERVICE: _used(model_usage_days, [], []),
+}
+_RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
+
+
+def _reserving(dialect: Any) -> Any:
+    new = dialect.insert(budget_reservations)
+    changed = {name: new.excluded[name] for name in ("person", "chat", "tokens", "cost", "expires_at")}
+    return new.on_conflict_do_update(index_elements=["turn_id"], set_=changed)
+
+
+def _counting(dialect: Any) -> Any:
+    new = dialect.insert(budget_rates)
+    is_same = budget_rates.c.minute == new.excluded.minute
+    messages = case((is_same, budget_rates.c.messages + 1), else_=1)
+    return new.on_conflict_do_update(
+        index_elements=["scope", "subject"], set_={"minute": new.excluded.minute, "messages": messages}
+    )
+
+
+_DIALECTS = (("sqlite", sqlite), ("postgresql", postgresql))
+_RESERVE = {name: _reserving(dialect) for name, dialect in _DIALECTS}
+_COUNT = {name: _counting(dialect) for name, dialect in _DIALECTS}
+_NOTE = {
+    name: dialect.insert(budget_notices).on_conflict_do_nothing().returning(budget_notices.c.notice)
+    for name, dialect in _DIALECTS
+}
+_MESSAGES = select(budget_rates.c.messages).where(
+    budget_rates.c.scope == bindparam("scope"),
+    budget_rates.c.subject == bindparam("subject"),
+    budget_rates.c.minute == bindparam("minute"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What was used of one budget, or is reserved: today and in this month.
+
+    Attributes:
+        cost_today: In billionths of the currency, as cost.
+    """
+
+    tokens_today: int = 0
+    tokens: int = 0
+    cost_today: int = 0
+    cost: int = 0
+
+    def of(self, limit: Limit) -> int:
+        """Return how much of what a limit is about."""
+        if limit.unit is Unit.TOKENS:
+            return self.tokens_today if limit.period is Period.DAY else self.tokens
+        return self.cost_today if limit.period is Period.DAY else self.cost
+
+
+def read_used(
+    connection: Connection, scope: Scope, payer: Payer, now: datetime, *, turn_id: int = 0
+) -> tuple[Used, Used]:
+    """Return what is settled of a budget, and what other turns than turn_id have reserved."""
+    month, today = day_of(period_start(Period.MONTH, now)), day_of(now)
+    values = {"today": today, "since": month, "now": now, "turn": turn_id}
+    if scope is Scope.PERSON:
+        values |= person_parts(payer.person)
+    elif scope is Scope.CHAT:
+        values["chat"] = payer.chat
+    rows = {row.is_open: _as_used(row) for row in connection.execute(_USED[scope], values).all()}
+    return rows.get(0, Used()), rows.get(1, Used())
+
+
+def lock_budgets(connection: Connection) -> None:
+    """Let nobody else reserve before this transaction ends. SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK)
+
+
+def write_reservation(
+    connection: Connection, turn_id: int, payer: Payer, tokens: int, cost: int, now: datetime
+) -> None:
+    """Keep so much for the next call of a turn; what was kept for an earlier one is given back."""
+    values = {
+        "turn_id": turn_id,
+        "person": payer.person,
+        "chat": payer.chat,
+        "tokens": tokens,
+        "cost": cost,
+        "expires_at": now + RESERVED_FOR,
+    }
+    connection.execute(_RESERVE[connection.dialect.name], values)
+
+
+def delete_reservation(connection: Connection, turn_id: int) -> None:
+    """Give back what was kept for a call of a turn."""
+    execute(connection, _RELEASE, {"turn": turn_id})
+
+
+def read_messages_sent(connection: Connection, scope: Scope, subject: str, minute: str) -> int:
+    """Return how many messages somebody has sent in a minute."""
+    values = {"scope": scope.value, "subject": subject, "minute": minute}
+    return connection.execute(_MESSAGES, values).scalar_one_or_none() or 0
+
+
+def count_message(connection: Connection, scope: Scope, subject: str, minute: str) -> None:
+    """Count one more message in a minute."""
+    values = {"scope": scope.value, "subject": subject, "minute": minute, "messages": 1}
+    connection.execute(_COUNT[connection.dialect.name], values)
+
+
+def note_once(connection: Connection, notice: str, now: datetime) -> bool:
+    """Return whether something is to be said: it was not said before, and is from now on."""
+    connection.execute(delete(budget_notices).where(budget_notices.c.told_at < now - _NOTICES_KEPT))
+    told = connection.execute(_NOTE[connection.dialect.name], {"notice": notice, "told_at": now})
+    return told.scalar_one_or_none() is not None
+
+
+def _as_used(row: Any) -> Used:
+    return Used(*(int(value or 0) for value in (row.tokens_today, row.tokens, row.cost_today, row.cost)))

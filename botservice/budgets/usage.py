@@ -1,0 +1,209 @@
+"""What models were asked, and what it took: one row for each day, conversation, person and model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from sqlalchemy import Connection, delete, func, select, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+
+from botservice.budgets.periods import day_of, period_start
+from botservice.messages import Author
+from botservice.people.names import chat_name, is_chat_name, person_name
+from botservice.policies import NANO, Period
+from botservice.storage.statements import execute
+from botservice.storage.tables.access import model_usage, model_usage_days
+from botservice.storage.tables.people import identities
+
+_KEY = ("day", "context_id", "person", "model")
+PEOPLE_AT_ONCE = 200
+_SUMS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "cache_write_tokens")
+
+
+def _adding(dialect: Any) -> Any:
+    new = dialect.insert(model_usage)
+    return new.on_conflict_do_update(
+        index_elements=list(_KEY), set_={name: model_usage.c[name] + new.excluded[name] for name in _SUMS}
+    )
+
+
+_ADD = {"sqlite": _adding(sqlite), "postgresql": _adding(postgresql)}
+
+
+class UsageBy(StrEnum):
+    """What usage may be listed by."""
+
+    PERSON = "person"
+    CHAT = "chat"
+    MODEL = "model"
+    DAY = "day"
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Whose use a call is.
+
+    Attributes:
+        person: Such as "telegram:42"; empty for somebody without an identity.
+        chat: Such as "telegram:-100".
+    """
+
+    context_id: int
+    person: str
+    chat: str
+
+    @classmethod
+    def of(cls, context_id: int, context_keys: Mapping[str, str], author: Author | None) -> Self:
+        """Return who pays for what an author asks in a context; all who write in channels' names are one there."""
+        person, chat = person_name(author), chat_name(context_keys)
+        return cls(context_id, f"{chat}:anonymous" if is_chat_name(person) else person, chat)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A call of a model and what it took.
+
+    Attributes:
+        cost: In billionths of the currency; 0 where nobody set a price.
+    """
+
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLine:
+    """What was used by somebody, in a chat, of a model or on a day; all of it where subject is None."""
+
+    subject: str | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost: int
+    cache_write_tokens: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values; the cost in the currency."""
+        return {
+            "subject": self.subject,
+            "calls": self.calls,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cached_tokens": self.cached_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+            "cost": self.cost / NANO,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Strangers:
+    """People of whom nothing but their use is known.
+
+    Attributes:
+        last: The last one that was looked at.
+        is_last: Whether there are no more people to look at.
+    """
+
+    names: Sequence[str]
+    last: str
+    is_last: bool
+
+
+def record_call(connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
+    """Add a call to what was used on its day."""
+    values = {
+        "day": day_of(now),
+        "context_id": payer.context_id,
+        "person": payer.person,
+        "model": call.model,
+        "chat": payer.chat,
+        "calls": 1,
+        "input_tokens": call.input_tokens,
+        "output_tokens": call.output_tokens,
+        "cached_tokens": call.cached_tokens,
+        "cost": call.cost,
+        "cache_write_tokens": call.cache_write_tokens,
+    }
+    execute(connection, _ADD[connection.dialect.name], values)
+
+
+def list_usage(
+    connection: Connection, by: UsageBy | None, since: datetime, *, persons: Sequence[str] | None = None
+) -> list[UsageLine]:
+    """Return what was used since the beginning of a day, most tokens first; days in their order.
+
+    Args:
+        by: What to sum up by; None for one line with all of it.
+        persons: Only what these people used.
+    """
+    # Sums by day and model are kept; those by person and chat are as many as there are people and chats.
+    is_kept = persons is None and by in (None, UsageBy.MODEL, UsageBy.DAY)
+    usage = model_usage_days if is_kept else model_usage
+    sums = [func.coalesce(func.sum(usage.c[name]), 0).label(name) for name in _SUMS]
+    query = select(*sums).where(usage.c.day >= day_of(since))
+    if persons is not None:
+        query = query.where(model_usage.c.person.in_(persons))
+    if by is None:
+        return [UsageLine(None, *map(int, connection.execute(query).one()))]
+    subject = usage.c[by.value]
+    query = query.add_columns(subject.label("subject")).group_by(subject)
+    rows = connection.execute(query).all()
+    lines = [UsageLine(row.subject, *(int(getattr(row, name)) for name in _SUMS)) for row in rows]
+    if by is UsageBy.DAY:
+        return sorted(lines, key=lambda line: line.subject or "")
+    return sorted(lines, key=lambda line: (-line.input_tokens - line.output_tokens, line.subject or ""))
+
+
+def forget_usage(connection: Connection, person: Author, now: datetime) -> None:
+    """Let what a person used before this month be nobody's: the sums of the service stay as they are, the name goes.
+
+    This month's sums keep it until the month is over: forgetting refills no budget.
+    """
+    _disown(connection, person_name(person), now)
+
+
+def find_strangers(connection: Connection, after: str, now: datetime) -> Strangers:
+    """Return the next people who used something before this month and are not known any more.
+
+    Args:
+        after: The last one that was looked at; empty to begin.
+    """
+    used = (
+        select(model_usage.c.person)
+        .where(model_usage.c.person > after, model_usage.c.day < day_of(period_start(Period.MONTH, now)))
+        .distinct()
+        .order_by(model_usage.c.person)
+        .limit(PEOPLE_AT_ONCE)
+    )
+    people = connection.execute(used).scalars().all()
+    parts = {person: tuple(person.partition(":")[::2]) for person in people}
+    account = tuple_(identities.c.platform, identities.c.platform_id)
+    known = connection.execute(
+        select(identities.c.platform, identities.c.platform_id).where(account.in_(list(parts.values())))
+    )
+    accounts = set(map(tuple, known))
+    names = [person for person, account in parts.items() if account not in accounts]
+    return Strangers(names, people[-1] if people else after, is_last=len(people) < PEOPLE_AT_ONCE)
+
+
+def forget_usage_of(connection: Connection, names: Sequence[str], now: datetime) -> None:
+    """Let what strangers used before this month be nobody's."""
+    for name in names:
+        _disown(connection, name, now)
+
+
+def _disown(connection: Connection, name: str, now: datetime) -> None:
+    is_over = (model_usage.c.person == name) & (model_usage.c.day < day_of(period_start(Period.MONTH, now)))
+    rows = connection.execute(select(model_usage).where(is_over)).mappings().all()
+    connection.execute(delete(model_usage).where(is_over))
+    statement = _ADD[connection.dialect.name]
+    for row in rows:
+        # A private chat is called as its person is: what is nobody's has no chat either.
+        execute(connection, statement, {**row, "context_id": 0, "person": "", "chat": ""})

@@ -1,0 +1,170 @@
+"""The commands about who is let in, and about what was used. They work while the service runs."""
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from botservice.cli.console import load_settings, printable, with_storage
+from botservice.errors import BotServiceError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from botservice.access.access import Access
+    from botservice.access.values import Entry, Kind
+    from botservice.budgets.usage import UsageBy, UsageLine
+    from botservice.storage import Storage
+
+access_cli = typer.Typer(help="List who is let in and who waits; let somebody in, or no more.")
+ChatOption = Annotated[bool, typer.Option("--chat", help="It names a group, where that does not show by itself.")]
+_BY = "command line"
+
+
+@access_cli.callback()
+def access(
+    command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
+) -> None:
+    """List who is let in, who is blocked, and which newcomers wait with a code."""
+    if command.invoked_subcommand is not None:
+        return
+    gate = _access()
+    entries = with_storage(lambda storage: storage.read(lambda connection: gate.entries(connection, storage.now())))
+    if not as_json:
+        typer.echo(f"access is {gate.mode}")
+    for each in entries:
+        typer.echo(json.dumps(_as_dict(each)) if as_json else _line(each))
+
+
+@access_cli.command()
+def approve(
+    who: Annotated[str, typer.Argument(metavar="CODE|PLATFORM:ID", help="A newcomer's code, or a person or a group.")],
+    *,
+    owner: Annotated[bool, typer.Option("--owner", help="They may let others in, too.")] = False,
+    chat: ChatOption = False,
+) -> None:
+    """Let somebody in; a newcomer is told so in their chat."""
+    from botservice.access.values import AccessRole
+
+    gate = _access()
+    role = AccessRole.OWNER if owner else AccessRole.MEMBER
+
+    entry = with_storage(
+        lambda storage: storage.write(
+            lambda connection: gate.approve(connection, who, _BY, storage.now(), role=role, kind=_kind(chat))
+        )
+    )
+    if entry is None:
+        raise BotServiceError(f"{who!r} is nobody's code now, and no platform:id: `botservice access` lists who waits")
+    name = f" ({printable(entry.name)})" if entry.name else ""
+    typer.echo(f"{entry.subject.name}{name} is let in as {'an owner' if owner else 'a member'}")
+
+
+@access_cli.command()
+def revoke(
+    who: Annotated[str, typer.Argument(metavar="PLATFORM:ID", help="A person or a group, such as telegram:42.")],
+    *,
+    chat: ChatOption = False,
+) -> None:
+    """Let somebody in no more."""
+    gate = _access()
+    with_storage(
+        lambda storage: storage.write(
+            lambda connection: gate.revoke(connection, who, _BY, storage.now(), kind=_kind(chat))
+        )
+    )
+    typer.echo(f"{who} is let in no more")
+
+
+def usage(
+    by: Annotated[str, typer.Option(help="person, chat, model or day.")] = "person",
+    since: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="From this day on; by default from the 1st of this month.")
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List what models were asked, by person, chat, model or day (UTC)."""
+    subject, start = _usage_by(by), _day(since)
+
+    async def read(storage: "Storage") -> "tuple[list[UsageLine], UsageLine]":
+        from botservice.budgets.usage import list_usage
+
+        def query(connection: "Connection") -> "tuple[list[UsageLine], UsageLine]":
+            return list_usage(connection, subject, start), list_usage(connection, None, start)[0]
+
+        return await storage.read(query, is_long=True)
+
+    lines, total = with_storage(read)
+    if as_json:
+        for line in lines:
+            typer.echo(json.dumps(line.as_dict()))
+        return
+    currency = load_settings().currency
+    typer.echo(f"since {start:%Y-%m-%d}: calls, tokens in (of them cached), tokens out, cost in {currency}")
+    for line in lines:
+        typer.echo(_usage_line(line, printable(line.subject or "(nobody that is known)")))
+    typer.echo(_usage_line(total, "in all"))
+
+
+def _usage_line(line: "UsageLine", name: str) -> str:
+    written = f" and {line.cache_write_tokens:,} written" if line.cache_write_tokens else ""
+    cached = f"({line.cached_tokens:,}{written})"
+    tokens = f"{line.input_tokens:>12,} {cached}  {line.output_tokens:>12,}"
+    return f"{line.calls:>8,}  {tokens}  {line.as_dict()['cost']:>12,.4f}  {name}"
+
+
+def _usage_by(text: str) -> "UsageBy":
+    from botservice.budgets.usage import UsageBy
+
+    try:
+        return UsageBy(text)
+    except ValueError:
+        raise BotServiceError(f"--by must be person, chat, model or day, not {text!r}") from None
+
+
+def _day(text: str | None) -> datetime:
+    from botservice.budgets.periods import period_start
+    from botservice.policies import Period
+
+    if text is None:
+        return period_start(Period.MONTH, datetime.now(UTC))
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise BotServiceError(f"--since must be a day such as 2026-01-31, not {text!r}") from None
+
+
+def _access() -> "Access":
+    from botservice.access.access import Access
+
+    return Access.of(load_settings())
+
+
+def _kind(is_chat: bool) -> "Kind | None":  # noqa: FBT001 - the option of the same name
+    from botservice.access.values import Kind
+
+    return Kind.CHAT if is_chat else None
+
+
+def _line(entry: "Entry") -> str:
+    name = f"  {printable(entry.name)}" if entry.name else ""
+    if entry.role is None:
+        return (
+            f"waits    {entry.subject.kind:<6}  {entry.subject.name}{name}  {entry.code}  until {entry.until:%H:%M} UTC"
+        )
+    source = f"  by {printable(entry.source)}" if entry.source else ""
+    return f"{entry.role:<7}  {entry.subject.kind:<6}  {printable(entry.subject.name)}{source}"
+
+
+def _as_dict(entry: "Entry") -> dict[str, Any]:
+    return {
+        "kind": entry.subject.kind.value,
+        "subject": entry.subject.name,
+        "role": entry.role and entry.role.value,
+        "by": entry.source,
+        "name": entry.name,
+        "code": entry.code,
+        "until": entry.until and entry.until.isoformat(),
+    }

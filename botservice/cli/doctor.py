@@ -1,0 +1,297 @@
+"""Checking every setting against the real thing."""
+
+import asyncio
+import io
+import time
+import wave
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import httpx
+
+from botservice.app import build_embedder, build_service
+from botservice.budgets.budgets import Budgets
+from botservice.errors import BotServiceError, LLMError, LLMFailure
+from botservice.history import OpenAIEmbedder
+from botservice.llm.model_notices import NOTICE_DAYS
+from botservice.messages import Attachment
+from botservice.model_watch import notices_of
+from botservice.policies import AccessMode, Scope
+from botservice.serving import listen, throwaway_disk
+from botservice.settings import Settings, is_loopback, reveal
+from botservice.storage import DatabaseUrl, Storage
+from botservice.storage.blobs import check_newest, count_plain
+from botservice.telemetry import redact
+from botservice.tls import tls_context
+from botservice.tools.builtin import current_time
+from botservice.turns.run.billing import models_of
+from transports.registry import build_slack, build_transcriber, has_slack
+
+_LIMIT_SECONDS = 30.0
+_MODEL_SECONDS = 20.0  # so that the one of several that hangs is named
+_ANSWER_SECONDS = 10.0
+_HERTZ = 16_000
+_QUESTION: Final = ({"role": "user", "content": "Say: ready"},)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of one check.
+
+    Attributes:
+        text: What is so, and what to do where that is wrong.
+        is_wrong: Whether something has to be done.
+    """
+
+    name: str
+    text: str
+    is_wrong: bool = False
+    is_off: bool = False
+
+    @property
+    def mark(self) -> str:
+        """One sign for the beginning of a line."""
+        return "✗" if self.is_wrong else "·" if self.is_off else "✓"
+
+
+async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_SECONDS) -> list[Finding]:
+    """Return what is right, what is off and what is wrong, one finding for each part.
+
+    Args:
+        limit_seconds: How long each check may take.
+    """
+    checks: dict[str, Callable[[Settings], Awaitable[Finding]]] = {
+        "database": _check_database,
+        "model": _check_model,
+        "models": _check_models,
+        "search": _check_search,
+        "speech": _check_speech,
+        "telegram": _check_telegram,
+        "slack": _check_slack,
+        "encryption": _check_encryption,
+        "access": _check_access,
+        "browser": _check_browser,
+        "port": _check_port,
+        "public": _check_public_url,
+    }
+    findings = [_check(name, check, settings, limit_seconds) for name, check in checks.items()]
+    return await asyncio.gather(*findings)
+
+
+async def _check(
+    name: str, check: Callable[[Settings], Awaitable[Finding]], settings: Settings, limit_seconds: float
+) -> Finding:
+    try:
+        async with asyncio.timeout(limit_seconds):
+            return await check(settings)
+    except BotServiceError as error:
+        return Finding(name, redact(str(error)), is_wrong=True)
+    except TimeoutError:
+        return Finding(name, f"no answer within {limit_seconds:g} seconds", is_wrong=True)
+    except Exception as error:  # noqa: BLE001 - a border: whatever a setting leads to, it is said in a line
+        return Finding(name, redact(f"{type(error).__name__}: {error}"), is_wrong=True)
+
+
+async def _check_database(settings: Settings) -> Finding:
+    where = DatabaseUrl.parse(settings.database_url)
+    if where.path is not None and not where.path.exists() and where.path.parent.is_dir():
+        return Finding("database", f"{where.path} is made at the first start", is_off=True)
+    async with Storage.open(settings.database_url, migrate=False) as storage:
+        started = time.monotonic()
+        await storage.ping()
+        taken = (time.monotonic() - started) * 1000
+        paas = throwaway_disk(storage.is_sqlite)
+        if paas is not None:
+            text = f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"
+            return Finding("database", text, is_wrong=True)
+        return Finding("database", f"{storage.name} answers in {taken:.0f} ms")
+
+
+async def _check_model(settings: Settings) -> Finding:
+    if not settings.has_model:
+        text = "off: a demo script answers; OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
+        return Finding("model", text, is_off=True)
+    llm: Any = getattr(build_service(settings).agent, "llm", None)
+    try:
+        findings = await asyncio.gather(*(_ask(each) for each in getattr(llm, "llms", (llm,))))
+    finally:
+        await llm.close()
+    return Finding("model", "; ".join(each.text for each in findings), any(each.is_wrong for each in findings))
+
+
+async def _ask(llm: Any) -> Finding:
+    """Ask a model as the agent does: with a tool, and by the way of speaking that it would use."""
+    try:
+        async with asyncio.timeout(_MODEL_SECONDS):
+            response = await llm.chat(_QUESTION, [current_time.schema])
+    except TimeoutError:
+        return Finding("model", f"{llm.model}: no answer within {_MODEL_SECONDS:g} seconds", is_wrong=True)
+    except LLMError as error:
+        if error.kind is LLMFailure.BAD_REQUEST and await _answers_without_tools(llm):
+            text = f"{llm.model} answers, but takes no tools, which the agent needs ({error}); or choose another model"
+            return Finding("model", text, is_wrong=True)
+        return Finding("model", f"{llm.model}: {error}", is_wrong=True)
+    said = response.text.strip()[:40]
+    return Finding("model", f"{llm.model} answers: {said!r}" if said else f"{llm.model} answers, and calls tools")
+
+
+async def _answers_without_tools(llm: Any) -> bool:
+    try:
+        await llm.chat(_QUESTION)
+    except LLMError:
+        return False
+    return True
+
+
+async def _check_models(settings: Settings) -> Finding:
+    if not settings.has_model:
+        return Finding("models", "off: there is no model whose end could come", is_off=True)
+    service = build_service(settings)
+    llm: Any = getattr(service.agent, "llm", None)
+    try:
+        notices = await notices_of(settings, service, datetime.now(UTC).date())
+    finally:
+        await llm.close()
+    if notices:
+        return Finding("models", "; ".join(notice.text for notice in notices), is_wrong=True)
+    return Finding("models", f"nothing is known of a model that ends within {NOTICE_DAYS} days")
+
+
+async def _check_search(settings: Settings) -> Finding:
+    embedder = await asyncio.to_thread(build_embedder, settings)
+    if embedder is None:
+        text = "by words; OPENAI_EMBEDDING_MODEL or LOCAL_EMBEDDING_MODEL adds meaning"
+        return Finding("search", text, is_off=True)
+    try:
+        await embedder.embed_query("ready")
+    finally:
+        if isinstance(embedder, OpenAIEmbedder):
+            await embedder.close()
+    return Finding("search", f"by words and by meaning: {embedder.model_key} answers with {embedder.dim} numbers")
+
+
+async def _check_speech(settings: Settings) -> Finding:
+    transcriber = build_transcriber(settings)
+    if transcriber is None:
+        text = "off: voice messages are named; OPENAI_TRANSCRIPTION_MODEL has them understood"
+        return Finding("speech", text, is_off=True)
+    await transcriber.transcribe(Attachment("audio/wav", "silence.wav", _silence()))
+    return Finding("speech", f"{settings.openai_transcription_model} listens")
+
+
+def _silence() -> bytes:
+    """Return half a second of nothing, as a WAV file."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(_HERTZ)
+        sound.writeframes(bytes(_HERTZ))
+    return file.getvalue()
+
+
+async def _check_telegram(settings: Settings) -> Finding:
+    token = reveal(settings.telegram_bot_token)
+    if token is None:
+        return Finding("telegram", "off: TELEGRAM_BOT_TOKEN turns it on; @BotFather gives you one", is_off=True)
+    from transports.telegram.check import check_bot
+
+    return Finding("telegram", await check_bot(token, settings.telegram_api_url, settings.public_url))
+
+
+async def _check_slack(settings: Settings) -> Finding:
+    if not has_slack(settings):
+        text = "off: SLACK_BOT_TOKEN turns it on; docs/slack.md leads there in five minutes"
+        is_left_over = bool(settings.slack_app_token or settings.slack_signing_secret)
+        return Finding("slack", text, is_off=True, is_wrong=is_left_over)
+    from transports.slack.check import check_slack
+
+    build_slack(settings)  # says what installations need
+    found = await check_slack(
+        api_url=settings.slack_api_url,
+        token=reveal(settings.slack_bot_token),
+        signing_secret=reveal(settings.slack_signing_secret),
+        app_token=reveal(settings.slack_app_token),
+        public_url=settings.public_url,
+        is_installable=settings.slack_client_id is not None,
+    )
+    return Finding("slack", found)
+
+
+async def _check_encryption(settings: Settings) -> Finding:
+    key = reveal(settings.encryption_key)
+    if key is None:
+        return Finding("encryption", "off: ENCRYPTION_KEY has files and tokens stored encrypted", is_off=True)
+    where = DatabaseUrl.parse(settings.database_url)
+    if where.path is not None and not where.path.exists():
+        return Finding("encryption", "files will be stored encrypted")
+    async with Storage.open(settings.database_url, migrate=False, encryption_key=key) as storage:
+        plain = await storage.read(count_plain, is_long=True)
+        await storage.read(check_newest)
+    if plain:
+        text = f"new files are stored encrypted; {plain} older ones are not: run `botservice encrypt`"
+        return Finding("encryption", text)
+    return Finding("encryption", "files are stored encrypted")
+
+
+async def _check_access(settings: Settings) -> Finding:
+    budgets = Budgets.of(settings)
+    models = models_of(build_service(settings).agent)
+    for model in models:
+        budgets.check_model(model)
+    limited = [scope.value for scope in Scope if budgets.is_for(scope)]
+    budget = f"budgets for {', '.join(limited)}" if limited else "no budget"
+    unknown = [model for model in models if not budgets.has_price(model)]
+    if settings.openai_api_key is not None and unknown:
+        budget += f"; what {', '.join(unknown)} costs is not known: PRICES may say so"
+    if settings.access is AccessMode.OPEN:
+        is_paid = settings.openai_api_key is not None
+        is_public = bool(settings.telegram_bot_token) or has_slack(settings)
+        if is_paid and is_public and not limited:
+            text = "open to everybody, at your cost: set ACCESS=pairing, or BUDGET_SERVICE such as 1m tokens/day"
+            return Finding("access", text, is_wrong=True)
+        return Finding("access", f"open to everybody; {budget}")
+    if not settings.owners:
+        text = f"{settings.access}; {budget}; OWNERS is not set: `botservice access approve` alone lets people in"
+        return Finding("access", text)
+    return Finding("access", f"{settings.access}; owners: {', '.join(sorted(settings.owners))}; {budget}")
+
+
+async def _check_browser(settings: Settings) -> Finding:
+    token = reveal(settings.admin_token)
+    if token is None and (settings.public_url is not None or not is_loopback(settings.host)):
+        return Finding("browser", "off: others can reach this address; ADMIN_TOKEN opens the pages", is_off=True)
+    return Finding("browser", "the pages ask for ADMIN_TOKEN" if token else "the pages are open to this machine alone")
+
+
+async def _check_port(settings: Settings) -> Finding:
+    address = f"{settings.host}:{settings.port}"
+    try:
+        listen(settings).close()
+    except BotServiceError:
+        host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 - asked, not bound
+        if await _is_botservice(f"http://{host}:{settings.port}"):
+            return Finding("port", f"botservice listens on {address} already")
+        raise
+    return Finding("port", f"{address} is free")
+
+
+async def _check_public_url(settings: Settings) -> Finding:
+    url = settings.public_url
+    if url is None:
+        return Finding("public", "off: PUBLIC_URL has Telegram deliver instead of being polled", is_off=True)
+    if await _is_botservice(url):
+        return Finding("public", f"{url} reaches this service")
+    text = f"{url} does not reach botservice from here: is `serve` running, and does the address lead to its port?"
+    return Finding("public", text, is_wrong=True)
+
+
+async def _is_botservice(url: str) -> bool:
+    try:
+        async with httpx.AsyncClient(timeout=_ANSWER_SECONDS, verify=tls_context()) as client:
+            answer = await client.get(f"{url}/healthz")
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False
+    return answer.status_code == 200 and answer.text == "ok\n"

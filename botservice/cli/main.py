@@ -1,0 +1,361 @@
+"""The command line."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from botservice.cli.access import access_cli, usage
+from botservice.cli.console import load_settings, printable, with_storage
+from botservice.cli.turns import MOST_ID, turns_cli
+from botservice.errors import BotServiceError, DatabaseInUse
+from botservice.settings import LogLevel, Settings
+
+if TYPE_CHECKING:
+    from botservice.privacy.accounting import Forgotten
+    from botservice.service import AgentService
+    from botservice.storage import Storage
+
+T = TypeVar("T")
+
+_CLEANING_SECONDS = 60.0  # a large file is looked through in that time, unless somebody reads it all the while
+_CLEAN = "Its bytes have left the files of the database"
+_NOT_CLEAN = "The last traces leave the files of the database at its next clean-up: see docs/privacy.md"
+
+cli = typer.Typer(
+    name="botservice",
+    help="An agent for Telegram and Slack that remembers each chat, answers once and loses nothing.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+AppOption = Annotated[
+    str | None,
+    typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; the current folder is importable."),
+]
+_CONTEXT_HELP = "A number, as `botservice contexts` lists it, or keys: telegram:42, chat_id=42."
+ContextArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help=_CONTEXT_HELP)]
+MaybeContextArgument = Annotated[str | None, typer.Argument(metavar="[CONTEXT]", help=_CONTEXT_HELP)]
+PersonOption = Annotated[
+    str | None, typer.Option(metavar="PLATFORM:ID", help="Instead of a conversation: a person, such as telegram:42.")
+]
+
+
+@cli.callback(invoke_without_command=True)
+def root(
+    *,
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Read the settings from the environment, and from a .env file in the current folder."""
+    if show_version:
+        from botservice import __version__
+
+        typer.echo(f"botservice {__version__}")
+        raise typer.Exit
+
+
+@cli.command()
+def serve(
+    app: AppOption = None,
+    *,
+    worker: Annotated[
+        bool, typer.Option("--worker/--no-worker", help="Whether this process also works on turns.")
+    ] = True,
+) -> None:
+    """Run the web server, every transport that has a token, and the worker, in one process."""
+    from botservice import serving
+
+    settings = load_settings()
+    asyncio.run(serving.serve(settings, _build_service(settings, app), has_worker=worker))
+
+
+@cli.command()
+def worker(app: AppOption = None) -> None:
+    """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
+    from botservice import serving
+
+    settings = load_settings()
+    asyncio.run(serving.work(settings, _build_service(settings, app)))
+
+
+@cli.command()
+def chat(
+    app: AppOption = None,
+    session: Annotated[str, typer.Option(help="Which conversation; each remembers its own.")] = "default",
+) -> None:
+    """Talk to the same service on the terminal. Piped input is answered line by line."""
+    settings = load_settings()
+    if settings.log_level is LogLevel.INFO:
+        settings.log_level = LogLevel.ERROR  # the terminal is for the conversation
+    service = _build_service(settings, app)
+    for stream in (sys.stdin, sys.stdout):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no text is shown as such
+    try:
+        was_interrupted = asyncio.run(_chat(settings, service, session))
+    except DatabaseInUse as error:
+        raise DatabaseInUse(
+            f"{error}\nIf that is `botservice serve`, chat in its page in the browser. "
+            "Or give this chat a file of its own: DATABASE_URL=sqlite:///chat.db botservice chat"
+        ) from error
+    if was_interrupted:
+        raise typer.Exit(130)
+
+
+async def _chat(settings: Settings, service: "AgentService", session: str) -> bool:
+    """Chat until the input ends, and return whether somebody interrupted it before."""
+    from botservice.app import running
+    from transports.terminal import TerminalTransport
+
+    terminal = TerminalTransport(session_id=session)
+    stopping: set[asyncio.Task[None]] = set()
+    async with running(settings, service, [terminal]):
+        conversation = asyncio.create_task(terminal.converse())
+
+        def on_interrupt() -> None:
+            if terminal.can_interrupt:
+                stopping.add(asyncio.create_task(terminal.interrupt()))
+            else:
+                conversation.cancel()
+
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, on_interrupt)
+        loop.add_signal_handler(signal.SIGTERM, conversation.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await conversation
+        for task in stopping:
+            await task
+    return conversation.cancelled() and not sys.stdin.isatty()
+
+
+@cli.command()
+def migrate() -> None:
+    """Bring the database's tables up to date."""
+    from botservice.storage.schema import read_version
+
+    async def done(storage: "Storage") -> str:
+        return f"{storage.name} has version {await storage.read(read_version)}"
+
+    typer.echo(with_storage(done, migrate=True))
+
+
+@cli.command()
+def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
+    """List the conversations, those with the newest messages first."""
+    from botservice.overview import list_contexts
+
+    for each in with_storage(list_contexts):
+        if as_json:
+            typer.echo(json.dumps(each.as_dict()))
+        else:
+            ordered = sorted(each.keys.items(), key=lambda pair: (pair[0] != "transport", pair))
+            keys = " ".join(f"{key}={printable(value)}" for key, value in ordered)
+            last = f"{each.last_message_at:%Y-%m-%d %H:%M}" if each.last_message_at else "-"
+            typer.echo(f"{each.id:>6}  {each.message_count:>7} messages  {last:<16}  {keys}")
+
+
+cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
+cli.add_typer(access_cli, name="access", invoke_without_command=True)
+cli.command()(usage)
+
+
+@cli.command()
+def replay(
+    context: ContextArgument,
+    *,
+    turn: Annotated[int | None, typer.Option(max=MOST_ID, help="One turn only, by its number.")] = None,
+    detailed: Annotated[
+        bool, typer.Option("--detailed", help="Everything uncut, with what the model was given.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The steps as JSON.")] = False,
+) -> None:
+    """Show what was asked, found, done and answered in a conversation."""
+    from botservice.cli.addresses import find_context_id
+    from botservice.overview import read_turns
+
+    async def read(storage: "Storage") -> Any:
+        return await read_turns(storage, await find_context_id(storage, context), turn)
+
+    found = with_storage(read)
+    if as_json:
+        typer.echo(json.dumps([each.as_dict() for each in found], indent=2))
+        return
+    from rich.console import Console
+
+    from botservice.memory.replay import show
+    from botservice.memory.replay_turns import render_turns
+
+    show(render_turns(found, detailed=detailed), Console())
+
+
+@cli.command()
+def export(
+    context: MaybeContextArgument = None,
+    person: PersonOption = None,
+    archive: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of a person: write a zip file that people can read, with files."),
+    ] = None,
+) -> None:
+    """Write everything that is kept of a conversation, or of a person in all of theirs, as JSON."""
+    from botservice.cli.addresses import find_context_id, parse_person
+    from botservice.overview import export_context
+    from botservice.privacy.archive import as_values, make_archive, read_person
+    from botservice.storage.sqlite.files import write_private
+
+    _check_one_of(context, person)
+
+    async def read(storage: "Storage") -> Any:
+        if context is not None:
+            return await export_context(storage, await find_context_id(storage, context))
+        data = await read_person(storage, parse_person(person or ""))
+        if archive is not None:
+            write_private(archive, make_archive(data, max_files_bytes=None))
+        return as_values(data)
+
+    if archive is not None and person is None:
+        raise BotServiceError("--archive is for a person: name one with --person PLATFORM:ID")
+    found = with_storage(read)
+    typer.echo(f"{archive} is written" if archive is not None else json.dumps(found, indent=2))
+
+
+@cli.command()
+def forget(
+    context: MaybeContextArgument = None,
+    person: PersonOption = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a conversation for good, or all that is a person's: messages, facts, steps, files and events."""
+    from botservice.cli.addresses import find_context_id, parse_person
+    from botservice.overview import forget_context
+    from botservice.privacy.forgetting import forget_person
+
+    _check_one_of(context, person)
+
+    if context is not None:
+        address = context
+        number = with_storage(lambda storage: find_context_id(storage, address))
+        _confirm(yes, f"Delete everything of context {number}?")
+        with_storage(lambda storage: forget_context(storage, number))
+        typer.echo(f"context {number} is forgotten")
+        return
+    author = parse_person(person or "")
+    _confirm(yes, f"Delete everything of {person}, and of the accounts that are linked with it?")
+
+    async def erase(storage: "Storage") -> "tuple[Forgotten, bool]":
+        return await forget_person(storage, author), await storage.scrub(patience_seconds=_CLEANING_SECONDS)
+
+    gone, is_clean = with_storage(erase)
+    typer.echo(
+        f"{person} is forgotten: {gone.contexts} conversations of theirs alone; in all conversations {gone.messages} "
+        f"messages, {gone.answers} answers, {gone.files} files, {gone.facts} facts and {gone.reminders} reminders. "
+        f"What others said stays. {_CLEAN if is_clean else _NOT_CLEAN}"
+    )
+
+
+@cli.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; there must be no such file yet.")],
+) -> None:
+    """Copy an SQLite database to a file, also while the service runs. For Postgres there is pg_dump."""
+    from botservice.upkeep.commands import back_up_database
+
+    typer.echo(back_up_database(load_settings().database_url, file))
+
+
+@cli.command()
+def compact(
+    *,
+    shrink: Annotated[bool, typer.Option("--shrink", help="Then give unused pages of an SQLite file back.")] = False,
+) -> None:
+    """Take away now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS let go; the service does so every hour by itself."""
+    from botservice.upkeep.commands import compact_database
+
+    settings = load_settings()
+    retention = settings.keep_steps_days, settings.keep_events_days
+    typer.echo(asyncio.run(compact_database(settings.database_url, *retention, shrinks=shrink)))
+
+
+@cli.command()
+def encrypt() -> None:
+    """Encrypt files that are stored in the clear, or under an older key, with the first one of ENCRYPTION_KEY."""
+    from botservice.storage.rekeying import encrypt_files
+
+    if load_settings().encryption_key is None:
+        raise BotServiceError("set ENCRYPTION_KEY first: one or more random texts, the one to encrypt with first")
+    typer.echo(f"{with_storage(encrypt_files)} files are encrypted with the first key")
+
+
+@cli.command()
+def doctor() -> None:
+    """Check every setting against the real thing, and say what to do."""
+    from botservice.app import prepare
+    from botservice.cli.doctor import check_everything
+
+    settings = load_settings()
+    settings.log_level = LogLevel.ERROR
+    prepare(settings)
+    findings = asyncio.run(check_everything(settings))
+    for finding in findings:
+        typer.echo(f"{finding.mark} {finding.name:<10} {finding.text}")
+    if any(finding.is_wrong for finding in findings):
+        raise typer.Exit(1)
+
+
+def _build_service(settings: Settings, app: str | None) -> "AgentService":
+    from botservice.app import build_service, load_service, prepare
+
+    prepare(settings)
+    return load_service(app) if app else build_service(settings)
+
+
+def _check_one_of(context: str | None, person: str | None) -> None:
+    if (context is None) == (person is None):
+        raise BotServiceError("say which: CONTEXT or --person PLATFORM:ID")
+
+
+def _confirm(is_sure: bool, question: str) -> None:  # noqa: FBT001 - the option of the same name
+    if not is_sure:
+        typer.confirm(f"{question} There is no way back", abort=True)
+
+
+def main() -> None:
+    """Run the command line; what goes wrong on purpose is said in one line."""
+    try:
+        cli(standalone_mode=True)
+    except BotServiceError as error:
+        typer.echo(f"botservice: {_redacted(str(error))}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # as in `botservice contexts | head -1`
+        sys.exit(1)
+    except Exception:  # noqa: BLE001 - a border: the traceback of what nobody foresaw holds no secret either
+        import traceback
+
+        typer.echo(_redacted(traceback.format_exc()), err=True)
+        sys.exit(1)
+    finally:
+        _drop_what_nobody_reads()
+
+
+def _drop_what_nobody_reads() -> None:
+    """Write out what is left, or drop it where the reader is gone: Python would complain of that at its very end."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _redacted(text: str) -> str:
+    from botservice.telemetry import redact
+
+    return redact(text)

@@ -1,0 +1,64 @@
+"""The commands about turns that wait, run or were set aside."""
+
+import json
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from botservice.cli.console import printable, with_storage
+
+if TYPE_CHECKING:
+    from botservice.storage import Storage
+    from botservice.turns.work.backlog import ListedTurn
+
+turns_cli = typer.Typer(help="List turns that wait, run, were set aside or not delivered; try one again, or drop it.")
+MOST_ID = 2**63 - 1
+TurnArgument = Annotated[
+    int, typer.Argument(metavar="TURN", max=MOST_ID, help="A number, as `botservice turns` lists it.")
+]
+
+
+@turns_cli.callback()
+def turns(
+    command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
+) -> None:
+    """List the turns that run, wait or were set aside, and those whose answer could not be delivered yet."""
+    from botservice.turns.work.backlog import list_turns
+
+    if command.invoked_subcommand is not None:
+        return
+
+    async def look(storage: "Storage") -> "tuple[datetime, list[ListedTurn]]":
+        return storage.now(), await list_turns(storage)
+
+    now, found = with_storage(look)
+    for each in found:
+        if as_json:
+            typer.echo(json.dumps(each.as_dict(now)))
+            continue
+        age = timedelta(seconds=max(0, int((now - each.created_at).total_seconds())))
+        keys = " ".join(f"{key}={printable(value)}" for key, value in sorted(each.context_keys.items()))
+        about = f"{each.messages} messages  " if each.messages > 1 else ""
+        is_later = each.status in ("waiting", "owed") and each.due_at > now
+        again = f"  next try at {each.due_at:%H:%M:%S} UTC" if is_later else ""
+        error = f"{again}  {printable(each.error)}" if each.error else ""
+        typer.echo(f"{each.id:>6}  {each.status:<9}  {age!s:>8}  {each.transport:<8}  {about}{keys}{error}")
+
+
+@turns_cli.command()
+def retry(turn: TurnArgument) -> None:
+    """Try a turn now that was set aside, or that waits for its next try."""
+    from botservice.turns.work.backlog import retry_turn
+
+    with_storage(lambda storage: retry_turn(storage, turn, storage.now()))
+    typer.echo(f"turn {turn} is tried again by the service")
+
+
+@turns_cli.command()
+def drop(turn: TurnArgument) -> None:
+    """End a turn without an answer; one that runs is stopped."""
+    from botservice.turns.work.backlog import drop_turn
+
+    with_storage(lambda storage: drop_turn(storage, turn, storage.now()))
+    typer.echo(f"turn {turn} is dropped")

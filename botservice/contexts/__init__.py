@@ -1,0 +1,1 @@
+"""One conversation with everything that belongs to it, as it is stored."""

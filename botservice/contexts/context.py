@@ -1,0 +1,337 @@
+"""One conversation with everything that belongs to it."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from botservice.contexts.snapshots import Snapshot, find_task, read_snapshot, read_system_prompt
+from botservice.contexts.step_records import StepRecords, StoredStep, read_steps
+from botservice.errors import InvalidContextKeys, StorageError
+from botservice.history import ChatHistory
+from botservice.llm.chat import BeforeCall, TextSink
+from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, TaskStep
+from botservice.memory.agent_memory import completed_steps
+from botservice.memory.container import checked_item
+from botservice.memory.step_view import StepView
+from botservice.messages import storable
+from botservice.personas import PROMPT, prompt_of, system_prompt
+from botservice.storage import Storage
+from botservice.storage.statements import execute
+from botservice.storage.tables.conversations import contexts
+
+# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+_CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
+_CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
+
+
+@dataclass(frozen=True, slots=True)
+class ContextKeys:
+    """What identifies a context: pairs of strings, in one canonical order."""
+
+    values: Mapping[str, str]
+    digest: str
+
+    @classmethod
+    def of(cls, keys: Mapping[str, str]) -> "ContextKeys":
+        """Return keys in their canonical form.
+
+        Raises:
+            InvalidContextKeys: keys are empty, or something in them is not a string.
+        """
+        if not isinstance(keys, Mapping) or not keys:
+            raise InvalidContextKeys("context keys must be a non-empty mapping, such as {'chat_id': '42'}")
+        for key, value in keys.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise InvalidContextKeys(
+                    f"context keys and values must be strings: {key!r} has {type(value).__name__}; use str(…)"
+                )
+        values = {_without_halves(key): _without_halves(value) for key, value in sorted(keys.items())}
+        # Of what was given, not of what is stored: two keys that are stored alike are two contexts all the same.
+        text = json.dumps(dict(keys), sort_keys=True, separators=(",", ":"))
+        return cls(MappingProxyType(values), hashlib.sha256(text.encode()).hexdigest())
+
+
+def _without_halves(text: str) -> str:
+    """Return text with U+FFFD for lone surrogates. NUL stays: JSON keeps it, and what is read is the same key."""
+    return "\0".join(map(storable, text.split("\0")))
+
+
+class AgentContext:
+    """A conversation: its history, the agent's memory of the current prompt, and its metadata.
+
+    Attributes:
+        id: Its id in storage.
+        context_keys: What it was asked for by; read-only.
+        metadata: JSON values that stay with the context; `save_metadata` or the end of a turn stores them.
+        chat_history: What people and the assistant said.
+        memory: The agent's steps for the current prompt, or for the last one where none is open. What is put in here
+            before a prompt comes before its question.
+        before_call: Awaited with the prompt and the tools before a model is asked; None where nobody limits calls.
+        on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
+        on_thought: Takes what a model says that it thinks, where it does; None where nobody listens.
+        delegate: Has another agent work on a task, while a turn runs; None elsewhere.
+        language: Two letters, of whoever began the current turn; None where that is not known.
+        turn_id: The turn that memory belongs to.
+        task: The step of memory that says what the current prompt asks; the work on it comes after.
+        open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
+        steps_taken: How many action steps the current turn has begun, also those that were deleted since.
+        last_step_number: Steps are numbered through all prompts of a context.
+    """
+
+    def __init__(self, storage: Storage, context_id: int, keys: ContextKeys) -> None:
+        self.storage = storage
+        self.id = context_id
+        self.context_keys = keys.values
+        self.metadata: dict[str, Any] = {}
+        self.chat_history = ChatHistory(storage, context_id)
+        self.memory = AgentMemory()
+        self.records = StepRecords(context_id, 0)
+        self.step_view = StepView()
+        self.before_call: BeforeCall | None = None
+        self.on_text: TextSink | None = None
+        self.on_thought: TextSink | None = None
+        self.delegate: Callable[..., Any] | None = None
+        self.language: str | None = None
+        self.turn_id: int | None = None
+        self.task: TaskStep | None = None
+        self.open_step: StoredStep | None = None
+        self.steps_taken = 0
+        self.last_step_number = 0
+        self._saved_metadata = "{}"
+
+    def __repr__(self) -> str:
+        return f"AgentContext({self.id}, {dict(self.context_keys)!r})"
+
+    @classmethod
+    async def get_or_create(cls, storage: Storage, context_keys: Mapping[str, str]) -> "AgentContext":
+        """Return the context with exactly these keys, in whatever order; make it where there is none.
+
+        Raises:
+            InvalidContextKeys: a key or a value is no string, or there is none.
+        """
+        keys = ContextKeys.of(context_keys)
+        context_id = await storage.read(lambda connection: find_context(connection, keys))
+        if context_id is None:
+            now = storage.now()
+            context_id = await storage.write(
+                lambda connection: find_or_insert_context(connection, keys, now), sort_key=(keys.digest,)
+            )
+        context = cls(storage, context_id, keys)
+        await context.refresh()
+        return context
+
+    @classmethod
+    async def load(cls, storage: Storage, context_id: int, turn_id: int | None = None) -> "AgentContext":
+        """Return a context by its id, with the memory of a turn, of the newest by default.
+
+        Raises:
+            StorageError: there is no such context.
+        """
+        return await storage.read(lambda connection: cls.read(storage, connection, context_id, turn_id))
+
+    @classmethod
+    def read(
+        cls,
+        storage: Storage,
+        connection: Connection,
+        context_id: int,
+        turn_id: int | None = None,
+        *,
+        with_steps: bool = True,
+    ) -> "AgentContext":
+        """Return a context through a connection; without steps, its memory is empty."""
+        snapshot = read_snapshot(connection, context_id, turn_id, with_steps=with_steps)
+        context = cls(storage, context_id, ContextKeys.of(snapshot.context_keys))
+        context._show(snapshot)
+        return context
+
+    @property
+    def completed_steps(self) -> list[ActionStep]:
+        """The finished action steps of the current prompt; changing this list changes nothing."""
+        return completed_steps(self.memory, self.task)
+
+    def system_prompt_for(self, prompt: str) -> str:
+        """Return what stands at the top of prompts here, for an agent whose own prompt is this."""
+        return system_prompt(prompt, self.metadata)
+
+    def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
+        """Return memory as chat-completions messages; see `AgentMemory.write_memory_to_messages`."""
+        return self.memory.write_memory_to_messages(summary_mode)
+
+    async def load_memory(self) -> AgentMemory:
+        """Return the steps of all prompts of this context, oldest first."""
+
+        def query(connection: Connection) -> AgentMemory:
+            stored = read_steps(connection, self.id)
+            return AgentMemory(read_system_prompt(connection, self.id), [each.item for each in stored])
+
+        return await self.storage.read(query, is_long=True)
+
+    @property
+    def prompt(self) -> str | None:
+        """What stands in place of the agent's prompt in this conversation; see `set_prompt`."""
+        return prompt_of(self.metadata)
+
+    async def set_prompt(self, text: str | None) -> None:
+        """Give this conversation a system prompt of its own, in place of the agent's; None takes it back.
+
+        It is stored at once, as `metadata["prompt"]`, and counts from the next prompt of a model. A persona that people
+        gave with /persona comes behind it.
+        """
+        value = None if text is None or not text.strip() else storable(text)
+        kept = await self.storage.write(
+            lambda connection: set_metadata(connection, context_id=self.id, key=PROMPT, value=value)
+        )
+        self.metadata = with_key(self.metadata, PROMPT, value)
+        self._saved_metadata = json.dumps(kept, sort_keys=True)
+
+    async def save_metadata(self) -> None:
+        """Store metadata now."""
+        changed = self.changed_metadata()
+        if changed is not None:
+            await self.storage.write(lambda connection: write_metadata(connection, self.id, changed))
+            self.confirm_metadata(changed)
+
+    async def refresh(self, turn_id: int | None = None, *, with_steps: bool = True) -> None:
+        """Bring everything up to date with storage.
+
+        Args:
+            turn_id: The turn whose memory to load; by default the newest one.
+            with_steps: Otherwise memory is empty: a new turn is about to begin.
+        """
+        self._show(
+            await self.storage.read(
+                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps)
+            )
+        )
+
+    def unsaved_steps(self) -> list[MemoryItem]:
+        """Return the steps that somebody put into memory and that no run has stored yet; the next one does.
+
+        Raises:
+            InvalidField: something that is no item was put in.
+        """
+        items = [checked_item(item) for item in self.memory.steps if item is not None]
+        return [item for item in items if self._is_put_in(item)]
+
+    def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
+        """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
+        kept = self.memory.steps if keeps_steps else self.unsaved_steps()
+        if keeps_steps:
+            self.records.assign_turn(0)
+        else:
+            self.records = StepRecords(self.id, 0, self.records.last_position)
+        self.memory = AgentMemory(system_prompt, kept)
+        if task is not None:
+            self.memory.steps.append(task)
+        self.task = task
+        self.step_view = StepView()
+        self.open_step = None
+        self.steps_taken = 0
+
+    def assign_turn(self, turn_id: int) -> None:
+        """Take note of the id of the turn that has begun."""
+        self.turn_id = turn_id
+        self.records.assign_turn(turn_id)
+
+    def changed_metadata(self) -> str | None:
+        """Return metadata as JSON where it differs from what is stored."""
+        text = json.dumps(self.metadata, sort_keys=True)
+        return None if text == self._saved_metadata else text
+
+    def confirm_metadata(self, text: str) -> None:
+        """Take note that text is stored."""
+        self._saved_metadata = text
+
+    def _show(self, snapshot: Snapshot) -> None:
+        self.metadata = snapshot.metadata
+        self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
+        self.steps_taken = snapshot.steps_taken
+        self.last_step_number = snapshot.last_step_number
+        self.chat_history.remember_last(snapshot.last_user_message)
+        self._load_steps(snapshot)
+
+    def _is_put_in(self, item: MemoryItem) -> bool:
+        """Whether an item is neither stored nor what a run left behind that could not store it."""
+        is_left = item is self.task or isinstance(item, FailedStep) or self.records.is_own(item)
+        return not is_left and self.records.row_id(item) is None
+
+    def _load_steps(self, snapshot: Snapshot) -> None:
+        put_in = self.unsaved_steps()
+        self.turn_id = snapshot.turn_id
+        self.records = StepRecords(self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs)
+        for stored in snapshot.steps:
+            self.records.note(stored)
+        self.task = find_task(snapshot.steps, snapshot.turn_id)
+        self.open_step = next((stored for stored in snapshot.steps if stored.is_open), None)
+        closed = [stored.item for stored in snapshot.steps if not stored.is_open]
+        self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
+        self.step_view = StepView()
+
+
+def find_context(connection: Connection, keys: ContextKeys) -> int | None:
+    """Return the id of the context with these keys."""
+    found: int | None = execute(connection, _CONTEXT_ID, {"key_hash": keys.digest}).scalar_one_or_none()
+    return found
+
+
+def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datetime) -> int:
+    """Return the id of the context with these keys; make it where there is none."""
+    known = find_context(connection, keys)
+    if known is not None:
+        return known
+    new = insert(contexts).values(key_hash=keys.digest, context_keys=dict(keys.values), metadata={}, created_at=now)
+    savepoint = connection.begin_nested()  # an error until here is somebody else's
+    try:
+        with savepoint:
+            return int(connection.execute(new.returning(contexts.c.id)).scalar_one())
+    except IntegrityError:  # another replica made it at the same moment
+        return int(execute(connection, _CONTEXT_ID, {"key_hash": keys.digest}).scalar_one())
+
+
+def rename_context(connection: Connection, old: ContextKeys, new: ContextKeys) -> bool:
+    """Give the context with old keys new ones; return whether it was there, and nobody else had them."""
+    if find_context(connection, new) is not None:
+        return False
+    change = update(contexts).where(contexts.c.key_hash == old.digest)
+    renamed = connection.execute(change.values(key_hash=new.digest, context_keys=dict(new.values)))
+    return renamed.rowcount > 0
+
+
+def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, str]:
+    """Return the keys of a context.
+
+    Raises:
+        StorageError: there is no such context.
+    """
+    keys: Mapping[str, str] | None = execute(connection, _CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
+    if keys is None:
+        raise StorageError(f"there is no context {context_id}")
+    return keys
+
+
+def set_metadata(connection: Connection, *, context_id: int, key: str, value: Any) -> dict[str, Any]:
+    """Store one key of a context's metadata, None to take it away, and return what is stored then."""
+    this = contexts.c.id == context_id
+    stored = connection.execute(select(contexts.c.metadata).where(this).with_for_update()).scalar_one()
+    changed = with_key(stored, key, value)
+    connection.execute(update(contexts).where(this).values(metadata=changed))
+    return changed
+
+
+def with_key(metadata: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return metadata with a key, or without it where value is None."""
+    others = {name: each for name, each in metadata.items() if name != key}
+    return others if value is None else {**others, key: value}
+
+
+def write_metadata(connection: Connection, context_id: int, text: str) -> None:
+    """Store a context's metadata, given as JSON."""
+    connection.execute(update(contexts).where(contexts.c.id == context_id).values(metadata=json.loads(text)))

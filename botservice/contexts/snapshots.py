@@ -1,0 +1,134 @@
+"""What a context holds at one moment, as it is read from storage."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.contexts.prompt_log import PromptLog
+from botservice.contexts.step_records import LAST_POSITION, StoredStep, find_last_position, read_steps
+from botservice.errors import StorageError
+from botservice.history.chat_history import find_last_user_message
+from botservice.memory import TaskStep
+from botservice.messages import Message
+from botservice.storage.blobs import read_blobs
+from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import execute
+from botservice.storage.tables.conversations import contexts, turns
+
+# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+_STEPS_TAKEN = select(turns.c.steps_taken).where(turns.c.id == bindparam("turn"))
+_MOST_ID = 2**63 - 1
+_TURNS_AT_ONCE = 64
+# Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
+_IN_CONTEXT = turns.c.context_id.between(bindparam("context"), bindparam("context"))
+_NEWEST_FIRST = (turns.c.context_id.desc(), turns.c.id.desc())
+_NEWEST_TURNS = (
+    select(turns.c.id, turns.c.keeps_steps)
+    .where(_IN_CONTEXT, turns.c.started_at.is_not(None), turns.c.id < bindparam("before"))
+    .order_by(*_NEWEST_FIRST)
+    .limit(bindparam("most"))
+)
+_LAST_STEP_NUMBER = (
+    select(turns.c.last_step_number)
+    .where(_IN_CONTEXT, turns.c.last_step_number.is_not(None))
+    .order_by(*_NEWEST_FIRST)
+    .limit(1)
+)
+_STATE = select(
+    contexts.c.context_keys,
+    contexts.c.metadata,
+    _LAST_STEP_NUMBER.scalar_subquery().label("last_step_number"),
+    LAST_POSITION.scalar_subquery().label("last_position"),
+).where(contexts.c.id == bindparam("context"))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a context holds at one moment."""
+
+    context_keys: Mapping[str, str]
+    metadata: dict[str, Any]
+    last_user_message: Message | None
+    turn_id: int | None
+    system_prompt: str
+    steps: list[StoredStep]
+    logs: dict[int, PromptLog]
+    floor: float
+    steps_taken: int
+    last_step_number: int
+
+
+def read_snapshot(
+    connection: Connection, context_id: int, turn_id: int | None = None, *, with_steps: bool = True
+) -> Snapshot:
+    """Return what a context holds, with the steps in view of a turn, of the newest by default."""
+    state, last_user_message = interleave(
+        lambda: execute(connection, _STATE, {"context": context_id}).one_or_none(),
+        lambda: find_last_user_message(connection, context_id),
+    )
+    if state is None:
+        known = f"there is no context {context_id}"
+        raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
+    in_view = turns_in_view(connection, context_id, turn_id) if with_steps else []
+    logs: dict[int, PromptLog] = {}
+    stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
+    current = in_view[0] if in_view else None
+    if current is not None and current not in logs:
+        logs[current] = PromptLog.load(connection, context_id, current)
+    floor = state.last_position or 0.0
+    if in_view:
+        floor = find_last_position(connection, context_id, without_turns=in_view)
+    return Snapshot(
+        state.context_keys,
+        state.metadata,
+        last_user_message,
+        current,
+        read_system_prompt(connection, context_id, current) if in_view else "",
+        stored,
+        logs,
+        floor,
+        _read_steps_taken(connection, current) if current is not None else 0,
+        state.last_step_number or 0,
+    )
+
+
+def find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:
+    """Return the task that a turn began with: the first that was stored; others were put in later."""
+    own = [each for each in stored if each.turn_id == turn_id and isinstance(each.item, TaskStep)]
+    first = min(own, key=lambda each: each.row_id, default=None)
+    return first.item if first is not None and isinstance(first.item, TaskStep) else None
+
+
+def _read_steps_taken(connection: Connection, turn_id: int) -> int:
+    return execute(connection, _STEPS_TAKEN, {"turn": turn_id}).scalar_one_or_none() or 0
+
+
+def turns_in_view(connection: Connection, context_id: int, turn_id: int | None = None) -> list[int]:
+    """Return the turns whose steps are in view, the newest first: back to the last one that began anew."""
+    in_view: list[int] = []
+    sought = {"context": context_id, "before": _MOST_ID if turn_id is None else turn_id + 1, "most": 1}
+    while rows := execute(connection, _NEWEST_TURNS, sought).all():  # nearly always there is one: most begin anew
+        for row in rows:
+            in_view.append(row.id)
+            if not row.keeps_steps:
+                return in_view
+        sought |= {"before": in_view[-1], "most": _TURNS_AT_ONCE}
+    return in_view
+
+
+def read_system_prompt(connection: Connection, context_id: int, turn_id: int | None = None) -> str:
+    """Return what the agent was told to be in a turn, in the newest one by default; empty where nothing is kept."""
+    query = (
+        select(turns.c.system_prompt)
+        .where(_IN_CONTEXT, turns.c.system_prompt.is_not(None))
+        .order_by(*_NEWEST_FIRST)
+        .limit(1)
+    )
+    if turn_id is not None:
+        query = query.where(turns.c.id == turn_id)
+    digest = connection.execute(query, {"context": context_id}).scalar_one_or_none()
+    if digest is None:
+        return ""
+    return read_blobs(connection, context_id, [digest]).get(digest, b"").decode()

@@ -1,0 +1,137 @@
+"""The index of one chat in memory, and how it keeps up with what is stored: a page at a time."""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam
+
+from botservice.history.finding.documents import MESSAGES, read_documents
+from botservice.history.finding.long_chats import LongChats
+from botservice.history.finding.word_blocks import Stretch, find_stretches
+from botservice.history.ranking import SearchIndex
+from botservice.history.vectors import read_vectors
+from botservice.storage.tables.conversations import messages
+
+PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
+_COMPACT_AT = 20  # messages taken in at once
+
+_PAGE_OF_MESSAGES = (
+    MESSAGES.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
+    .order_by(messages.c.position)
+    .limit(PAGE)
+)
+
+
+@dataclass(slots=True)
+class _Comparison:
+    """How far an index is compared with what its context still has: a page at a time, as all reading is.
+
+    Attributes:
+        version: The deletion version that it started at. What goes meanwhile is a matter for the next one.
+        last_position: Where it has come to.
+        kept: The ids of the messages that are still there.
+    """
+
+    version: int
+    last_position: int
+    kept: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class ContextIndex:
+    """The index of one context and what it has seen of it; to be touched under its lock.
+
+    Attributes:
+        after: It holds messages of higher positions only: all of them, but of a very long chat a part.
+        is_long: Whether it is of a very long chat: then older messages are found by the words written down.
+        making: The last position of a stretch that is taken in to be written down; None where that is done.
+        full: That stretch, once it is.
+    """
+
+    context_id: int
+    index: SearchIndex = field(default_factory=SearchIndex)
+    deletion_version: int = 0
+    comparison: _Comparison | None = None
+    after: int = 0
+    last_position: int = 0
+    is_long: bool = False
+    making: int | None = None
+    full: Stretch | None = None
+    vector_model: str | None = None
+    last_vector: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def catch_up(
+        self, connection: Connection, state: Row[*tuple[Any, ...]], model_key: str | None, long_chats: LongChats
+    ) -> bool:
+        """Take in at most a page of what is new since state was read; return whether that was all."""
+        started = self.comparison.version if self.comparison is not None else self.deletion_version
+        if state.deletion_version < started:
+            return False  # this view still shows what is deleted since: look again
+        last = state.last_position
+        if last > long_chats.messages:
+            last = self._choose_part(connection, last, long_chats.stretch)
+        if self.deletion_version < state.deletion_version and not self._compare(connection, state):
+            return False
+        if self.last_position < last and not self._take_page(connection, last):
+            return False
+        if self.making is not None:
+            first = self.after + 1
+            self.full = Stretch(self.context_id, first, last, self.deletion_version, self.index.blocks(first))
+            return False
+        return self.is_long or model_key is None or self._take_vectors(connection, model_key)
+
+    def _choose_part(self, connection: Connection, last_position: int, size: int) -> int:
+        """Turn to the first full stretch that is not written down, else to what comes after all; return its end."""
+        written = find_stretches(connection, self.context_id)
+        newest = last_position - last_position % size
+        after = next((after for after in range(0, newest, size) if (after + 1, after + size) not in written), newest)
+        if not self.is_long or after != self.after:
+            self.index, self.comparison, self.deletion_version = SearchIndex(), None, 0
+            self.is_long, self.after, self.last_position = True, after, after
+        self.making, self.full = (after + size if after < newest else None), None
+        return last_position if self.making is None else self.making
+
+    def _take_page(self, connection: Connection, last: int) -> bool:
+        """Take in what is new up to a position, but a page at most; return whether that was all."""
+        wanted = {"context": self.context_id, "after": self.last_position, "last": last}
+        rows = connection.execute(_PAGE_OF_MESSAGES, wanted).all()
+        self.index.add(list(read_documents(rows)))
+        if len(rows) == PAGE:
+            self.last_position = rows[-1].position
+            return False
+        self.last_position = last
+        if len(rows) > _COMPACT_AT:
+            self.index.compact()
+        return True
+
+    def _compare(self, connection: Connection, state: Row[*tuple[Any, ...]]) -> bool:
+        """Look through a page for what was changed; after the last one forget what was deleted. Return whether done.
+
+        What was deleted since the first page is left to the next comparison.
+        """
+        comparison = self.comparison = self.comparison or _Comparison(state.deletion_version, self.after)
+        # A reader with a newer view may have been here first: what this view does not show yet is not gone.
+        seen = {"context": self.context_id, "after": comparison.last_position, "last": self.last_position}
+        rows = connection.execute(_PAGE_OF_MESSAGES, seen).all()
+        for document in read_documents(rows):
+            comparison.kept.add(document.id)
+            if not self.index.holds(document):
+                self.index.update(document)
+        if len(rows) == PAGE:
+            comparison.last_position = rows[-1].position
+            return False
+        self.index.remove([number for number in self.index.ids if number not in comparison.kept])
+        self.deletion_version, self.comparison = comparison.version, None
+        return bool(self.deletion_version == state.deletion_version)
+
+    def _take_vectors(self, connection: Connection, model_key: str) -> bool:
+        if self.vector_model != model_key:
+            self.vector_model, self.last_vector = model_key, 0
+        page = read_vectors(connection, self.context_id, model_key, after=self.last_vector, limit=PAGE)
+        if page is None:
+            return True
+        self.index.set_vectors(page.message_ids, page.matrix)
+        self.last_vector = page.last_id
+        return len(page.message_ids) < PAGE

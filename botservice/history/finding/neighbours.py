@@ -1,0 +1,101 @@
+"""The message beside a found one that makes it understandable: "yes, Tuesday" says nothing without its question."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, bindparam, select
+
+from botservice.history.finding.questions import SearchHit
+from botservice.history.rows import COLUMNS, read_messages
+from botservice.llm.tokens import TokenCounter
+from botservice.messages import Author, Message, Role
+from botservice.storage.references import full_text_of
+from botservice.storage.tables.conversations import messages
+
+_QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
+_SHORT: Final = 40  # characters: what is longer says by itself what it is about
+_LONGEST: Final = 600  # characters: a longer neighbour costs more of the prompt than it explains
+_ONE_TALK: Final = timedelta(hours=6)
+_NEAR: Final = 4  # positions: what stands between two that belong together are notes, or gaps of what was deleted
+
+# A sum, so that no index is chosen by it: for ten ids SQLite would rather look through the whole context.
+_POSITIONS = select(messages.c.id, messages.c.position).where(
+    messages.c.context_id + 0 == bindparam("context"), messages.c.id.in_(bindparam("ids", expanding=True))
+)
+_AT = select(*COLUMNS).where(
+    messages.c.context_id == bindparam("context"),
+    messages.c.position.in_(bindparam("positions", expanding=True)),
+    messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
+)
+
+
+def with_neighbours(
+    connection: Connection,
+    context_id: int,
+    hits: Sequence[SearchHit],
+    *,
+    shown: Collection[int | None],
+    counter: TokenCounter | None = None,
+) -> list[SearchHit]:
+    """Return hits with the question before a short answer, and the answer after a question, where it is not shown yet.
+
+    Args:
+        shown: Ids of the messages that stand in the prompt anyway.
+    """
+    shown = {*shown, *(hit.message.id for hit in hits)}
+    beside = _find_beside(connection, context_id, [hit.message for hit in hits], counter)
+    found = []
+    for hit in hits:
+        neighbour = beside.get(hit.message.id)
+        if neighbour is not None and neighbour.id not in shown:
+            shown.add(neighbour.id)
+            found.append(replace(hit, neighbour=neighbour))
+        else:
+            found.append(hit)
+    return found
+
+
+def _find_beside(
+    connection: Connection, context_id: int, found: Sequence[Message], counter: TokenCounter | None
+) -> dict[int | None, Message]:
+    """Return for each message that needs one the message that makes it readable, by its id."""
+    steps = {each.id: each for each in found if each.id is not None and _step(each)}
+    if not steps:
+        return {}
+    positions = connection.execute(_POSITIONS, {"context": context_id, "ids": list(steps)}).all()
+    nearest = {row.id: [row.position + _step(steps[row.id]) * far for far in range(1, _NEAR)] for row in positions}
+    wanted = sorted({position for places in nearest.values() for position in places})
+    rows = {row.position: row for row in connection.execute(_AT, {"context": context_id, "positions": wanted})}
+    beside = {}
+    for number, places in nearest.items():
+        place = next((place for place in places if place in rows), None)
+        if place is not None and _belongs(neighbour := rows[place], steps[number]):
+            beside[number] = read_messages(connection, context_id, [neighbour], counter)[0]
+    return beside
+
+
+def _step(message: Message) -> int:
+    """Return where the message that belongs to one is: after a question, before a short answer; 0 for nowhere."""
+    said = message.full_text
+    if is_question(said):
+        return 1
+    return -1 if len(said) <= _SHORT else 0
+
+
+def _belongs(row: Row[*tuple[Any, ...]], message: Message) -> bool:
+    author = message.author or Author()
+    said = full_text_of(row)
+    return (
+        (row.role, row.author_platform, row.author_id, row.author_name)
+        != (message.role.value, author.platform, author.id, author.name)
+        and is_question(said) is not is_question(message.full_text)
+        and 0 < len(said) <= _LONGEST
+        and abs(row.created_at - message.created_at) <= _ONE_TALK
+    )
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends as a question does."""
+    return text.rstrip().endswith(_QUESTION_MARKS)

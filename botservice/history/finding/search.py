@@ -1,0 +1,190 @@
+"""Finding what was said: one index per chat, in memory, brought up to date from storage at every search."""
+
+import contextlib
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+from numpy.typing import NDArray
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.history.finding.context_index import ContextIndex
+from botservice.history.finding.long_chats import DEFAULT_LONG_CHATS, LongChats, search_long_chat
+from botservice.history.finding.question_vectors import QuestionVectors
+from botservice.history.finding.questions import Question, SearchHit
+from botservice.history.finding.word_blocks import Stretch, write_stretch
+from botservice.history.rows import BY_ID, read_messages
+from botservice.llm.tokens import TokenCounter
+from botservice.storage import Storage
+from botservice.storage.statements import execute
+from botservice.storage.tables.conversations import contexts
+
+T = TypeVar("T")
+
+DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
+_ENTRY_BYTES = 1_000
+
+_STATE = select(contexts.c.deletion_version, contexts.c.last_position).where(contexts.c.id == bindparam("context"))
+
+
+class SearchIndexes:
+    """The indexes of one storage's contexts; the least recently used go when they take too many bytes.
+
+    Attributes:
+        question_vectors: Gives questions their meaning; None where words have to do.
+    """
+
+    _of_storage: ClassVar["weakref.WeakKeyDictionary[Storage, SearchIndexes]"] = weakref.WeakKeyDictionary()
+
+    def __init__(self, *, limit_bytes: int = DEFAULT_LIMIT_BYTES, long_chats: LongChats = DEFAULT_LONG_CHATS) -> None:
+        self.question_vectors: QuestionVectors | None = None
+        self._limit_bytes = limit_bytes
+        self._long_chats = long_chats
+        self._full: dict[tuple[int, int], Stretch] = {}
+        self._indexes: OrderedDict[int, ContextIndex] = OrderedDict()
+        self._sizes: dict[int, int] = {}
+        self._size = 0
+        self._guard = threading.Lock()
+
+    @classmethod
+    def of(cls, storage: Storage) -> "SearchIndexes":
+        """Return the indexes that belong to storage."""
+        known = cls._of_storage.get(storage)
+        return cls._of_storage.setdefault(storage, cls()) if known is None else known
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimated bytes of all indexes."""
+        return self._size
+
+    async def vector_of(self, storage: Storage, context_id: int, text: str) -> NDArray[Any] | None:
+        """Return the meaning of a question to a context; None where there is nothing to compare it with, or no time."""
+        question_vectors = self.question_vectors
+        if question_vectors is None:
+            return None
+        asked = await self.read(storage, lambda connection: self._without_names(connection, context_id, text))
+        return await question_vectors.vector_of(asked) if asked else None
+
+    async def read(self, storage: Storage, query: Callable[[Connection], T | None], *, is_short: bool = False) -> T:
+        """Return what query returns once it is not None: that asks for one more go, after other readers."""
+        while (result := await storage.read(query, is_short=is_short)) is None:
+            while self._full:
+                _, stretch = self._full.popitem()
+                await storage.write(partial(write_stretch, stretch=stretch))
+        return result
+
+    async def make(self, storage: Storage, context_id: int) -> None:
+        """Make a context's index where there is none: that takes several goes, and nothing else is read in them."""
+        if context_id not in self._indexes:
+            await self.read(storage, lambda connection: self._is_current(connection, context_id) or None)
+
+    def _is_current(self, connection: Connection, context_id: int) -> bool:
+        with self._caught_up(connection, context_id) as (entry, is_current):
+            return entry is None or is_current
+
+    def search(
+        self,
+        connection: Connection,
+        context_id: int,
+        question: Question,
+        counter: TokenCounter | None = None,
+    ) -> list[SearchHit] | None:
+        """Return the k messages of a context that answer a question best, best first; None: ask once more.
+
+        Runs in a reader's thread, and holds it no longer than one page takes.
+        """
+        with self._caught_up(connection, context_id) as (entry, is_current):
+            if entry is None:
+                return []
+            if not is_current:
+                return None
+            found = self._find(connection, entry, question)
+        return _read_hits(connection, context_id, found, counter)
+
+    def _find(self, connection: Connection, entry: ContextIndex, question: Question) -> list[tuple[int, float]]:
+        if entry.is_long:
+            return search_long_chat(
+                connection,
+                entry.context_id,
+                entry.index,
+                question,
+                last_position=entry.last_position,
+                candidates=self._long_chats.candidates,
+                model_key=self._model_key,
+            )
+        return entry.index.search(
+            question.text,
+            k=question.k,
+            asker=question.asker,
+            exclude=question.exclude,
+            shown=question.shown,
+            said_within=question.said_within,
+            now=question.asked_at,
+            query_vector=question.vector,
+        )
+
+    @property
+    def _model_key(self) -> str | None:
+        return self.question_vectors.model_key if self.question_vectors is not None else None
+
+    def _without_names(self, connection: Connection, context_id: int, text: str) -> str | None:
+        """Return what to embed for a question; nothing where no message has a vector; None: ask once more."""
+        with self._caught_up(connection, context_id) as (entry, is_current):
+            if entry is None or (is_current and not (entry.is_long or entry.index.has_vectors)):
+                return ""
+            return entry.index.without_names(text) if is_current else None
+
+    @contextlib.contextmanager
+    def _caught_up(self, connection: Connection, context_id: int) -> Iterator[tuple[ContextIndex | None, bool]]:
+        """Hold a context's index, and say whether it has seen everything; None where the context is gone."""
+        state = execute(connection, _STATE, {"context": context_id}).one_or_none()
+        if state is None:
+            self.forget(context_id)
+            yield None, True
+            return
+        with self._guard:
+            entry = self._indexes.setdefault(context_id, ContextIndex(context_id))
+            self._indexes.move_to_end(context_id)
+        with entry.lock:
+            try:
+                is_current = entry.catch_up(connection, state, self._model_key, self._long_chats)
+                if entry.full is not None:
+                    self._full[entry.context_id, entry.full.first_position] = entry.full
+                yield entry, is_current
+                size = entry.index.size_bytes + _ENTRY_BYTES
+            except BaseException:
+                self.forget(context_id)  # it may be half of what it was to be
+                raise
+        self._make_room(context_id, entry, size)
+
+    def forget(self, context_id: int) -> None:
+        """Let go of a context's index; the next search makes it anew."""
+        with self._guard:
+            self._indexes.pop(context_id, None)
+            self._size -= self._sizes.pop(context_id, 0)
+
+    def _make_room(self, context_id: int, entry: ContextIndex, size: int) -> None:
+        with self._guard:
+            if self._indexes.get(context_id) is not entry:
+                return
+            self._size += size - self._sizes.get(context_id, 0)
+            self._sizes[context_id] = size
+            while len(self._indexes) > 1 and self._size > self._limit_bytes:
+                oldest, _ = self._indexes.popitem(last=False)
+                self._size -= self._sizes.pop(oldest, 0)
+
+
+def _read_hits(
+    connection: Connection, context_id: int, found: list[tuple[int, float]], counter: TokenCounter | None
+) -> list[SearchHit]:
+    if not found:
+        return []
+    rows = connection.execute(BY_ID, {"context": context_id, "ids": [message_id for message_id, _ in found]}).all()
+    by_id = {each.id: each for each in read_messages(connection, context_id, rows, counter)}
+    return [SearchHit(by_id[message_id], score) for message_id, score in found if message_id in by_id]

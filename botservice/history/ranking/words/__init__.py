@@ -1,0 +1,1 @@
+"""Words: tokens, languages, forms, look-alikes, dates."""

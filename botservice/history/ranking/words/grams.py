@@ -1,0 +1,96 @@
+"""Words that look alike, by the pairs of letters that they share: typos, inflections, parts of compounds."""
+
+import unicodedata
+from collections.abc import Collection
+from itertools import islice
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botservice.history.ranking.words.tokens import fold
+
+_MIN_LENGTH: Final = 4
+_MAX_LENGTH: Final = 32
+_MIN_LIKENESS: Final = 0.5
+_MAX_FOUND: Final = 24
+
+
+def _is_fuzzy(word: str) -> bool:
+    if _is_korean(word):
+        return 2 <= len(word) <= _MAX_LENGTH // 3
+    return _MIN_LENGTH <= len(word) <= _MAX_LENGTH and word[0] < "\u0e00" and word.isalpha()
+
+
+def _is_korean(word: str) -> bool:
+    return word[0] >= "\uac00" and min(word) >= "\uac00" and max(word) <= "\ud7a3"
+
+
+def _letters(word: str) -> str:
+    """Return the letters that words are compared by: a Korean syllable has two or three."""
+    return unicodedata.normalize("NFD", word) if _is_korean(word) else fold(word)
+
+
+def _grams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the letter pairs of words, and the position of the word that each belongs to."""
+    lengths = np.array([len(word) for word in words], np.int64) + 1
+    joined = "".join([f"\x02{word}" for word in words]) + "\x02"
+    codes = np.frombuffer(joined.encode("utf-32-le", "replace"), np.uint32).astype(np.int64)
+    return codes[:-1] * 0x110000 + codes[1:], np.repeat(np.arange(len(words)), lengths)
+
+
+class GramIndex:
+    """Letter pairs of a growing list of words."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._numbers = np.zeros(0, np.int64)
+        self._lengths = np.zeros(0, np.float32)
+        self._grams = np.zeros(0, np.int64)
+        self._owners = np.zeros(0, np.int32)
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimated bytes."""
+        return self._numbers.nbytes + self._lengths.nbytes + self._grams.nbytes + self._owners.nbytes
+
+    def extend(self, words: Collection[str]) -> None:
+        """Take in what words has grown by since the last call."""
+        if len(words) == self._seen:
+            return
+        new = {
+            number: word for number, word in enumerate(islice(words, self._seen, None), self._seen) if _is_fuzzy(word)
+        }
+        numbers = list(new)
+        self._seen = len(words)
+        if not numbers:
+            return
+        folded = [_letters(word)[:_MAX_LENGTH] for word in new.values()]
+        grams, owners = _grams(folded)
+        owners += len(self._numbers)
+        grams = np.concatenate([self._grams, grams])
+        order = np.argsort(grams, kind="stable")
+        self._grams = grams[order]
+        self._owners = np.concatenate([self._owners, owners.astype(np.int32)])[order]
+        self._numbers = np.concatenate([self._numbers, np.array(numbers, np.int64)])
+        self._lengths = np.concatenate([self._lengths, np.array([len(word) + 1 for word in folded], np.float32)])
+
+    def find(self, word: str) -> list[tuple[int, float]]:
+        """Return ids of words like word, itself among them, with their likeness, best first; none for short words."""
+        if not _is_fuzzy(word) or not len(self._numbers):
+            return []
+        wanted = np.unique(_grams([_letters(word)])[0])
+        left = np.searchsorted(self._grams, wanted, "left")
+        right = np.searchsorted(self._grams, wanted, "right")
+        parts = [self._owners[a:b] for a, b in zip(left.tolist(), right.tolist(), strict=True) if b > a]
+        if not parts:
+            return []
+        shared = np.bincount(np.concatenate(parts), minlength=len(self._numbers)).astype(np.float32)
+        dice = 2 * shared / (self._lengths + len(wanted))
+        within = np.where(
+            np.minimum(self._lengths, len(wanted)) >= 6, 0.8 * shared / np.minimum(self._lengths, len(wanted)), 0
+        )
+        likeness = np.minimum(1, np.maximum(dice, within))
+        found = np.flatnonzero(likeness >= _MIN_LIKENESS)
+        found = found[np.argsort(-likeness[found], kind="stable")][:_MAX_FOUND]
+        return [(int(self._numbers[i]), float(likeness[i])) for i in found]

@@ -1,0 +1,138 @@
+"""Languages by their function words: which one a text is in, its stems, and which of its words carry no topic."""
+
+import threading
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import Final
+
+import numpy as np
+import Stemmer  # type: ignore[import-not-found]  # PyStemmer is compiled and ships no types
+import stopwordsiso
+from numpy.typing import NDArray
+
+from botservice.history.ranking.words.grammar import FUNCTION_WORDS
+from botservice.history.ranking.words.tokens import fold
+
+# Languages written with spaces that both libraries know.
+STEMMERS: Final = {
+    "en": "english",
+    "de": "german",
+    "es": "spanish",
+    "fr": "french",
+    "it": "italian",
+    "pt": "portuguese",
+    "nl": "dutch",
+    "sv": "swedish",
+    "da": "danish",
+    "no": "norwegian",
+    "fi": "finnish",
+    "ru": "russian",
+    "pl": "polish",
+    "tr": "turkish",
+    "cs": "czech",
+    "hu": "hungarian",
+    "ro": "romanian",
+    "ca": "catalan",
+    "id": "indonesian",
+    "el": "greek",
+    "ar": "arabic",
+    "hi": "hindi",
+}
+CODES: Final = tuple(STEMMERS)
+_SPACELESS: Final = ("ko", "ja", "zh", "th")
+_CLEAR_VOTE: Final = 6
+_CORE_VOTE: Final = 6
+_LIST_VOTE: Final = 2
+_local = threading.local()
+
+
+@cache
+def _votes() -> tuple[dict[str, int], NDArray[np.uint8]]:
+    """Return the row of each function word, and in it how strongly the word speaks for each language.
+
+    A word speaks less for a language the more languages share it. Row 0 is that of all other words.
+    """
+    found: dict[str, NDArray[np.uint8]] = {}
+    for column, code in enumerate(CODES):
+        core = FUNCTION_WORDS.get(code, frozenset())
+        for word in stopwordsiso.stopwords(code) | core:
+            row = found.setdefault(word, np.zeros(len(CODES), np.uint8))
+            row[column] = _CORE_VOTE if word in core else _LIST_VOTE
+    words = sorted(found)
+    matrix = np.array([np.zeros(len(CODES)), *(found[word] for word in words)])
+    shared = np.clip(np.count_nonzero(matrix, axis=1, keepdims=True), 1, 3)
+    return {word: row for row, word in enumerate(words, 1)}, np.ceil(matrix / shared).astype(np.uint8)
+
+
+def vote_rows(words: Iterable[str]) -> NDArray[np.int32]:
+    """Return for each word its row of vote_matrix."""
+    rows = _votes()[0]
+    return np.array([rows.get(word, 0) for word in words], np.int32)
+
+
+def vote_matrix() -> NDArray[np.uint8]:
+    """Return votes: a row per function word, a column per language of CODES."""
+    return _votes()[1]
+
+
+def choose(votes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the language (index into CODES) of each row of summed votes; -1 where none is clear."""
+    best: NDArray[np.int64] = votes.argmax(axis=1)
+    best[votes[np.arange(len(votes)), best] < _CLEAR_VOTE] = -1
+    return best
+
+
+def guess(words: list[str]) -> int:
+    """Return the language (index into CODES) of a text by its words, or -1."""
+    if not words:
+        return -1
+    votes = vote_matrix()[vote_rows(words)].sum(axis=0, keepdims=True, dtype=np.int64)
+    return int(choose(votes)[0])
+
+
+def stem_all(words: list[str], language: int) -> list[str]:
+    """Return the stems of words, without accents."""
+    stemmers = _local.__dict__.setdefault("stemmers", {})
+    stemmer = stemmers.get(language)
+    if stemmer is None:
+        # Without its cache: a vocabulary asks for each word once.
+        stemmer = stemmers[language] = Stemmer.Stemmer(STEMMERS[CODES[language]], 0)
+    return [fold(stem) for stem in stemmer.stemWords(words)]
+
+
+def stem(word: str, language: int) -> str:
+    """Return the stem of word, without accents."""
+    return stem_all([word], language)[0]
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    return frozenset().union(*(FUNCTION_WORDS[code] for code in FUNCTION_WORDS if code in _SPACELESS))
+
+
+@cache
+def _light_words() -> frozenset[str]:
+    return frozenset(word for code in _SPACELESS for word in stopwordsiso.stopwords(code) if len(word) > 1)
+
+
+@lru_cache(maxsize=512)
+def _lists(languages: tuple[int, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the function words and the longer stopword list of some languages together."""
+    codes = [CODES[language] for language in languages]
+    function = _function_words().union(*(FUNCTION_WORDS.get(code, frozenset()) for code in codes))
+    light = _light_words().union(*(stopwordsiso.stopwords(code) for code in codes))
+    # A language without a list of its own here drops what its library list says.
+    for code in codes:
+        if code not in FUNCTION_WORDS:
+            function |= stopwordsiso.stopwords(code)
+    return frozenset(function), frozenset(light)
+
+
+def is_function_word(word: str, languages: tuple[int, ...]) -> bool:
+    """Return whether word is grammar in one of the languages (indices into CODES)."""
+    return word in _lists(languages)[0]
+
+
+def is_light_word(word: str, languages: tuple[int, ...]) -> bool:
+    """Return whether word is so common in one of the languages that it says little."""
+    return word in _lists(languages)[1]

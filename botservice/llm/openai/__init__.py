@@ -1,0 +1,1 @@
+"""Servers that speak as OpenAI does: Responses and chat.completions."""

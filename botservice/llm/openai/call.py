@@ -1,0 +1,92 @@
+"""One call of a model: what is sent, and what is sent instead where the server refuses that."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import openai
+
+from botservice.errors import LLMError
+from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
+from botservice.llm.openai import chat_wire, responses_wire
+from botservice.llm.openai.chat_answers import ChatAnswer
+from botservice.llm.openai.habits import ServerHabits, Wire, may_be_about_items, other_wire, refused_field
+from botservice.llm.openai.options import CallOptions
+from botservice.llm.openai.responses_answers import ResponsesAnswer
+
+
+class OpenAICall:
+    """A prompt on its way to a server.
+
+    Attributes:
+        wire: How the server is spoken to.
+    """
+
+    def __init__(
+        self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: CallOptions, habits: ServerHabits
+    ) -> None:
+        self.wire = habits.wire
+        self._messages = messages
+        self._tools = tools
+        self._options = replace(options, refused=habits.refused)
+        self._habits = habits
+        self._left_wire: LLMError | None = None
+        self._left_out: frozenset[str] = frozenset()
+
+    @property
+    def path(self) -> str:
+        """Where it goes."""
+        return responses_wire.PATH if self.wire is Wire.RESPONSES else chat_wire.PATH
+
+    def body(self) -> dict[str, Any]:
+        """Return what is sent."""
+        if self.wire is Wire.CHAT:
+            return chat_wire.build_body(self._messages, self._tools, self._options)
+        return responses_wire.build_body(
+            self._messages, self._tools, self._options, refused_seals=self._habits.refused_seals | self._left_out
+        )
+
+    def new_answer(self, on_text: TextSink | None, on_thought: TextSink | None) -> ChatAnswer | ResponsesAnswer:
+        """Return what reads the answer."""
+        return ResponsesAnswer(on_text, on_thought) if self.wire is Wire.RESPONSES else ChatAnswer(on_text)
+
+    def adapt(self, error: LLMError) -> bool:
+        """Return whether the call is now another one that may pass.
+
+        Raises:
+            LLMError: the server speaks neither wire; it is what was said of the first.
+        """
+        cause = error.__cause__
+        if not isinstance(cause, openai.APIStatusError):
+            return False
+        return self._leave_out_field(cause) or self._change_wire(cause, error) or self._leave_out_items(cause)
+
+    def take_note(self) -> None:
+        """Take note that the server answered."""
+        if self._left_out:
+            self._habits.note_seals(self._left_out)
+        if self._left_wire is not None:
+            self._habits.wire = self.wire
+
+    def _leave_out_field(self, cause: openai.APIStatusError) -> bool:
+        name = refused_field(cause, self._options.refused)
+        if name is None:
+            return False
+        self._habits.refused |= {name}
+        self._options = replace(self._options, refused=self._options.refused | {name})
+        return True
+
+    def _change_wire(self, cause: openai.APIStatusError, error: LLMError) -> bool:
+        other = None if self._habits.is_wire_fixed else other_wire(cause, self.wire)
+        if other is None:
+            return False
+        if self._left_wire is not None:
+            raise self._left_wire
+        self.wire, self._left_wire = other, error
+        return True
+
+    def _leave_out_items(self, cause: openai.APIStatusError) -> bool:
+        if self.wire is not Wire.RESPONSES or self._left_out or not may_be_about_items(cause):
+            return False
+        self._left_out = responses_wire.seals(self._messages, self._habits.refused_seals)
+        return bool(self._left_out)

@@ -1,0 +1,43 @@
+"""Requests of /chat/completions."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from botservice.llm.chat import ChatMessage, ToolSchema
+from botservice.llm.neighbours import TURN_TAKING, join_neighbours
+from botservice.llm.openai.options import CallOptions
+from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
+
+PATH: Final = "/chat/completions"
+_MARKABLE: Final = ("system", "developer", "user", "tool")
+
+
+def build_body(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: CallOptions) -> dict[str, Any]:
+    """Return the body of a request. What nobody asked for is not in it: other servers refuse what they do not know."""
+    marks = CacheMarks.of(messages, options)
+    shown = [_marked(each, place, marks) for place, each in enumerate(messages)]
+    body: dict[str, Any] = {"model": options.model, "stream": True}
+    if tools:
+        body["tools"] = list(tools)
+    if "stream_options" not in options.refused:
+        body["stream_options"] = {"include_usage": True}
+    if options.max_answer_tokens is not None:
+        is_older = "max_completion_tokens" in options.refused
+        body["max_tokens" if is_older else "max_completion_tokens"] = options.max_answer_tokens
+    if options.reasoning_effort is not None:
+        body["reasoning_effort"] = options.reasoning_effort
+    if options.temperature is not None:
+        body["temperature"] = options.temperature
+    if marks.key is not None:
+        body[KEY] = marks.key
+    # Last, so that a request begins as the one before it did.
+    body["messages"] = join_neighbours(shown) if TURN_TAKING in options.refused else shown
+    return body
+
+
+def _marked(message: ChatMessage, place: int, marks: CacheMarks) -> ChatMessage:
+    if place not in marks.breakpoints or message["role"] not in _MARKABLE or not message.get("content"):
+        return message
+    content = message["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {**message, "content": marked(parts)}

@@ -1,0 +1,85 @@
+"""What a server was seen to want, so that each thing is found out once."""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+import openai
+
+from botservice.llm.neighbours import TURN_TAKING
+from botservice.llm.openai.errors import failure_kind, is_missing_route, is_overflow
+from botservice.llm.openai.prompt_caching import BREAKPOINT, KEY
+
+_MOST_SEALS: Final = 10_000
+_REFUSING: Final = (400, 422)
+_REFUSING_ITEMS: Final = (400, 404, 422)
+_MAY_BE_LEFT_OUT: Final = ("stream_options", "max_completion_tokens", KEY, BREAKPOINT)
+_UNKNOWN: Final = re.compile(
+    r"un(recogni|known|supported|expected)|extra|additional|not (permitted|allowed|support)", re.IGNORECASE
+)
+_NO_SEALS: Final = re.compile(r"encrypted.content is not supported|reasoning\.encrypted_content", re.IGNORECASE)
+_ALTERNATE: Final = re.compile(r"roles? must alternate", re.IGNORECASE)
+_RESPONSES: Final = re.compile(r"/v1/responses\b")
+
+
+class Wire(StrEnum):
+    """A way to speak to a model."""
+
+    RESPONSES = "responses"
+    CHAT = "chat"
+
+
+class ServerHabits:
+    """What one server and model take.
+
+    Attributes:
+        wire: How it is spoken to.
+        is_wire_fixed: Whether somebody said so; otherwise the server's refusals count.
+        refused: Fields that it does not know.
+        refused_seals: Sealed reasoning that it does not take.
+    """
+
+    def __init__(self, wire: Wire, *, is_wire_fixed: bool) -> None:
+        self.wire = wire
+        self.is_wire_fixed = is_wire_fixed
+        self.refused: frozenset[str] = frozenset()
+        self.refused_seals: frozenset[str] = frozenset()
+
+    def note_seals(self, seals: Iterable[str]) -> None:
+        """Take note that sealed reasoning is of no use here."""
+        known = self.refused_seals if len(self.refused_seals) < _MOST_SEALS else frozenset()
+        self.refused_seals = known.union(seals)
+
+
+def other_wire(error: openai.APIStatusError, wire: Wire) -> Wire | None:
+    """Return the wire that a refusal points to; None where it does not."""
+    if wire is Wire.CHAT:
+        is_pointed_to = error.status_code == 400 and bool(_RESPONSES.search(str(error)))
+        return Wire.RESPONSES if is_pointed_to else None
+    return Wire.CHAT if is_missing_route(error) else None
+
+
+def refused_field(error: openai.APIStatusError, refused: frozenset[str]) -> str | None:
+    """Return the field that a server does not know, or what else it does not take, where it goes without.
+
+    Args:
+        refused: What was left out already.
+    """
+    text = str(error)
+    if TURN_TAKING not in refused and _ALTERNATE.search(text):  # vLLM answers 400, llama.cpp 500
+        return TURN_TAKING
+    if error.status_code not in _REFUSING:
+        return None
+    if "include" not in refused and (error.param == "include" or _NO_SEALS.search(text)):
+        return "include"
+    if not _UNKNOWN.search(text) and error.code != "unknown_parameter":
+        return None
+    return next((name for name in _MAY_BE_LEFT_OUT if name in text and name not in refused), None)
+
+
+def may_be_about_items(error: openai.APIStatusError) -> bool:
+    """Return whether a request may pass without what the model gave in earlier steps."""
+    if error.status_code not in _REFUSING_ITEMS or is_overflow(error) or error.code == "model_not_found":
+        return False
+    return failure_kind(error).value == "bad_request"

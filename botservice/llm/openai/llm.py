@@ -1,0 +1,175 @@
+"""Any server that speaks OpenAI's Responses or chat.completions, through the openai client."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+
+import openai
+from openai import AsyncStream
+
+from botservice.errors import LLMError
+from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.openai.call import OpenAICall
+from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.errors import translate
+from botservice.llm.openai.habits import ServerHabits, Wire
+from botservice.llm.openai.options import CallOptions, is_openai
+from botservice.settings import ApiChoice, ModelSettings, ReasoningEffort, ReasoningSummary, one_of
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_MODEL = "gpt-6.1-terra"
+_SECONDS_AFTER_THE_END = 1.0  # for the rest of a stream, so that its connection serves again
+
+
+class OpenAIChatLLM:
+    """A model behind OpenAI's API or any server that speaks it.
+
+    Attributes:
+        model: The model's name, as the server knows it.
+        base_url: The server.
+        timeout_seconds: How long the server may send nothing.
+        max_answer_tokens: How long an answer may become; None for what the server allows.
+        reasoning_effort: How hard the model thinks; None for its own default.
+        reasoning_summary: How its thoughts are summed up for whoever watches; None for not at all.
+        temperature: None for the server's own.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a setting of its own
+        self,
+        model: str | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        api: str | None = None,
+        reasoning_effort: str | None = None,
+        reasoning_summary: str | None = None,
+        timeout_seconds: float | None = None,
+        max_answer_tokens: int | None = None,
+        temperature: float | None = None,
+    ) -> None:
+        """Make a client; what is not given is a setting: OPENAI_MODEL, OPENAI_BASE_URL, OPENAI_API_KEY.
+
+        Args:
+            api: responses, chat, or auto: Responses for OpenAI's own API, chat.completions for other servers, and the
+                other one where a server says so (OPENAI_API, auto).
+            reasoning_effort: none, minimal, low, medium, high, xhigh or max (OPENAI_REASONING_EFFORT, the model's own).
+            reasoning_summary: off, auto, concise or detailed (OPENAI_REASONING_SUMMARY, off).
+            max_answer_tokens: How long an answer may become (MAX_ANSWER_TOKENS, what the server allows).
+            timeout_seconds: How long the server may send nothing (MODEL_TIMEOUT_SECONDS, 120).
+            temperature: Sent where it is given; models that reason take none.
+
+        Raises:
+            SettingsError: there is neither a key nor a base URL, or a setting is wrong.
+        """
+        settings = ModelSettings.load()
+        self.model = model or settings.openai_model or DEFAULT_MODEL
+        self._clients = OpenAIClients(settings, base_url=base_url, api_key=api_key)
+        self.base_url = self._clients.base_url
+        self.timeout_seconds = timeout_seconds or settings.model_timeout_seconds
+        self.max_answer_tokens = max_answer_tokens or settings.max_answer_tokens
+        effort = one_of(ReasoningEffort, "reasoning_effort", reasoning_effort) or settings.openai_reasoning_effort
+        self.reasoning_effort: str | None = effort and effort.value
+        summary = one_of(ReasoningSummary, "reasoning_summary", reasoning_summary) or settings.openai_reasoning_summary
+        self.reasoning_summary: str | None = None if summary is ReasoningSummary.OFF else summary.value
+        self.temperature = temperature
+        self._habits = _habits(one_of(ApiChoice, "api", api) or settings.openai_api, self.base_url)
+
+    def __repr__(self) -> str:
+        return f"OpenAIChatLLM({self.model!r}, base_url={self.base_url!r})"
+
+    @property
+    def clients(self) -> OpenAIClients:
+        """The clients of its server."""
+        return self._clients
+
+    @property
+    def api(self) -> str:
+        """How the server is spoken to at the moment: responses or chat."""
+        return self._habits.wire.value
+
+    @property
+    def shows_thoughts(self) -> bool:
+        """Whether `chat` has something for on_thought."""
+        return self.reasoning_summary is not None
+
+    async def chat(
+        self,
+        messages: Sequence[ChatMessage],
+        tools: Sequence[ToolSchema] = (),
+        *,
+        on_text: TextSink | None = None,
+        on_thought: TextSink | None = None,
+    ) -> ChatResponse:
+        """Return the model's answer (see `ChatLLM.chat`).
+
+        Args:
+            on_thought: Called with each part of a summary of what the model thinks, where one is asked for.
+        """
+        call = OpenAICall(messages, tools, self._options(), self._habits)
+        while True:
+            try:
+                response = await self._ask(call, on_text, on_thought)
+            except LLMError as error:
+                if not call.adapt(error):
+                    raise
+                logger.info("model.asked_otherwise", extra={"reason": str(error), "api": call.wire.value})
+            else:
+                call.take_note()
+                return response
+
+    async def close(self) -> None:
+        """Close the connections of the running loop; those of other loops have ended with them."""
+        await self._clients.close()
+
+    def _options(self) -> CallOptions:
+        return CallOptions(
+            model=self.model,
+            base_url=self.base_url,
+            reasoning_effort=self.reasoning_effort,
+            reasoning_summary=self.reasoning_summary,
+            max_answer_tokens=self.max_answer_tokens,
+            temperature=self.temperature,
+        )
+
+    async def _ask(self, call: OpenAICall, on_text: TextSink | None, on_thought: TextSink | None) -> ChatResponse:
+        try:
+            return await self._send(call, on_text, on_thought)
+        except LLMError:
+            raise
+        except TimeoutError as error:
+            raise LLMError(f"the model sent nothing for {self.timeout_seconds:g} seconds") from error
+        except openai.OpenAIError as error:
+            raise translate(error, self.model) from error
+        except Exception as error:  # a border: what a server sends can be anything
+            logger.warning("model.unreadable", exc_info=True)
+            raise LLMError(f"the model's answer could not be read ({type(error).__name__})") from error
+
+    async def _send(self, call: OpenAICall, on_text: TextSink | None, on_thought: TextSink | None) -> ChatResponse:
+        """Send a call: nothing is typed on its way, for that costs several times the CPU of everything else."""
+        answer = call.new_answer(on_text, on_thought)
+        clock = asyncio.get_running_loop().time
+        try:
+            async with asyncio.timeout(self.timeout_seconds) as limit:
+                stream: AsyncStream[object] = await self._clients.current().post(
+                    call.path, cast_to=object, body=call.body(), stream=True, stream_cls=AsyncStream[object]
+                )
+                async with stream:
+                    if "json" in stream.response.headers.get("content-type", ""):  # a server that does not stream
+                        answer.add_whole(json.loads(await stream.response.aread()))
+                        return answer.response()
+                    async for event in stream:
+                        answer.add(event)  # type: ignore[arg-type]  # a JSON value: what is no object fails there
+                        patience = _SECONDS_AFTER_THE_END if answer.is_over else self.timeout_seconds
+                        limit.reschedule(clock() + patience)
+        except TimeoutError:
+            if not answer.is_over:
+                raise
+        return answer.response()
+
+
+def _habits(choice: ApiChoice, base_url: str) -> ServerHabits:
+    if choice is not ApiChoice.AUTO:
+        return ServerHabits(Wire(choice.value), is_wire_fixed=True)
+    return ServerHabits(Wire.RESPONSES if is_openai(base_url) else Wire.CHAT, is_wire_fixed=False)

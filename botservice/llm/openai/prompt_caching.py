@@ -1,0 +1,60 @@
+"""What a server is told so that it finds the beginning of a prompt again."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botservice.llm.chat import ChatMessage
+from botservice.llm.openai.options import CallOptions, is_openai
+
+KEY: Final = "prompt_cache_key"
+BREAKPOINT: Final = "prompt_cache_breakpoint"
+_FAMILY: Final = re.compile(r"gpt-([0-9]{1,4})(?:\.([0-9]{1,4}))?(?![0-9.])")
+_FIRST_WITH_BREAKPOINTS: Final = (5, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMarks:
+    """What goes into one request.
+
+    Attributes:
+        key: What requests with the same beginning have in common; None for servers that know of none.
+        breakpoints: The places of the messages after which the server is to keep what it has read.
+    """
+
+    key: str | None = None
+    breakpoints: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, messages: Sequence[ChatMessage], options: CallOptions) -> "CacheMarks":
+        """Return what a prompt asks for, as far as its server and its model know of it."""
+        key: str | None = getattr(messages, "cache_key", None)
+        places: Sequence[int] = getattr(messages, "breakpoints", ())
+        return cls(
+            key if KEY not in options.refused and knows_keys(options) else None,
+            frozenset(places if BREAKPOINT not in options.refused and knows_breakpoints(options) else ()),
+        )
+
+
+def knows_keys(options: CallOptions) -> bool:
+    """Return whether the server takes a key with a request: OpenAI's own does, and others may refuse it."""
+    return is_openai(options.base_url)
+
+
+def knows_breakpoints(options: CallOptions) -> bool:
+    """Return whether the model takes breakpoints at the parts of messages.
+
+    Source: OpenAI API reference, responses and chat completions, prompt_cache_breakpoint.
+    """
+    found = _FAMILY.match(options.model)
+    return (
+        is_openai(options.base_url)
+        and found is not None
+        and (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS
+    )
+
+
+def marked(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the parts of a message with a breakpoint at the last one."""
+    return [*parts[:-1], {**parts[-1], BREAKPOINT: {"mode": "explicit"}}]

@@ -1,0 +1,108 @@
+"""Reading what /responses answers, whole or as events."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from botservice.errors import LLMError
+from botservice.llm.chat import ChatResponse, FinishReason, ModelItem, TextSink
+from botservice.llm.openai.answer_parts import as_text, read_calls, read_usage
+from botservice.llm.openai.errors import reported
+from botservice.llm.openai.responses_wire import item_text
+
+_PARAGRAPH: Final = "\n\n"  # between the messages of one answer
+
+
+class ResponsesAnswer:
+    """An answer that arrives, as events or at once.
+
+    Attributes:
+        is_over: Whether nothing more is to come: there is no other end of the stream that servers agree on.
+    """
+
+    def __init__(self, on_text: TextSink | None = None, on_thought: TextSink | None = None) -> None:
+        self.is_over = False
+        self._on_text = on_text
+        self._on_thought = on_thought
+        self._text: list[str] = []
+        self._speaking: object = None
+        self._items: dict[int, ModelItem] = {}
+        self._end: Mapping[str, Any] = {}
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Take the next event.
+
+        Raises:
+            LLMError: it says that something went wrong.
+        """
+        match event.get("type"):
+            case "response.output_text.delta" | "response.refusal.delta":
+                self._say(event.get("item_id") or event.get("output_index"), event.get("delta") or "")
+            case "response.output_item.done":
+                self._items[event.get("output_index", len(self._items))] = event["item"]
+            case "response.reasoning_summary_text.done" if self._on_thought is not None:
+                self._on_thought(event.get("text") or "")
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
+                self._take_end(event.get("response") or {})
+            case "error":
+                raise reported(event.get("error") or event)
+
+    def add_whole(self, response: Mapping[str, Any]) -> None:
+        """Take an answer that came in one piece.
+
+        Raises:
+            LLMError: there is none in it.
+        """
+        if "output" not in response and not response.get("error"):
+            raise LLMError("the model's answer has no output")
+        self._take_end(response)
+
+    def response(self) -> ChatResponse:
+        """Return the whole answer.
+
+        Raises:
+            LLMError: it broke off.
+        """
+        if not self.is_over:
+            raise LLMError("the model's answer broke off")
+        items = tuple(item for _, item in sorted(self._items.items()))
+        wanted = [item for item in items if item.get("type") == "function_call"]
+        calls = read_calls(
+            (item.get("call_id") or "", item.get("name") or "", as_text(item.get("arguments"))) for item in wanted
+        )
+        is_whole = self._end.get("status") != "incomplete"
+        return ChatResponse(
+            "".join(self._text) or item_text(items),
+            calls,
+            read_usage(self._end.get("usage"), given="input", made="output"),
+            self._end.get("model"),
+            self._reason(items, has_calls=bool(calls)).value,
+            items if is_whole else (),
+        )
+
+    def _reason(self, items: tuple[ModelItem, ...], *, has_calls: bool) -> FinishReason:
+        if self._end.get("status") == "incomplete":
+            details = self._end.get("incomplete_details") or {}
+            return FinishReason.REFUSAL if details.get("reason") == "content_filter" else FinishReason.LENGTH
+        if has_calls:
+            return FinishReason.TOOL_CALLS
+        parts = [part for item in items if item.get("type") == "message" for part in item.get("content") or ()]
+        is_refused = any(part.get("type") == "refusal" for part in parts)
+        return FinishReason.REFUSAL if is_refused else FinishReason.STOP
+
+    def _take_end(self, response: Mapping[str, Any]) -> None:
+        """Take the end of an answer; what came item by item is what was sealed."""
+        if response.get("error") or response.get("status") in ("failed", "cancelled"):
+            raise reported(response.get("error") or {})
+        self._items = self._items or dict(enumerate(response.get("output") or ()))
+        self._end, self.is_over = response, True
+        if not self._text and (text := item_text(list(self._items.values()))):
+            self._say(None, text)
+
+    def _say(self, speaking: object, piece: str) -> None:
+        if self._text and speaking != self._speaking:
+            piece = _PARAGRAPH + piece
+        self._speaking = speaking
+        if piece:
+            self._text.append(piece)
+            if self._on_text is not None:
+                self._on_text(piece)

@@ -1,0 +1,146 @@
+"""Requests of /responses: the prompt as items, nothing kept at the server."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage, ToolSchema
+from botservice.llm.openai.options import CallOptions
+from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
+
+PATH: Final = "/responses"
+SEALED_REASONING: Final = "reasoning.encrypted_content"
+_FEWEST_ANSWER_TOKENS: Final = 16  # OpenAI API reference, responses, max_output_tokens
+
+
+def build_body(
+    messages: Sequence[ChatMessage],
+    tools: Sequence[ToolSchema],
+    options: CallOptions,
+    *,
+    refused_seals: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
+    """Return the body of a request.
+
+    Args:
+        refused_seals: Sealed reasoning that the server does not take: its step goes without its items.
+    """
+    marks = CacheMarks.of(messages, options)
+    items = [
+        item
+        for place, message in enumerate(messages)
+        for item in _items(message, is_marked=place in marks.breakpoints, refused_seals=refused_seals)
+    ]
+    body: dict[str, Any] = {"model": options.model, "stream": True, "store": False}
+    if "include" not in options.refused:
+        body["include"] = [SEALED_REASONING]
+    if tools:
+        body["tools"] = [_tool(tool) for tool in tools]
+    if options.max_answer_tokens is not None:
+        body["max_output_tokens"] = max(options.max_answer_tokens, _FEWEST_ANSWER_TOKENS)
+    reasoning = {"effort": options.reasoning_effort, "summary": options.reasoning_summary}
+    if asked := {name: value for name, value in reasoning.items() if value is not None}:
+        body["reasoning"] = asked
+    if options.temperature is not None:
+        body["temperature"] = options.temperature
+    if marks.key is not None:
+        body[KEY] = marks.key
+    return {**body, "input": items}  # last, so that a request begins as the one before it did
+
+
+def seals(messages: Sequence[ChatMessage], refused_seals: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return what would tell the items of messages apart: their seals, and the ids of those without one."""
+    given = (message for message in messages if isinstance(message, SaidMessage) and _fits(message, refused_seals))
+    return frozenset(seal for message in given for seal in _seals(message))
+
+
+def _items(message: ChatMessage, *, is_marked: bool, refused_seals: frozenset[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield what stands for one message."""
+    content = message.get("content")
+    match message["role"]:
+        case "assistant":
+            if isinstance(message, SaidMessage) and _fits(message, refused_seals):
+                yield from message.items_given
+                return
+            if text := _text(content):
+                yield {"role": "assistant", "content": text}
+            for call in message.get("tool_calls") or ():
+                function = call["function"]
+                yield _call(call["id"], function["name"], function["arguments"])
+        case "tool":
+            output = _parts(content, is_marked=is_marked)
+            yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": output}
+        case role:
+            yield {"role": role, "content": _parts(content, is_marked=is_marked)}
+
+
+def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+
+
+def _fits(message: SaidMessage, refused_seals: frozenset[str]) -> bool:
+    """Return whether the items of a message still say what it says, and may be sent."""
+    if not message.items_given or not refused_seals.isdisjoint(_seals(message)):
+        return False
+    if item_text(message.items_given) != _text(message.get("content")):
+        return False
+    asked = [
+        (call["id"], call["function"]["name"], _parsed(call["function"]["arguments"]))
+        for call in message.get("tool_calls") or ()
+    ]
+    given = [item for item in message.items_given if item.get("type") == "function_call"]
+    return asked == [(item.get("call_id"), item.get("name"), _parsed(item.get("arguments"))) for item in given]
+
+
+def _seals(message: SaidMessage) -> Iterator[str]:
+    for item in message.items_given:
+        yield str(item.get("encrypted_content") or item.get("id") or item.get("call_id"))
+
+
+def item_text(items: Sequence[ModelItem]) -> str:
+    """Return what the messages among items say."""
+    said = (item.get("content") or () for item in items if item.get("type") == "message")
+    texts = ("".join(str(part.get("text") or part.get("refusal") or "") for part in parts) for parts in said)
+    return "\n\n".join(text for text in texts if text)
+
+
+def _parsed(arguments: Any) -> Any:
+    try:
+        return json.loads(arguments or "{}")
+    except (TypeError, ValueError, RecursionError):
+        return arguments
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str) or content is None:
+        return content or ""
+    return "".join(str(part.get("text") or part.get("refusal") or "") for part in content)
+
+
+def _parts(content: Any, *, is_marked: bool) -> Any:
+    if isinstance(content, str) or content is None:
+        text = content or ""
+        return marked([{"type": "input_text", "text": text}]) if is_marked and text else text
+    parts = [_part(part) for part in content]
+    return marked(parts) if is_marked and parts else parts
+
+
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+    match part.get("type"):
+        case "text":
+            return {"type": "input_text", "text": part["text"]}
+        case "image_url":
+            image = part["image_url"]
+            return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail", "auto")}
+        case "file":
+            return {"type": "input_file", **part["file"]}
+        case _:
+            return dict(part)
+
+
+def _tool(schema: ToolSchema) -> dict[str, Any]:
+    """Return a tool in the form of this wire, where a function has to say whether its schema is strict."""
+    function = schema.get("function")
+    if schema.get("type") != "function" or function is None:
+        return dict(schema)
+    return {"type": "function", "parameters": None, **function, "strict": bool(function.get("strict"))}

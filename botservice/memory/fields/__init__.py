@@ -1,0 +1,1 @@
+"""The fields of items: what may stand in them, frozen, and as JSON."""

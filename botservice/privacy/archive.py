@@ -1,0 +1,297 @@
+"""What is kept of one person, to be given to them: as JSON values, and as an archive that people can read.
+
+In a conversation that is theirs alone that is all of it. In one with others it is what they said, and what the
+assistant answered them: what others said is not theirs to take, also where they quote, forward or share it.
+"""
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import Connection, select
+
+from botservice.errors import StorageError
+from botservice.history.rows import read_messages, select_messages
+from botservice.messages import Attachment, Author, Message, Role
+from botservice.people.facts import Fact, facts_of
+from botservice.people.identities import find_identity, identities_of
+from botservice.people.names import person_name
+from botservice.privacy.bringing_over import bring_over_contexts
+from botservice.privacy.own_messages import contexts_of
+from botservice.privacy.personas import personas_of
+from botservice.references import Reference, keep_files, write_out_for
+from botservice.storage import Storage
+from botservice.storage.chunks import chunks
+from botservice.storage.tables.access import model_usage
+from botservice.storage.tables.conversations import contexts, events, messages
+from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.slack import feedback
+
+MAX_FILES_BYTES: Final = 40_000_000  # of all attachments of an archive that a chat has to carry (Bot API: 50 MB)
+
+_UNSAFE = re.compile(r"[^\w.-]+")
+_NOT_TEXT: Final = frozenset({"context_id", "author_platform", "author_id", "author_name", "key"})
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What of a conversation is a person's, oldest first."""
+
+    id: int
+    keys: Mapping[str, str]
+    messages: Sequence[Message]
+
+    @property
+    def title(self) -> str:
+        """Its platform and its names there."""
+        names = [value for key, value in sorted(self.keys.items()) if key != "transport"]
+        return " ".join([self.keys.get("transport", "chat"), *names])
+
+
+@dataclass(frozen=True, slots=True)
+class PersonalData:
+    """What is kept of a person.
+
+    Attributes:
+        accounts: All that they have linked.
+        others: Rows of every other kind, by the name of their table.
+    """
+
+    accounts: Sequence[Author]
+    facts: Sequence[Fact] = ()
+    conversations: Sequence[Conversation] = ()
+    others: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+
+async def read_person(storage: Storage, person: Author) -> PersonalData:
+    """Return what is kept of a person, on every platform that they have linked.
+
+    Raises:
+        StorageError: that is nothing.
+    """
+    data = await storage.read(lambda connection: _read_about(connection, person), is_long=True)
+    context_ids = await storage.read(lambda connection: contexts_of(connection, data.accounts), is_long=True)
+    await bring_over_contexts(storage, context_ids)
+    if not context_ids and not data.facts and not await storage.read(lambda c: find_identity(c, person)):
+        raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
+    found = [
+        await storage.read(partial(_read_conversation, context_id=number, accounts=data.accounts), is_long=True)
+        for number in context_ids
+    ]
+    return PersonalData(data.accounts, data.facts, found, data.others)
+
+
+def as_values(data: PersonalData, files: Mapping[tuple[int, int], str] | None = None) -> dict[str, Any]:
+    """Return what is kept of a person as JSON values.
+
+    Args:
+        files: Where the files of an archive are, by the message's id and their place in it.
+    """
+    own = {(each.platform, each.id) for each in data.accounts}
+    said: list[dict[str, Any]] = []
+    answered: list[dict[str, Any]] = []
+    for conversation in data.conversations:
+        for message in conversation.messages:
+            author = message.author
+            is_own = author is not None and (author.platform, author.id) in own
+            (said if is_own else answered).append(_message_values(conversation, message, files or {}))
+    return {
+        "accounts": [{"platform": each.platform, "id": each.id, "name": each.name} for each in data.accounts],
+        "facts": [_fact_values(each) for each in data.facts],
+        "messages": sorted(said, key=_by_id),
+        "answers": sorted(answered, key=_by_id),
+        **data.others,
+    }
+
+
+def make_archive(data: PersonalData, *, max_files_bytes: int | None = MAX_FILES_BYTES) -> bytes:
+    """Return a zip file with data.json, a readable page for each conversation, and the files.
+
+    Args:
+        max_files_bytes: Files beyond so many bytes are named and left out; None for all of them.
+    """
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        paths = _write_files(archive, data.conversations, max_files_bytes)
+        archive.writestr("data.json", json.dumps(as_values(data, paths), indent=2, ensure_ascii=False))
+        archive.writestr("about-you.md", _about(data))
+        for number, conversation in enumerate(data.conversations, 1):
+            name = f"{number:03}-{_UNSAFE.sub('-', conversation.title)[:60]}"
+            archive.writestr(f"conversations/{name}.md", _page(conversation, paths))
+    return target.getvalue()
+
+
+def _read_about(connection: Connection, person: Author) -> PersonalData:
+    identity = find_identity(connection, person)
+    if identity is None:
+        return PersonalData([person], (), (), _read_others(connection, [person]))
+    accounts = [each.author for each in identities_of(connection, identity.person_id)]
+    known = facts_of(connection, identity.person_id)
+    return PersonalData(accounts, known, (), _read_others(connection, accounts))
+
+
+def _read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of every table that names its author, such as reminders, and what was used."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for table in metadata.sorted_tables:
+        if table is messages or not {"author_platform", "author_id"} <= set(table.c.keys()):
+            continue
+        columns = [column for column in table.c if column.name not in _NOT_TEXT]
+        for account in accounts:
+            query = select(*columns).where(table.c.author_platform == account.platform, table.c.author_id == account.id)
+            rows = [_json_values(row) for row in connection.execute(query).mappings()]
+            if rows:
+                found.setdefault(table.name, []).extend(rows)
+    for account in accounts:
+        given = select(feedback.c.verdict, feedback.c.created_at).where(
+            feedback.c.platform == account.platform, feedback.c.person_id == account.id
+        )
+        verdicts = [_json_values(row) for row in connection.execute(given).mappings()]
+        if verdicts:
+            found.setdefault("feedback", []).extend(verdicts)
+    used = select(model_usage.c.day, model_usage.c.model, model_usage.c.calls, model_usage.c.input_tokens)
+    used = used.add_columns(model_usage.c.output_tokens)
+    names = [person_name(each) for each in accounts]
+    personas = [{"text": text} for name in names for text in personas_of(connection, name)]
+    if personas:
+        found["personas"] = personas
+    used = used.where(model_usage.c.person.in_(names)).order_by(model_usage.c.day)
+    usage = [_json_values(row) for row in connection.execute(used).mappings()]
+    return {**found, "usage": usage} if usage else found
+
+
+def _read_conversation(connection: Connection, context_id: int, accounts: Sequence[Author]) -> Conversation:
+    keys = connection.execute(select(contexts.c.context_keys).where(contexts.c.id == context_id)).scalar_one()
+    rows = connection.execute(select_messages(context_id).order_by(messages.c.position)).all()
+    own = {(each.platform, each.id) for each in accounts}
+    is_alone = all((row.author_platform, row.author_id) in own for row in rows if row.role == Role.USER)
+    theirs = [row for row in rows if row.role == Role.USER and (row.author_platform, row.author_id) in own]
+    if not is_alone:
+        answers = _find_answers(connection, context_id, [row.id for row in theirs])
+        chosen = {row.id for row in theirs} | answers
+        rows = [row for row in rows if row.id in chosen]
+    found = read_messages(connection, context_id, rows)
+    return Conversation(context_id, keys, [_as_given(each, own, is_alone=is_alone) for each in found])
+
+
+def _as_given(message: Message, own: Collection[tuple[str | None, str | None]], *, is_alone: bool) -> Message:
+    """Return a message without what others said in it; what the assistant said may be about others where they write."""
+
+    def is_shown(reference: Reference) -> bool:
+        author = reference.author or Author()
+        is_theirs = (author.platform, author.id) in own or (reference.is_of_assistant and is_alone)
+        return is_theirs or reference.is_erased
+
+    text = write_out_for(message.text, message.references, is_shown)
+    files = keep_files(message.attachments, message.references, is_shown)
+    return replace(message, text=text, references=(), attachments=tuple(files))
+
+
+def _find_answers(connection: Connection, context_id: int, message_ids: Sequence[int]) -> set[int]:
+    """Return the assistant's messages that answer some messages of people."""
+    found: set[int] = set()
+    for chunk in chunks(message_ids):
+        begun = (
+            select(events.c.turn_id)
+            .join(messages, messages.c.event_id == events.c.id)
+            .where(messages.c.context_id == context_id, messages.c.id.in_(chunk), events.c.turn_id.is_not(None))
+        )
+        query = select(messages.c.id).where(messages.c.context_id == context_id, messages.c.answers_turn_id.in_(begun))
+        found.update(connection.execute(query).scalars())
+    return found
+
+
+def _message_values(
+    conversation: Conversation, message: Message, files: Mapping[tuple[int, int], str]
+) -> dict[str, Any]:
+    number = message.id or 0
+    attachments = []
+    for place, each in enumerate(message.attachments):
+        about: dict[str, Any] = {"name": each.name, "mime_type": each.mime_type}
+        if each.url is not None:
+            about["url"] = each.url
+        elif (number, place) in files:
+            about["file"] = files[number, place]
+        attachments.append(about)
+    return {
+        "id": number,
+        "context": {"id": conversation.id, "keys": dict(conversation.keys)},
+        "name": message.author.name if message.author else None,
+        "text": message.text,
+        "created_at": message.created_at.isoformat(),
+        "attachments": attachments,
+    }
+
+
+def _fact_values(fact: Fact) -> dict[str, Any]:
+    return {
+        "id": fact.id,
+        "topic": fact.topic,
+        "text": fact.text,
+        "said": fact.said,
+        "context": {"id": fact.context_id, "keys": dict(fact.context_keys or {})},
+        "is_shareable": fact.is_shareable,
+        "created_at": fact.created_at.isoformat(),
+        "updated_at": fact.updated_at.isoformat(),
+    }
+
+
+def _by_id(values: Mapping[str, Any]) -> int:
+    return int(values["id"])
+
+
+def _json_values(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(key): value.isoformat() if isinstance(value, datetime) else value for key, value in row.items()}
+
+
+def _write_files(
+    archive: zipfile.ZipFile, conversations: Sequence[Conversation], limit: int | None
+) -> dict[tuple[int, int], str]:
+    """Put files into an archive, the newest first, and return their paths by message and place."""
+    paths: dict[tuple[int, int], str] = {}
+    total = 0
+    every = [message for each in conversations for message in each.messages]
+    for message in sorted(every, key=lambda each: each.id or 0, reverse=True):
+        for place, each in enumerate(message.attachments):
+            if each.data is None or (limit is not None and total + len(each.data) > limit):
+                continue
+            total += len(each.data)
+            path = paths[message.id or 0, place] = f"files/{message.id}-{place + 1}-{_file_name(each)}"
+            archive.writestr(path, each.data)
+    return paths
+
+
+def _file_name(attachment: Attachment) -> str:
+    name = _UNSAFE.sub("-", attachment.name or attachment.mime_type).strip(".-")
+    return name[-60:] or "file"
+
+
+def _about(data: PersonalData) -> str:
+    lines = ["# What is kept of you", "", "## Your accounts", ""]
+    lines += [f"- {each.platform}: {each.name or ''} ({each.id})" for each in data.accounts]
+    lines += ["", "## What the assistant knows of you", ""]
+    lines += [f"- {each.text} ({each.updated_at:%Y-%m-%d})" for each in data.facts] or ["Nothing."]
+    for name, rows in data.others.items():
+        lines += ["", f"## {name.replace('_', ' ').capitalize()}", ""]
+        lines += [
+            f"- {', '.join(f'{key}: {value}' for key, value in row.items() if value is not None)}" for row in rows
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _page(conversation: Conversation, paths: Mapping[tuple[int, int], str]) -> str:
+    lines = [f"# {conversation.title}", ""]
+    for message in conversation.messages:
+        name = message.author.name if message.author and message.author.name else message.role.value
+        lines += [f"**{name}**, {message.created_at:%Y-%m-%d %H:%M} UTC", "", message.text, ""]
+        for place, each in enumerate(message.attachments):
+            path = paths.get((message.id or 0, place))
+            shown = each.name or each.mime_type
+            lines += [f"[{shown}](../{path})" if path else f"({shown}: left out)", ""]
+    return "\n".join(lines)

@@ -1,0 +1,269 @@
+"""Taking words out of every place where they lie: the statements.
+
+A turn that is under way writes nothing back: its row goes first, and without it nothing of it is stored any more (see
+`Saver`). What it was to answer and is not forgotten itself is asked anew.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, update
+
+from botservice.history.rows import delete_rows
+from botservice.privacy.answered import answers_of, shared_turns, turns_of
+from botservice.privacy.clearing import is_cleared
+from botservice.privacy.quotes import Quotes, erase_references
+from botservice.storage.chunks import chunks
+from botservice.storage.orphans import loosen_all_files
+from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
+from botservice.storage.tables.metadata import metadata
+
+_CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
+_SOON: Final = timedelta(seconds=2)  # parts of one message gather for less
+_QUEUED, _RUNNING, _DONE, _FAILED, _PROGRAM = "queued", "running", "done", "failed", "api"
+_FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
+_TOO_OFTEN: Final = 1_000  # beginnings: whoever takes such a turn up sets it aside, and tells its chat so
+# They go with their turns, or one by one.
+_BY_TURN: Final = {
+    "turns",
+    "events",
+    "steps",
+    "tool_calls",
+    "prompt_log",
+    "deliveries",
+    "messages",
+    "blobs",
+    "loose_files",
+    "exports",
+}
+_KEPT: Final = {"model_usage"}  # sums, without words
+_OF_ONE_RUN: Final = {"id", "started_at", "finished_at", "outcome", "error", "system_prompt", "compacted_at"}
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What is to go from a conversation that stays.
+
+    Attributes:
+        message_ids: Messages of people.
+        quotes: What repeats them.
+        but_turn: The turn in which this is asked for; it stays, without its words.
+    """
+
+    context_id: int
+    message_ids: Collection[int]
+    quotes: Quotes = Quotes()  # noqa: RUF009 - frozen
+    but_turn: int | None = None
+
+
+def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None, now: datetime) -> None:
+    """Empty a conversation that goes on: what is left is its keys, and what was said after the turn that asks for it.
+
+    The platform's names of events stay: delivered again, they would bring back what is forgotten.
+    """
+    waiting = select(turns.c.id).where(
+        turns.c.context_id == context_id,
+        turns.c.status == _QUEUED,
+        select(events.c.id).where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None)).exists(),
+    )
+    every = connection.execute(select(turns.c.id).where(turns.c.context_id == context_id)).scalars()
+    delete_turns(connection, set(every) - {*connection.execute(waiting).scalars(), but_turn}, now)
+    leave_events(connection, (events.c.context_id == context_id) & events.c.turn_id.is_(None), now)
+    delete_rows(connection, context_id)
+    for table in metadata.sorted_tables:
+        if "context_id" in table.c and table.name not in _BY_TURN | _KEPT:
+            connection.execute(delete(table).where(table.c.context_id == context_id))
+    empty: dict[str, Any] = {
+        "metadata": {},
+        "only_identity_id": None,
+        "deletion_version": contexts.c.deletion_version + 1,
+    }
+    connection.execute(update(contexts).where(contexts.c.id == context_id).values(empty))
+    if but_turn is not None:
+        _forget_words_of(connection, but_turn)
+    _go_on(connection, context_id, now)
+    loosen_all_files(connection, context_id)
+
+
+def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> int:
+    """Take messages out of a conversation with all that came of them, and return how many they were.
+
+    With them go the answers to them, and the record of the agent's work ever since: any prompt or step of it may
+    quote them. What others said, and the answers to them that do not repeat what is forgotten, stay.
+    """
+    context_id = erasure.context_id
+    own, since = _find_turns(connection, erasure)
+    later = {} if since is None else _turns_since(connection, context_id, since)
+    if erasure.but_turn is not None:
+        own.discard(erasure.but_turn)
+        later.pop(erasure.but_turn, None)
+        _forget_words_of(connection, erasure.but_turn)
+    delete_turns(connection, own, now)
+    answer_ids = [*erasure.quotes.answers, *answers_of(connection, context_id, own)]
+    _drop_changes(connection, context_id, erasure.message_ids, now)
+    count = delete_rows(connection, context_id, erasure.message_ids)
+    if answer_ids:
+        delete_rows(connection, context_id, answer_ids)
+    erase_references(connection, context_id, erasure.quotes.held)
+    for turn_id, status in later.items():
+        if turn_id not in own:
+            _erase_work(connection, turn_id, status, now)
+    _go_on(connection, context_id, now)
+    loosen_all_files(connection, context_id)
+    return count
+
+
+def first_turn_of(connection: Connection, erasure: Erasure) -> int | None:
+    """Return the first turn in which what is to go may have been seen; None where that is none."""
+    return _find_turns(connection, erasure)[1]
+
+
+def delete_turns(connection: Connection, turn_ids: Collection[int], now: datetime) -> None:
+    """Delete turns with their work; the names of their events stay."""
+    for chunk in chunks(turn_ids):
+        leave_events(connection, events.c.turn_id.in_(chunk), now)
+        connection.execute(delete(turns).where(turns.c.id.in_(chunk)))
+
+
+def leave_events(connection: Connection, which: ColumnElement[bool], now: datetime) -> None:
+    """Leave nothing of events but their names."""
+    left = {"raw": None, "turn_id": None, "handled_at": _handled(now)}
+    connection.execute(update(events).where(which).values(left))
+
+
+def erase_event(connection: Connection, turn_id: int) -> None:
+    """Forget what the platform delivered for a turn; its name stays, so that it is not taken in again."""
+    connection.execute(update(events).where(events.c.turn_id == turn_id).values(raw=None))
+
+
+def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int | None]:
+    """Return the turns that messages began, and the first turn in which they, or quotes of them, may have been seen."""
+    chosen = set(erasure.message_ids)
+    own = turns_of(connection, erasure.context_id, chosen)
+    seen: list[tuple[datetime, int]] = []
+    for chunk in chunks(sorted(chosen | set(erasure.quotes.held))):
+        found = select(messages.c.id, messages.c.event_id, messages.c.created_at, messages.c.position).where(
+            messages.c.context_id == erasure.context_id, messages.c.id.in_(chunk)
+        )
+        rows = connection.execute(found).all()
+        seen.extend((row.created_at, row.position) for row in rows)
+        # A message that a program handed in, or that was due at a time, is as old as its turn.
+        times = [row.created_at for row in rows if row.id in chosen and row.event_id is None]
+        unnamed = select(turns.c.id).where(turns.c.context_id == erasure.context_id, turns.c.created_at.in_(times))
+        own.update(connection.execute(unnamed).scalars() if times else ())
+    shared = shared_turns(connection, own, chosen)
+    since = min(own, default=None)
+    if seen:
+        oldest = min(created_at for created_at, _ in seen)
+        after = select(func.min(turns.c.id)).where(
+            turns.c.context_id == erasure.context_id, turns.c.created_at >= oldest - _CLOCKS_DIFFER
+        )
+        later = connection.execute(after).scalar_one()
+        among_later = _turns_of_later_messages(connection, erasure.context_id, min(position for _, position in seen))
+        since = min((each for each in (since, later, *among_later) if each is not None), default=None)
+    return own - shared, since
+
+
+def _turns_of_later_messages(connection: Connection, context_id: int, position: int) -> list[int | None]:
+    """Return the first turns that messages after one belong to: clocks that were wrong do not hide them."""
+    is_later = (messages.c.context_id == context_id) & (messages.c.position > position)
+    answered = select(func.min(messages.c.answers_turn_id)).where(is_later)
+    asked = select(func.min(events.c.turn_id)).join(messages, messages.c.event_id == events.c.id).where(is_later)
+    return [connection.execute(query).scalar_one() for query in (answered, asked)]
+
+
+def _turns_since(connection: Connection, context_id: int, first: int) -> dict[int, str]:
+    """Return the turns that still have records of their work, from one on, with what they do."""
+    query = select(turns.c.id, turns.c.status).where(
+        turns.c.context_id == context_id, turns.c.id >= first, ~is_cleared()
+    )
+    return {row.id: row.status for row in connection.execute(query)}
+
+
+def is_owed(connection: Connection, turn_id: int) -> bool:
+    """Return whether anything of what answers a turn is still to be sent."""
+    open_ones = select(deliveries.c.id).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_(None))
+    return connection.execute(open_ones.limit(1)).first() is not None
+
+
+def erase_shown(connection: Connection, turn_id: int) -> None:
+    """Forget what was sent to answer a turn; the platform's ids of messages stay."""
+    shown = update(deliveries).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_not(None))
+    connection.execute(shown.values(payload={}, buttons=None, error=None))
+
+
+def ask_anew(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Put a new turn in the place of one whose answer must not stay: whoever works on the old one writes nothing back.
+
+    One that has run tools, or of which nothing is kept that asks for it, cannot be done again: it is given up, and its
+    chat is told so.
+    """
+    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+    asked = select(func.count()).where(events.c.turn_id == turn_id, events.c.raw.is_not(None))
+    values = {name: value for name, value in row.items() if name not in _OF_ONE_RUN}
+    values |= {"failures": 0, "due_at": now, "due_set_at": now}
+    if row["transport"] == _PROGRAM:  # who asked learns that it was cut off
+        values |= {"status": _DONE, "outcome": _FAILED, "finished_at": now, "error": _FORGOTTEN, "compacted_at": now}
+    elif row["steps_taken"] or not connection.execute(asked).scalar_one():
+        values |= {"status": _RUNNING, "attempts": _TOO_OFTEN, "error": _FORGOTTEN, "compacted_at": now}
+        values |= {"started_at": row["started_at"]}
+    else:
+        values |= {"status": _QUEUED, "attempts": 0}
+    new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
+    connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id, handled_at=None))
+    connection.execute(delete(turns).where(turns.c.id == turn_id))
+
+
+def _drop_changes(connection: Connection, context_id: int, message_ids: Collection[int], now: datetime) -> None:
+    """Drop the changes of messages that go with them: they would wait for these, with their words."""
+    for chunk in chunks(message_ids):
+        names = select(messages.c.external_id).where(messages.c.id.in_(chunk), messages.c.external_id.is_not(None))
+        is_change = (events.c.context_id == context_id) & events.c.turn_id.is_(None) & events.c.external_id.in_(names)
+        leave_events(connection, is_change, now)
+
+
+def _go_on(connection: Connection, context_id: int, now: datetime) -> None:
+    """Have nothing that was not tried yet wait for what is gone: it was put off behind that."""
+    for table, is_untried in (
+        (turns, turns.c.status == _QUEUED),
+        (deliveries, deliveries.c.finished_at.is_(None) & (deliveries.c.attempts == 0)),
+    ):
+        is_put_off = (table.c.context_id == context_id) & is_untried & (table.c.due_at > now + _SOON)
+        connection.execute(update(table).where(is_put_off).values(due_at=now, due_set_at=now))
+
+
+def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
+    """Forget how a turn of somebody else was answered; one that is under way, or is owed an answer, begins anew."""
+    if status == _RUNNING or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
+        ask_anew(connection, turn_id, now)
+        return
+    _forget_words_of(connection, turn_id)
+    # What is still owed goes when it is sent: see `Outbox`.
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(compacted_at=now))
+    if status == _DONE:
+        erase_event(connection, turn_id)
+
+
+def _owes_what_is_gone(connection: Connection, turn_id: int) -> bool:
+    """Return whether a turn still owes an answer that is not in the history: it was erased, or a command gave it."""
+    kept = select(messages.c.id).where(messages.c.answers_turn_id == turn_id)
+    said = select(events.c.id).where(events.c.turn_id == turn_id, events.c.raw.is_not(None))
+    return (
+        is_owed(connection, turn_id)
+        and connection.execute(kept).first() is None
+        and connection.execute(said).first() is not None
+    )
+
+
+def _handled(now: datetime) -> ColumnElement[datetime]:
+    return func.coalesce(events.c.handled_at, literal(now, events.c.handled_at.type))
+
+
+def _forget_words_of(connection: Connection, turn_id: int) -> None:
+    """Delete the steps and prompts of a turn, and what was shown of it; the platform's ids of messages stay."""
+    connection.execute(delete(steps).where(steps.c.turn_id == turn_id))
+    connection.execute(delete(prompt_log).where(prompt_log.c.turn_id == turn_id))
+    erase_shown(connection, turn_id)
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None))

@@ -1,0 +1,88 @@
+"""The archives that people are given: for a day, and only as long as nothing in them is forgotten."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, insert, or_, select, update
+
+from botservice.errors import TurnGrew
+from botservice.privacy.erasing import ask_anew, erase_shown, is_owed
+from botservice.storage.orphans import loosen_files
+from botservice.storage.tables.conversations import messages
+from botservice.storage.tables.people import exports, identities
+
+# Upkeep looks every hour: no archive is there for longer than a day.
+EXPORT_LASTS: Final = timedelta(hours=20)
+_NOT_MADE: Final = ""
+
+_EXPORTS = select(exports.c.turn_id, exports.c.context_id, exports.c.sha256).order_by(exports.c.turn_id)
+_theirs = identities.alias()
+# Of everybody who was given something there, or who wrote there with any account of theirs.
+_TOUCHED = _EXPORTS.where(
+    or_(
+        exports.c.context_id == bindparam("context"),
+        exists(
+            select(messages.c.id)
+            .select_from(identities)
+            .join(_theirs, _theirs.c.person_id == identities.c.person_id)
+            .join(
+                messages,
+                and_(
+                    messages.c.author_platform == _theirs.c.platform,
+                    messages.c.author_id == _theirs.c.platform_id,
+                    messages.c.context_id == bindparam("context"),
+                ),
+            )
+            .where(identities.c.id == exports.c.identity_id)
+        ),
+    )
+)
+_OF_PERSON = _EXPORTS.join(identities, identities.c.id == exports.c.identity_id).where(
+    identities.c.person_id == bindparam("person")
+)
+
+
+def begin_export(connection: Connection, turn_id: int, context_id: int, identity_id: int, now: datetime) -> None:
+    """Take note that somebody is about to be given an archive: what is forgotten while it is made takes that back."""
+    connection.execute(delete(exports).where(exports.c.turn_id == turn_id))
+    values = {"turn_id": turn_id, "context_id": context_id, "identity_id": identity_id, "sha256": _NOT_MADE}
+    connection.execute(insert(exports).values(**values, made_at=now))
+
+
+def note_export(connection: Connection, turn_id: int, sha256: str) -> None:
+    """Take note of the archive that is given in a turn.
+
+    Raises:
+        TurnGrew: something in it was forgotten while it was made; it is to be made anew.
+    """
+    made = update(exports).where(exports.c.turn_id == turn_id).values(sha256=sha256)
+    if not connection.execute(made).rowcount:
+        raise TurnGrew(f"something in the archive of turn {turn_id} is forgotten")
+
+
+def drop_exports(connection: Connection, context_id: int, now: datetime) -> None:
+    """Delete the archives that may hold something of a conversation of which something is forgotten."""
+    _drop(connection, connection.execute(_TOUCHED, {"context": context_id}).all(), now)
+
+
+def drop_exports_of(connection: Connection, person_id: int, now: datetime) -> None:
+    """Delete the archives of a person of whom something is forgotten."""
+    _drop(connection, connection.execute(_OF_PERSON, {"person": person_id}).all(), now)
+
+
+def drop_old_exports(connection: Connection, now: datetime) -> int:
+    """Delete the archives that were there for long enough, and return how many."""
+    return _drop(connection, connection.execute(_EXPORTS.where(exports.c.made_at < now - EXPORT_LASTS)).all(), now)
+
+
+def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: datetime) -> int:
+    """Delete archives, and return how many; one that is still owed to somebody is made anew, of what is left."""
+    for row in rows:
+        connection.execute(delete(exports).where(exports.c.turn_id == row.turn_id))
+        if is_owed(connection, row.turn_id):
+            ask_anew(connection, row.turn_id, now)
+        else:
+            erase_shown(connection, row.turn_id)
+        loosen_files(connection, row.context_id, {row.sha256} - {_NOT_MADE})
+    return len(rows)

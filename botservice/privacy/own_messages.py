@@ -1,0 +1,68 @@
+"""The messages of one person: where they are, and those in one chat."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, Select, select
+
+from botservice.history.rows import read_messages, select_messages
+from botservice.messages import Author, Message, Role
+from botservice.storage.tables.conversations import deliveries, events, messages
+
+
+def contexts_of(connection: Connection, authors: Iterable[Author]) -> list[int]:
+    """Return the contexts in which somebody wrote under one of these accounts, in the order of their ids."""
+    found: set[int] = set()
+    for author in authors:
+        query = select(messages.c.context_id).where(
+            messages.c.author_platform == author.platform, messages.c.author_id == author.id
+        )
+        found.update(connection.execute(query.distinct()).scalars())
+    return sorted(found)
+
+
+def own_message_ids(connection: Connection, context_id: int, author: Author) -> list[int]:
+    """Return the ids of all that an author wrote in a context."""
+    query = select(messages.c.id).where(
+        messages.c.context_id == context_id,
+        messages.c.author_platform == author.platform,
+        messages.c.author_id == author.id,
+    )
+    return list(connection.execute(query).scalars())
+
+
+def find_own_message(
+    connection: Connection,
+    context_id: int,
+    author: Author,
+    *,
+    message_id: int | None = None,
+    external_id: str | None = None,
+) -> Message | None:
+    """Return a message of an author in a context; None where there is none, or it is somebody else's.
+
+    Args:
+        message_id: Which one; by default the newest.
+        external_id: The platform's id of it, or of an answer to it.
+    """
+    query = select_messages(context_id).where(
+        messages.c.role == Role.USER.value,
+        messages.c.author_platform == author.platform,
+        messages.c.author_id == author.id,
+    )
+    if message_id is not None:
+        query = query.where(messages.c.id == message_id)
+    elif external_id is not None:
+        query = query.where(
+            (messages.c.external_id == external_id) | messages.c.event_id.in_(_asked_by(context_id, external_id))
+        )
+    row = connection.execute(query.order_by(messages.c.position.desc()).limit(1)).one_or_none()
+    return None if row is None else read_messages(connection, context_id, [row])[0]
+
+
+def _asked_by(context_id: int, external_id: str) -> Select[tuple[int]]:
+    """Return the query of the events that an answer on a platform answers."""
+    return (
+        select(events.c.id)
+        .join(deliveries, deliveries.c.turn_id == events.c.turn_id)
+        .where(deliveries.c.context_id == context_id, deliveries.c.external_id == external_id)
+    )

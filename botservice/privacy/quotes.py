@@ -1,0 +1,220 @@
+"""Words that repeat what is to be forgotten, in places that stay."""
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sqlalchemy import Connection, Text, bindparam, delete, func, select, type_coerce, update
+
+from botservice.history.finding.word_blocks import forget_words
+from botservice.messages import Author, Role
+from botservice.privacy.answered import answers_of, turns_of_only
+from botservice.privacy.own_messages import contexts_of
+from botservice.privacy.said import SHORTEST_QUOTE, Said
+from botservice.quoting import quote_inside
+from botservice.references import Reference, keep_files
+from botservice.storage.blobs import read_blobs
+from botservice.storage.chunks import chunks
+from botservice.storage.references import decode_references, keep_references, read_references
+from botservice.storage.tables.conversations import (
+    blobs,
+    contexts,
+    deliveries,
+    messages,
+    prompt_log,
+    steps,
+    tool_calls,
+    vectors,
+)
+
+_GONE: Final = "[deleted]"
+_TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
+_SEAL: Final = '"encrypted_content":'
+_RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deliveries.c.payload)
+
+
+Repeating = tuple[int, int, tuple[Reference, ...]]
+"""A message's id and position, and what it holds of others."""
+
+_SILENT = select(messages.c.id).where(messages.c.text == "")
+_FILES = select(messages.c.said_by_others, messages.c.attachments).where(messages.c.id == bindparam("message"))
+
+
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """What repeats what is to be forgotten, in one conversation.
+
+    Attributes:
+        answers: Messages of the assistant; they go with what they repeat.
+        held: Messages of people, with what they may go on holding of others. Their own words stay.
+    """
+
+    answers: Collection[int] = ()
+    held: Mapping[int, Sequence[Reference]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LookedThrough:
+    """The answers of a conversation, which grow with it, as somebody has looked through them a moment ago.
+
+    Attributes:
+        quoted: What was looked for.
+        after: Behind which position.
+        up_to: Up to which one: whatever comes into a conversation later stands behind it.
+        answers: Which of them repeat it.
+    """
+
+    quoted: frozenset[str]
+    after: int
+    up_to: int
+    answers: Sequence[int]
+
+
+def look_through(connection: Connection, context_id: int, said: Said) -> LookedThrough | None:
+    """Look for what repeats what somebody said, before whoever writes waits for it; None where nothing is to go."""
+    looked: list[LookedThrough] = []
+    find_quotes(connection, context_id, said, looked=looked)
+    return looked[-1] if looked else None
+
+
+def find_quotes(
+    connection: Connection, context_id: int, said: Said, *, looked: list[LookedThrough] | None = None
+) -> Quotes:
+    """Return what in a conversation repeats what somebody said.
+
+    Args:
+        looked: How its answers were looked through; that is not done again, and what is, is added.
+    """
+    looked = [] if looked is None else looked
+    repeating = [each for each in read_references(connection, context_id) if each[0] not in said.message_ids]
+    gone = _repeated(repeating, said)
+    positions = [*said.positions.get(context_id, ()), *(position for position, _ in gone)]
+    if not positions:
+        return Quotes()
+    answers: list[int] = []
+    while True:  # answers repeat quotes, and what quotes those answers is repeated again
+        known = len(said.texts), len(answers)
+        said = said.with_texts(reference.text for _, reference in gone)
+        looked.append(_look_for(connection, context_id, said, min(positions), looked[-1] if looked else None))
+        answers = [each for each in looked[-1].answers if each not in said.message_ids]
+        said = said.with_answers(connection, context_id, answers)
+        gone = _repeated(repeating, said)
+        if known == (len(said.texts), len(answers)):
+            break
+    held = {
+        message_id: [each.erased() if said.is_repeated_by(each) else each for each in references]
+        for message_id, _, references in repeating
+        if any(map(said.is_repeated_by, references))
+    }
+    return Quotes([*answers, *_answers_to_nothing_else(connection, context_id, held)], held)
+
+
+def _answers_to_nothing_else(
+    connection: Connection, context_id: int, held: Mapping[int, Sequence[Reference]]
+) -> list[int]:
+    """Return the answers to messages of which nothing is left: all that they held was forwarded or shared."""
+    erased = [message_id for message_id, references in held.items() if all(each.is_erased for each in references)]
+    silent = [
+        number
+        for chunk in chunks(erased)
+        for number in connection.execute(_SILENT.where(messages.c.id.in_(chunk))).scalars()
+    ]
+    return answers_of(connection, context_id, turns_of_only(connection, context_id, silent)) if silent else []
+
+
+def _repeated(repeating: Sequence[Repeating], said: Said) -> list[tuple[int, Reference]]:
+    """Return what repeats what somebody said, each with its message's position."""
+    return [
+        (position, reference)
+        for _, position, references in repeating
+        for reference in references
+        if said.is_repeated_by(reference)
+    ]
+
+
+def _look_for(
+    connection: Connection, context_id: int, said: Said, after: int, looked: LookedThrough | None
+) -> LookedThrough:
+    """Return the answers that repeat what somebody said: of those that were looked through for it, what was found."""
+    quoted = {spelt for text in said.texts if len(text) >= SHORTEST_QUOTE for spelt in (text, quote_inside(text))}
+    if looked is None or not quoted <= looked.quoted or after < looked.after:
+        looked = LookedThrough(frozenset(quoted), after, after, ())
+    later = select(messages.c.id, messages.c.position, messages.c.text).where(
+        messages.c.context_id == context_id,
+        messages.c.position > looked.up_to,
+        messages.c.role != Role.USER.value,
+    )
+    rows = connection.execute(later).all()
+    found = [row.id for row in rows if any(each in row.text for each in looked.quoted)]
+    up_to = max([looked.up_to, *(row.position for row in rows)])
+    return replace(looked, up_to=up_to, answers=[*looked.answers, *found])
+
+
+def erase_references(connection: Connection, context_id: int, held: Mapping[int, Sequence[Reference]]) -> None:
+    """Have messages of people hold nothing of what is forgotten; they are counted and embedded anew."""
+    if not held:
+        return
+    forget_words(connection, context_id, list(held))
+    for message_id, references in held.items():
+        row = connection.execute(_FILES, {"message": message_id}).one()
+        before = decode_references(row.said_by_others)
+        left = {id(each) for each, now in zip(before, references, strict=True) if not now.is_erased}
+        files = keep_files(row.attachments or (), before, lambda each, left=left: id(each) in left)  # type: ignore[misc]  # bound at once
+        counts = {"token_count": None, "token_encoding": None}
+        keep_references(connection, context_id, message_id, references, attachments=files or None, **counts)
+        connection.execute(delete(vectors).where(vectors.c.message_id == message_id))
+    version = update(contexts).where(contexts.c.id == context_id)
+    connection.execute(version.values(deletion_version=contexts.c.deletion_version + 1))
+
+
+def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:
+    """Take a text out of the record of the agent's work in every chat of some authors: its prompts and its steps."""
+    for context_id in contexts_of(connection, authors):
+        erase_from_records(connection, context_id, text)
+
+
+def erase_from_records(connection: Connection, context_id: int, text: str) -> None:
+    """Take a text out of the record of the agent's work in one chat."""
+    for column in _RECORDS:
+        kept = type_coerce(column, Text)
+        for spelling in _spellings(text):
+            change = update(column.table).where(
+                column.table.c.context_id == context_id,
+                func.instr(kept, spelling) > 0
+                if connection.dialect.name == "sqlite"
+                else func.strpos(kept, spelling) > 0,
+            )
+            connection.execute(change.values({column: func.replace(kept, spelling, _GONE)}))
+    _erase_long_texts(connection, context_id, text)
+    _erase_seals(connection, context_id)
+
+
+def _spellings(text: str) -> list[str]:
+    """Return how a text may stand in a record: as it is, in JSON, and in JSON within JSON, as arguments of tools do."""
+    once = [json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
+    twice = [json.dumps(each, ensure_ascii=is_ascii)[1:-1] for each in once for is_ascii in (True, False)]
+    return list(dict.fromkeys([*twice, *once, text]))
+
+
+def _erase_long_texts(connection: Connection, context_id: int, text: str) -> None:
+    """Delete the long texts of prompts that hold a text; what is left of such a prompt says that it was deleted."""
+    contents = select(type_coerce(prompt_log.c.content, Text)).where(prompt_log.c.context_id == context_id)
+    digests = {each for content in connection.execute(contents).scalars() for each in _TEXT_BLOB.findall(content)}
+    for chunk in chunks(digests):
+        found = read_blobs(connection, context_id, chunk)
+        gone = [digest for digest, data in found.items() if text.encode("utf-8", "surrogatepass") in data]
+        connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(gone)))
+
+
+def _erase_seals(connection: Connection, context_id: int) -> None:
+    """Take out of the steps what their model gave sealed: nobody here can tell what it repeats."""
+    kept = select(steps.c.id, steps.c.data).where(
+        steps.c.context_id == context_id, steps.c.data.contains(_SEAL, autoescape=True)
+    )
+    for row in connection.execute(kept).all():
+        record = json.loads(row.data)
+        if record.pop("model_items", None) is not None:
+            change = update(steps).where(steps.c.id == row.id)
+            connection.execute(change.values(data=json.dumps(record, separators=(",", ":"))))

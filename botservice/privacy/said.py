@@ -1,0 +1,150 @@
+"""What somebody said, and whether something repeats it: by who said it, and by their words where nobody is named."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from botservice.messages import Author
+from botservice.people.older_texts import without_cut
+from botservice.privacy.answered import turns_of
+from botservice.references import Reference
+from botservice.storage.chunks import chunks
+from botservice.storage.references import decode_references
+from botservice.storage.tables.conversations import deliveries, messages
+
+SHORTEST_QUOTE: Final = 12  # characters: fewer say too little to tell who has said them
+_SPOKEN = select(
+    messages.c.id,
+    messages.c.position,
+    messages.c.text,
+    messages.c.said_by_others,
+    messages.c.author_platform,
+    messages.c.author_id,
+    messages.c.author_name,
+    messages.c.external_id,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is to be forgotten.
+
+    Attributes:
+        of: Accounts of which everything is to go, whichever message of theirs it is.
+        message_ids: Messages that go.
+        positions: Where these stand, by context.
+        authors: Platforms and ids of who wrote them.
+        names: What these were called.
+        external_ids: What platforms call these messages.
+        texts: What was said, also what nothing but a quote tells of.
+        answers: What platforms call the assistant's messages that go as well.
+        answer_texts: What these say.
+        shortest: Characters of a quote of the assistant that tell what is quoted.
+    """
+
+    of: Collection[tuple[str | None, str | None]] = ()
+    message_ids: Collection[int] = ()
+    positions: Mapping[int, Collection[int]] = field(default_factory=dict)
+    authors: Collection[tuple[str | None, str | None]] = ()
+    names: Collection[str] = ()
+    external_ids: Collection[str] = ()
+    texts: Collection[str] = ()
+    answers: Collection[str] = ()
+    answer_texts: Collection[str] = ()
+    shortest: int = 1
+
+    def is_repeated_by(self, reference: Reference) -> bool:
+        """Return whether what a message holds of another is to go."""
+        if reference.is_erased:
+            return False
+        if reference.is_of_assistant:
+            return reference.external_id in self.answers or _overlap(
+                reference.text, self.answer_texts, shortest=self.shortest
+            )
+        author = reference.author or Author()
+        if author.id is None:  # the platform hides who it is, or an older version has not kept it
+            is_named = author.name in self.names and (bool(self.of) or _overlap(reference.text, self.texts))
+            return is_named or _overlap(reference.text, [*self.texts, *self.answer_texts], shortest=SHORTEST_QUOTE)
+        account = (author.platform, author.id)
+        return account in self.of or (
+            account in self.authors
+            and (reference.external_id in self.external_ids or _overlap(reference.text, self.texts))
+        )
+
+    def with_texts(self, texts: Iterable[str]) -> "Said":
+        """Return this with more that was said."""
+        return replace(self, texts=_told([*self.texts, *texts]))
+
+    def with_answers(self, connection: Connection, context_id: int, answer_ids: Collection[int]) -> "Said":
+        """Return this with the answers to it in a conversation, and with those that repeat it."""
+        rows = [
+            *_answers(connection, context_id, messages.c.id, answer_ids),
+            *_answers(
+                connection, context_id, messages.c.answers_turn_id, turns_of(connection, context_id, self.message_ids)
+            ),
+        ]
+        texts = _told([*self.texts, *(row.text for row in rows)])
+        telling = [each for each in texts if len(each) >= SHORTEST_QUOTE]
+        turn_ids = {row.answers_turn_id for row in rows if row.answers_turn_id is not None}
+        return replace(self, answers=_sent_in(connection, turn_ids), answer_texts=telling)
+
+
+def read_said(
+    connection: Connection, context_id: int, message_ids: Collection[int], of: Collection[Author] = ()
+) -> Said:
+    """Return what stands in messages of people in a conversation.
+
+    Args:
+        of: Whose words are to go wherever they are repeated, whichever message they are from.
+    """
+    rows = [
+        row
+        for chunk in chunks(sorted(message_ids))
+        for row in connection.execute(_SPOKEN.where(messages.c.context_id == context_id, messages.c.id.in_(chunk)))
+    ]
+    return Said(
+        of={(each.platform, each.id) for each in of},
+        message_ids={row.id for row in rows},
+        positions={context_id: [row.position for row in rows]},
+        authors={(row.author_platform, row.author_id) for row in rows if row.author_id is not None},
+        names={row.author_name for row in rows if row.author_name},
+        external_ids={row.external_id for row in rows if row.external_id is not None},
+        texts=_told(text for row in rows for text in _own_texts(row)),
+    )
+
+
+def _own_texts(row: Any) -> list[str]:
+    """Return what somebody says in a message: also where they forward or quote themselves."""
+    author = (row.author_platform, row.author_id)
+    held = decode_references(row.said_by_others)
+    return [row.text, *(each.text for each in held if each.author and (each.author.platform, each.author.id) == author)]
+
+
+def _overlap(said: str, texts: Collection[str], *, shortest: int = 1) -> bool:
+    """Return whether one of texts says what is repeated, or most of it: a mention of the bot is left out there."""
+    said = without_cut(said)
+    if len(said) < shortest:
+        return False
+    return any(said in each or (len(each) >= SHORTEST_QUOTE and each in said) for each in texts)
+
+
+def _told(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for text in texts if (each := without_cut(text))))
+
+
+def _answers(connection: Connection, context_id: int, column: ColumnElement[Any], values: Collection[int]) -> list[Any]:
+    query = select(messages.c.text, messages.c.answers_turn_id).where(messages.c.context_id == context_id)
+    return [row for chunk in chunks(sorted(values)) for row in connection.execute(query.where(column.in_(chunk)))]
+
+
+def _sent_in(connection: Connection, turn_ids: Collection[int]) -> set[str]:
+    """Return what platforms call the messages that turns have sent."""
+    found: set[str] = set()
+    for chunk in chunks(sorted(turn_ids)):
+        sent = select(deliveries.c.external_id).where(
+            deliveries.c.turn_id.in_(chunk), deliveries.c.external_id.is_not(None)
+        )
+        found.update(connection.execute(sent).scalars())
+    return found

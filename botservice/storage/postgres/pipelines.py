@@ -1,0 +1,150 @@
+"""Statements to Postgres that are sent without waiting for what the ones before them gave (psycopg, "Pipeline mode").
+
+A statement costs a process three times as much when it waits for the answer of the server. Here they are queued, and
+sent together when the rows of one of them are looked at, or at the commit; so an error may come with a later statement
+than the one that failed, but never after the commit.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import DBAPIError
+
+_PIPELINE = "botservice.pipeline"
+
+
+def prepare_pipelines(engine: Engine, *, begin: str) -> None:
+    """Let connections of an engine send statements in pipelines; the driver commits by itself what has no `begin`."""
+
+    @event.listens_for(engine, "connect")
+    def queue_statements(driver: Any, _record: Any) -> None:
+        from botservice.storage.postgres.queued_cursor import QueuedCursor  # with psycopg, which SQLite needs not
+
+        driver.cursor_factory = QueuedCursor
+
+    @event.listens_for(engine, "begin")
+    def begin_transaction(connection: Connection) -> None:
+        with errors_of(connection, begin):
+            pipelined(connection).execute(begin)
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def leave_before_others(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+        with errors_of(connection, statement):
+            _leave(connection)  # SQLAlchemy asks for rows at once, and for their columns before there are any
+
+    @event.listens_for(engine, "commit")
+    def commit_pipeline(connection: Connection) -> None:
+        # Not by the driver, which knows of no transaction that began in a pipeline, and takes a rollback for a commit.
+        with errors_of(connection, "COMMIT"):
+            try:
+                cursor = pipelined(connection).execute("COMMIT")
+                wait_for_all(connection)
+                _check_committed(connection, cursor)
+            except Exception:
+                _leave_quietly(connection)  # SQLAlchemy rolls nothing back where a commit has failed
+                raise
+
+    @event.listens_for(engine, "rollback")
+    def leave_before_rollback(connection: Connection) -> None:
+        if not connection.invalidated and not connection.closed:
+            _leave_quietly(connection)
+
+    @event.listens_for(engine, "close")
+    def close_outside(driver: Any, record: Any) -> None:
+        driver.close()  # first, so that leaving waits for nobody
+        pipeline = record.info.pop(_PIPELINE, None)
+        if pipeline is not None:
+            with contextlib.suppress(engine.dialect.loaded_dbapi.Error):
+                pipeline.leave()
+
+
+def pipelined(connection: Connection) -> Any:
+    """Return the driver's connection, in a pipeline."""
+    pooled = connection.connection
+    if _PIPELINE not in pooled.info:
+        pooled.info[_PIPELINE] = _Pipeline(pooled.dbapi_connection)
+    return pooled.dbapi_connection
+
+
+def wait_for_all(connection: Connection) -> None:
+    """Send what is queued, and return when it has been done."""
+    pipeline = connection.connection.info.get(_PIPELINE)
+    if pipeline is not None:  # otherwise leaving it has waited
+        pipeline.sync()
+
+
+@contextlib.contextmanager
+def errors_of(connection: Connection, text: str) -> Iterator[None]:
+    """Return a block that raises the driver's errors as SQLAlchemy would; a connection that is gone counts as gone."""
+    try:
+        yield
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise _as_sqlalchemy_error(connection, text, error) from error
+
+
+class _Pipeline:
+    """A pipeline that a connection is in."""
+
+    def __init__(self, driver: Any) -> None:
+        from botservice.storage.postgres.queued_cursor import send_all
+
+        self._driver, self._send_all = driver, send_all
+        with contextlib.ExitStack() as stack:
+            self._pipeline = stack.enter_context(driver.pipeline())
+            self._stack = stack.pop_all()
+
+    def sync(self) -> None:
+        """Send what is queued, and return when it has been done."""
+        with self._driver.lock:
+            self._driver.wait(self._send_all(self._pipeline))
+
+    def drop(self) -> None:
+        """Send nothing more of what is queued, least of all a COMMIT, and take nothing for prepared."""
+        self._pipeline.command_queue.clear()
+        self._driver._prepared.clear()  # noqa: SLF001 - psycopg believes in what was queued
+
+    def leave(self) -> None:
+        """Return to statements that are waited for, when everything that was sent has been done."""
+        self._stack.close()
+
+
+def _check_committed(connection: Connection, cursor: Any) -> None:
+    """Return if a transaction was committed: one in which something failed is rolled back without an error."""
+    if cursor.statusmessage != "COMMIT":
+        raise connection.dialect.loaded_dbapi.InternalError("a statement of the transaction had failed")
+
+
+def _leave(connection: Connection) -> None:
+    pipeline = connection.connection.info.pop(_PIPELINE, None)
+    if pipeline is not None:
+        pipeline.leave()
+
+
+def _leave_quietly(connection: Connection) -> None:
+    """Leave a pipeline whatever became of its statements: they are about to be undone."""
+    pipeline = connection.connection.info.get(_PIPELINE)
+    if pipeline is not None:
+        pipeline.drop()
+    with contextlib.suppress(connection.dialect.loaded_dbapi.Error):
+        _leave(connection)
+
+
+def _as_sqlalchemy_error(connection: Connection, text: str, error: Any) -> Any:
+    dialect = connection.dialect
+    driver = connection.connection.dbapi_connection
+    is_lost = driver is not None and dialect.is_disconnect(error, driver, None)
+    told = DBAPIError.instance(
+        text,
+        None,
+        error,
+        dialect.loaded_dbapi.Error,
+        hide_parameters=True,
+        connection_invalidated=is_lost,
+        dialect=dialect,
+    )
+    if is_lost:
+        _leave_quietly(connection)
+        connection.invalidate(error)
+    return told

@@ -1,0 +1,320 @@
+"""The tables. The migrations make them; a test holds both against each other."""
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    false,
+    text,
+)
+
+from botservice.storage.tables import triggers  # noqa: F401 - they belong to the same metadata
+from botservice.storage.tables.columns import Id, Json, Reason, Timestamp
+from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
+
+
+def _context_id() -> Column[int]:
+    return Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False)
+
+
+def _index_where(name: str, *columns: str, where: str) -> Index:
+    """Return a partial index: over the rows for which a condition holds, on both databases."""
+    return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(where))
+
+
+# One conversation with its own memory. last_position numbers its messages: it grows under the row's lock, so that
+# positions become visible in their order. deletion_version grows when messages change or go; caches compare it.
+# is_shared: more than one person was seen there, or the platform says that others listen; it never becomes private
+# again. only_identity_id: who was seen there, as long as that is one.
+# forgotten_at: since when whoever wrote there is forgotten; its keys go when nothing is owed there any more.
+# fresh_from is the position after which a fresh conversation began: what is before it is found, and not shown unasked.
+# message_count and last_message_id are kept by the database (see triggers.py); NULL: the messages are not counted yet.
+contexts = Table(
+    "contexts",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("key_hash", Text, nullable=False, unique=True),
+    Column("context_keys", Json, nullable=False),
+    Column("metadata", Json, nullable=False),
+    Column("last_position", Id, nullable=False, server_default="0"),
+    Column("deletion_version", Id, nullable=False, server_default="0"),
+    Column("is_shared", Boolean, nullable=False, server_default=false()),
+    Column("only_identity_id", Id),
+    Column("created_at", Timestamp, nullable=False),
+    Column("fresh_from", Id, nullable=False, server_default="0"),
+    Column("forgotten_at", Timestamp),
+    Column("last_message_id", Id, nullable=False, server_default="0"),
+    Column("message_count", Id, server_default="0"),
+    Index("ix_contexts_last_message_id", "last_message_id", "id"),
+    _index_where("ix_contexts_with_metadata", "id", where="metadata <> '{}'"),
+    _index_where("ix_contexts_forgotten", "id", where="forgotten_at IS NOT NULL"),
+    _index_where("ix_contexts_only_identity_id", "only_identity_id", where="only_identity_id IS NOT NULL"),
+    sqlite_autoincrement=True,
+)
+
+# What was said. event_id and answers_turn_id make an append happen once, however often it is tried.
+messages = Table(
+    "messages",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("position", Id, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("attachments", Json),
+    Column("author_platform", Text),
+    Column("author_id", Text),
+    Column("author_name", Text),
+    Column("created_at", Timestamp, nullable=False),
+    Column("token_count", Integer),
+    Column("token_encoding", Text),
+    Column("external_id", Text),
+    Column("event_id", Id, unique=True),
+    Column("answers_turn_id", Id, unique=True),
+    Column("edited_at", Timestamp),
+    Column("own_text", Text),  # what its author says in their own words; NULL where that is all of it
+    # What it quotes, forwards or shares of others, as JSON; NULL where a version wrote it that had all in text.
+    Column("said_by_others", Text),
+    UniqueConstraint("context_id", "position"),
+    # Finds the last message of a person at once: without statistics Postgres sorts the whole chat for it otherwise.
+    _index_where("ix_messages_of_people", "context_id", "position", where="role = 'user'"),
+    _index_where("ix_messages_external", "context_id", "external_id", where="external_id IS NOT NULL"),
+    _index_where("ix_messages_edited", "edited_at", where="edited_at IS NOT NULL"),
+    # All that one person wrote, to export or to forget it.
+    _index_where("ix_messages_author", "author_platform", "author_id", "context_id", where="author_id IS NOT NULL"),
+    sqlite_autoincrement=True,
+)
+
+# Whose words a message repeats (see said_by_others), so that they are found: person_id is NULL where a platform hides
+# who somebody is. external_id is the platform's id of the message that is repeated.
+message_references = Table(
+    "message_references",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("message_id", Id, ForeignKey("messages.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("platform", Text),
+    Column("person_id", Text),
+    Column("external_id", Text),
+    Index("ix_message_references_person", "platform", "person_id"),
+    Index("ix_message_references_context_id", "context_id"),
+    sqlite_autoincrement=True,
+)
+
+# What a message means to one embedding model: little-endian half floats of length 1. Ids grow with every change.
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("message_id", Id, ForeignKey("messages.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("model_key", Text, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Index("ix_vectors_context_id_id", "context_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+# Where the words of very long chats stand, packed: for each stretch of positions a block per group of words.
+word_blocks = Table(
+    "word_blocks",
+    metadata,
+    _context_id(),
+    Column("block", Integer, nullable=False),
+    Column("first_position", Id, nullable=False),
+    Column("last_position", Id, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("context_id", "block", "first_position"),
+)
+
+# The bytes of attachments, once per context. is_encrypted: with a key that is kept elsewhere.
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("sha256", Text, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Column("is_encrypted", Boolean, nullable=False, server_default=false()),
+    UniqueConstraint("context_id", "sha256"),
+    sqlite_autoincrement=True,
+)
+
+# Files that lost a reference: whoever sweeps looks whether there is another one, and deletes them where there is none.
+loose_files = Table(
+    "loose_files",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("sha256", Text, nullable=False),
+    Index("ix_loose_files_context_id", "context_id"),
+    sqlite_autoincrement=True,
+)
+
+# What answers one or more events. due_at: not before then; due_set_at: when that was decided, where it was later than
+# created_at. attempts counts how often it was begun, and failures how often that ended in an error, since it last got
+# further. steps_taken counts its action steps, also those that were
+# deleted since; last_step_number is the newest one's. joined_events counts those after the first: whoever
+# begins a turn sees by it whether there are more of them than were read. compacted_at: since when its steps are gone.
+turns = Table(
+    "turns",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("status", Text, nullable=False),
+    Column("outcome", Text),
+    Column("transport", Text, nullable=False),
+    Column("order_key", Id, nullable=False),
+    Column("due_at", Timestamp, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("error", Reason),
+    Column("system_prompt", Text),
+    Column("keeps_steps", Boolean, nullable=False, server_default=false()),
+    Column("steps_taken", Integer, nullable=False, server_default="0"),
+    Column("last_step_number", Integer),
+    Column("joined_events", Integer, nullable=False, server_default="0"),
+    Column("created_at", Timestamp, nullable=False),
+    Column("started_at", Timestamp),
+    Column("finished_at", Timestamp),
+    Column("compacted_at", Timestamp),
+    Column("due_set_at", Timestamp),
+    Column("failures", Integer, nullable=False, server_default="0"),
+    Index("ix_turns_context_id_id", "context_id", "id"),
+    _index_where("ix_turns_uncompacted", "id", where="compacted_at IS NULL"),
+    _index_where("ix_turns_numbered", "context_id", "id", where="last_step_number IS NOT NULL"),
+    _index_where("ix_turns_set_aside", "id", where="status = 'set_aside'"),
+    _index_where("ix_turns_open", "context_id", "order_key", where="status IN ('queued', 'running')"),
+    _index_where("ix_turns_due", "due_at", where="status IN ('queued', 'running')"),
+    sqlite_autoincrement=True,
+)
+
+# What a platform delivered, once per key. A control has no turn: handled_at says when it took effect. external_id is
+# the platform's id of the message that an edit or a deletion is about.
+events = Table(
+    "events",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("key", Text, nullable=False, unique=True),
+    _context_id(),
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), index=True),
+    Column("transport", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("order_key", Id, nullable=False),
+    Column("group_key", Text),
+    Column("raw", LargeBinary),
+    Column("received_at", Timestamp, nullable=False),
+    Column("handled_at", Timestamp),
+    Column("reading_at", Timestamp),  # its files are being read, or were when their process ended
+    Column("external_id", Text),
+    _index_where("ix_events_external", "context_id", "external_id", where="external_id IS NOT NULL"),
+    Index("ix_events_context_id", "context_id"),
+    _index_where("ix_events_unhandled", "context_id", where="turn_id IS NULL AND handled_at IS NULL"),
+    # Finds changes that are due: without turn_id in its condition, or SQLite would rather look through all controls.
+    _index_where("ix_events_changes", "context_id", where="handled_at IS NULL AND kind IN ('edit', 'delete')"),
+    sqlite_autoincrement=True,
+)
+
+# The agent's record of its work. position orders the steps of a context; one that is put between two others gets the
+# middle of theirs. An open step is an action whose calls have not all ended.
+steps = Table(
+    "steps",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("position", Float(53), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("step_number", Integer),
+    Column("is_open", Boolean, nullable=False, server_default=false()),
+    Column("data", Text, nullable=False),
+    Column("prompt_ranges", Json),
+    Index("ix_steps_context_id_position", "context_id", "position"),
+    sqlite_autoincrement=True,
+)
+
+# The calls of an open step: committed as started before they run and as ended with their result.
+tool_calls = Table(
+    "tool_calls",
+    metadata,
+    Column("step_id", Id, ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("call_index", Integer, primary_key=True, autoincrement=False),
+    _context_id(),
+    Column("status", Text, nullable=False),
+    Column("result", Text),
+    Index("ix_tool_calls_context_id", "context_id"),
+)
+
+# Every distinct message that a turn sent to the model, once. A step's prompt_ranges say which of them made its prompt.
+prompt_log = Table(
+    "prompt_log",
+    metadata,
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    _context_id(),
+    Column("content", Json, nullable=False),
+    Index("ix_prompt_log_context_id", "context_id"),
+)
+
+# What has to become visible on a platform, in order. buttons are what can be pressed under it.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("transport", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("payload", Json, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("due_at", Timestamp, nullable=False),
+    Column("external_id", Text),
+    Column("error", Reason),
+    Column("created_at", Timestamp, nullable=False),
+    Column("finished_at", Timestamp),
+    Index("ix_deliveries_context_id", "context_id"),
+    Column("buttons", Json),
+    Column("due_set_at", Timestamp),
+    _index_where("ix_deliveries_buttons", "context_id", "external_id", where="buttons IS NOT NULL"),
+    _index_where("ix_deliveries_open", "context_id", "id", where="status IN ('pending', 'attempting')"),
+    _index_where("ix_deliveries_due", "due_at", where="status IN ('pending', 'attempting')"),
+    sqlite_autoincrement=True,
+)
+
+# What a chat is to be told, or the agent to be asked, later. starts_at is the first time, from which the others of one
+# that comes again are counted; fired_at is the last time that it came.
+reminders = Table(
+    "reminders",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    _context_id(),
+    Column("key", Text, nullable=False, unique=True),
+    Column("transport", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("is_task", Boolean, nullable=False, server_default=false()),
+    Column("due_at", Timestamp, nullable=False),
+    Column("starts_at", Timestamp, nullable=False),
+    Column("repeats", Text),
+    Column("time_zone", Text, nullable=False),
+    Column("language", Text),
+    Column("author_platform", Text),
+    Column("author_id", Text),
+    Column("author_name", Text),
+    Column("created_at", Timestamp, nullable=False),
+    Column("fired_at", Timestamp),
+    Column("finished_at", Timestamp),
+    Index("ix_reminders_context_id_id", "context_id", "id"),
+    _index_where("ix_reminders_waiting", "due_at", where="status = 'waiting'"),
+    sqlite_autoincrement=True,
+)
+
+# The oldest version of the tables whose program still works on these: one row.
+schema_compatibility = Table("schema_compatibility", metadata, Column("oldest_version", Text, nullable=False))

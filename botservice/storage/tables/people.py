@@ -1,0 +1,73 @@
+"""The tables of persons: who they are, and what is known of them."""
+
+from sqlalchemy import Boolean, Column, ForeignKey, Integer, Table, Text, UniqueConstraint, false
+
+from botservice.storage.tables.columns import Id, Timestamp
+from botservice.storage.tables.metadata import metadata
+
+# Somebody, whatever the platforms on which they write. failed_guesses: wrong codes given since guessing_since.
+persons = Table(
+    "persons",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("failed_guesses", Integer, nullable=False, server_default="0"),
+    Column("guessing_since", Timestamp),
+    Column("created_at", Timestamp, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# An account of a person on a platform. What belongs to a person hangs on the identity that it came through, so that
+# linking two moves nothing and can be undone.
+identities = Table(
+    "identities",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("person_id", Id, ForeignKey("persons.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("platform", Text, nullable=False),
+    Column("platform_id", Text, nullable=False),
+    Column("name", Text),
+    Column("created_at", Timestamp, nullable=False),
+    UniqueConstraint("platform", "platform_id"),
+    sqlite_autoincrement=True,
+)
+
+# A code that joins two identities: shown to one of them, given by the other, agreed to by both.
+link_codes = Table(
+    "link_codes",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("code_hash", Text, nullable=False, unique=True),
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("other_identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), index=True),
+    Column("is_accepted", Boolean, nullable=False, server_default=false()),
+    Column("expires_at", Timestamp, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# A lasting thing about a person: where and with which words they said it, and whether other chats may know.
+facts = Table(
+    "facts",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("source_message_id", Id, ForeignKey("messages.id", ondelete="CASCADE"), index=True),
+    Column("topic", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("is_shareable", Boolean, nullable=False, server_default=false()),
+    Column("created_at", Timestamp, nullable=False),
+    Column("updated_at", Timestamp, nullable=False),
+    Column("superseded_at", Timestamp),
+    sqlite_autoincrement=True,
+)
+
+# What somebody was given of all that is kept of them: an archive, for a day at most. It goes with its turn.
+exports = Table(
+    "exports",
+    metadata,
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("sha256", Text, nullable=False),
+    Column("made_at", Timestamp, nullable=False),
+)

@@ -1,0 +1,43 @@
+"""The tables of Slack's workspaces, and of what people think of answers."""
+
+from sqlalchemy import Boolean, Column, ForeignKey, LargeBinary, Table, Text, false
+
+from botservice.storage.tables.columns import Id, Timestamp
+from botservice.storage.tables.metadata import metadata
+
+# A workspace, or a whole organisation, that has installed the bot. token is encrypted; enterprise_id is "" where the
+# workspace belongs to none, team_id where an organisation installed the bot for all of its workspaces.
+slack_installations = Table(
+    "slack_installations",
+    metadata,
+    Column("enterprise_id", Text, primary_key=True),
+    Column("team_id", Text, primary_key=True),
+    Column("team_name", Text),
+    Column("is_enterprise", Boolean, nullable=False, server_default=false()),
+    Column("app_id", Text),
+    Column("bot_id", Text),
+    Column("bot_user_id", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("token", LargeBinary, nullable=False),
+    Column("installed_by", Text),
+    Column("installed_at", Timestamp, nullable=False),
+)
+
+# The states of installations that have begun: each is good for one return from Slack.
+slack_oauth_states = Table(
+    "slack_oauth_states",
+    metadata,
+    Column("state", Text, primary_key=True),
+    Column("expires_at", Timestamp, nullable=False, index=True),
+)
+
+# What a person thinks of an answer: "good" or "bad".
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("platform", Text, primary_key=True),
+    Column("person_id", Text, primary_key=True),
+    Column("verdict", Text, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+)

@@ -1,0 +1,177 @@
+"""A claimed turn, one step at a time. Whatever a step did is stored when the step returns."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Any, Self
+
+from botservice.contexts.context import AgentContext
+from botservice.errors import RunFinished, RunInterrupted, TurnInProgress
+from botservice.memory import AgentMemory, MemoryStep
+from botservice.messages import Message
+from botservice.storage import Claim
+from botservice.telemetry import turn_logging
+from botservice.turns.options import Clock, RunOptions, utc_now
+from botservice.turns.results import RunResult, read_result
+from botservice.turns.run.interruption import Interruption, WorkCut
+from botservice.turns.run.pieces import Pieces
+from botservice.turns.run.turn_work import DeliveryPlan, TurnWork, no_deliveries
+from botservice.turns.transport import Live
+from botservice.turns.turn import Delivery, Turn
+
+__all__ = ["AgentRun", "Clock", "RunOptions", "utc_now"]
+
+
+class AgentRun:
+    """A turn that is being worked on by whoever holds its claim.
+
+    It owns no state that is not stored: another process may go on from the same place.
+
+    Attributes:
+        context: The conversation.
+        memory: The steps; what is put in before a step is stored and reaches the model.
+        turn_id: The turn's id, as it stands in the log.
+    """
+
+    def __init__(
+        self,
+        options: RunOptions,
+        context: AgentContext,
+        turn: Turn,
+        claim: Claim,
+        *,
+        plan_deliveries: DeliveryPlan = no_deliveries,
+        live: Live | None = None,
+        on_end: Callable[[Claim], Awaitable[None]] | None = None,
+    ) -> None:
+        self.context = context
+        self.memory: AgentMemory = context.memory
+        self.turn_id = turn.id
+        self._began_at = turn.due_at
+        self._claim = claim
+        self._on_end = on_end
+        self._interruption = Interruption()
+        self._work = TurnWork(options, context, turn, claim, plan_deliveries, live, self._interruption)
+        self._is_stepping = False
+        self._is_stopped = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def answer(self) -> Message | None:
+        """The answer, once there is one."""
+        return self._work.answer
+
+    @property
+    def result(self) -> RunResult | None:
+        """What came of it, with state, tokens, timing and steps; None while it goes on."""
+        return read_result(self.context, began_at=self._began_at, answer=self.answer, is_stopped=self._is_stopped)
+
+    @property
+    def begun(self) -> Delivery | None:
+        """The message of the answer that is stored as on its way: whoever planned deliveries sends it now."""
+        return self._work.begun
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether somebody asked it to stop."""
+        return self._interruption.is_asked
+
+    async def step(self) -> MemoryStep:
+        """Do the next thing and return its record: an `ActionStep`, or the `FinalAnswerStep` with which answer is set.
+
+        Raises:
+            RunInterrupted: the run was interrupted; what was said is kept.
+            RunFinished: the run has its answer already.
+            LLMError: the model did not answer; the step may be tried again.
+            ClaimLost: somebody else goes on with this turn.
+            TurnInProgress: another task is in the middle of a step of this run.
+        """
+        if self.answer is not None:
+            raise RunFinished(f"turn {self.turn_id} has its answer: run.answer")
+        if self._is_stopped:
+            raise RunInterrupted(f"turn {self.turn_id} was stopped")
+        if self._is_stepping:
+            raise TurnInProgress(f"a step of turn {self.turn_id} is under way: await it first")
+        self._claim.check()
+        self._is_stepping, self._claim.is_idle = True, False
+        try:
+            with turn_logging(self.turn_id):
+                step = await self._work.step(self)
+        except WorkCut:
+            await self._stop()
+            raise RunInterrupted(f"turn {self.turn_id} was stopped") from None
+        finally:
+            self._is_stepping, self._claim.is_idle = False, True
+        if self.answer is not None:
+            await self._end()
+        return step
+
+    async def finish(self) -> Message:
+        """Do step after step until there is an answer, and return it. Raises what `step` does."""
+        while self.answer is None:
+            await self.step()
+        return self.answer
+
+    async def stream(self) -> AsyncIterator[str]:
+        """Do step after step until there is an answer, and yield what the model says as it comes.
+
+        Texts of different calls of the model stand in paragraphs of their own; the answer is the last one, also where
+        it came all at once, from a final tool or past checks. Whoever stops listening leaves the turn open: `resume`
+        goes on with it. Raises what `step` does.
+        """
+        pieces = Pieces()
+        self._work.listen(pieces)
+        work = asyncio.create_task(pieces.feed(self.finish()))
+        try:
+            async for piece in pieces:
+                yield piece
+            rest = pieces.rest_of((await work).text)
+            if rest:
+                yield rest
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            self._work.listen(None)
+
+    def interrupt(self) -> None:
+        """Stop the run: a model call or tools that are under way are cancelled; `step` raises RunInterrupted.
+
+        May be called from any thread.
+        """
+        self._interruption.ask()
+
+    def write_memory_to_messages(
+        self,
+        summary_mode: bool = False,  # noqa: FBT001, FBT002 - contract
+    ) -> list[dict[str, Any]]:
+        """Return the memory as chat-completions messages, the system prompt first.
+
+        Args:
+            summary_mode: Leave out the system prompt, plans and what the model said beside its calls.
+        """
+        return self.memory.write_memory_to_messages(summary_mode)
+
+    async def close(self) -> None:
+        """Let go of the context. An unfinished turn stays as it is: `resume` goes on with it."""
+        if self.is_interrupted and self.answer is None and not self._is_stopped and self._claim.is_held:
+            await self._stop()
+        await self._end()
+
+    async def _stop(self) -> None:
+        """End the turn as stopped, with what was said until then."""
+        self._is_stopped = True
+        with turn_logging(self.turn_id):
+            await self._work.stop(self)
+        await self._end()
+
+    async def _end(self) -> None:
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            await on_end(self._claim)

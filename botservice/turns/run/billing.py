@@ -1,0 +1,162 @@
+"""What a turn pays for: each call of its model, reserved before it is made and settled with what came of it."""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from botservice.agents import Agent
+from botservice.agents.prompt import count_tokens
+from botservice.budgets.budgets import Reservation, Standing
+from botservice.budgets.texts import nearly_used_text
+from botservice.budgets.usage import ModelCall, Payer
+from botservice.contexts.context import AgentContext
+from botservice.llm.chat import ChatMessage, ToolSchema
+from botservice.llm.counting import count_aside
+from botservice.llm.tokens import counter_for
+from botservice.messages import TokenUsage
+from botservice.policies import Scope, Unit
+from botservice.turns.options import RunOptions
+from botservice.turns.turn import Turn
+
+logger = logging.getLogger(__name__)
+
+_UNSEEN_PROMPT_TOKENS = 8_000  # of an agent that does not say what it sends
+
+
+def model_of(agent: Agent) -> str:
+    """Return the name of the model that an agent asks, as far as it says so."""
+    return str(getattr(getattr(agent, "llm", None), "model", None) or "unknown")
+
+
+def models_of(agent: Agent) -> tuple[str, ...]:
+    """Return the names of the models that may answer an agent, the first one first."""
+    return tuple(getattr(getattr(agent, "llm", None), "models", None) or (model_of(agent),))
+
+
+class Bill:
+    """The calls of one turn. Without limits, nothing happens before a call, and one row grows with what it took."""
+
+    def __init__(
+        self,
+        options: RunOptions,
+        context: AgentContext,
+        turn: Turn,
+        *,
+        agent: Agent | None = None,
+        asking: AgentContext | None = None,
+    ) -> None:
+        """Make a bill.
+
+        Args:
+            agent: Whose model is asked; by default the turn's own.
+            asking: The context that it is asked in; by default the turn's own.
+        """
+        self._budgets = options.budgets
+        self._clock = options.clock
+        self._agent = agent or options.agent
+        self._context = context
+        self._asking = asking or context
+        self._turn = turn
+        self._models = models_of(self._agent)
+        self._payer: Payer | None = None
+        self._reservation: Reservation | None = None
+        self._call: ModelCall | None = None
+
+    def watch(self) -> None:
+        """Have the agent say what it is about to send."""
+        if self._budgets.has_limits:
+            self._asking.before_call = self.reserve
+
+    async def open(self) -> None:
+        """Reserve for an agent that does not say what it sends."""
+        if self._budgets.has_limits and not self._agent.announces_calls:
+            await self._reserve(_UNSEEN_PROMPT_TOKENS)
+
+    async def reserve(self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> None:
+        """Reserve what a call with a prompt may take.
+
+        Raises:
+            BudgetExceeded: it would be more than is left.
+        """
+        await self._reserve(await count_aside(count_tokens, prompt, tools, self._models[0]))
+
+    async def give_back(self) -> None:
+        """Give back what was reserved for a call that failed."""
+        if self._reservation is not None:
+            self._reservation = None
+            await self._budgets.release(self._context.storage, self._turn.id)
+
+    def take(self, usage: TokenUsage | None, said: str, model: str | None = None) -> None:
+        """Take note of what a call took, or seems to have taken where its server does not count.
+
+        Args:
+            said: What the model said.
+            model: Which one answered; servers may call it by a longer name than whoever asks.
+        """
+        if usage is None:
+            usage = self._estimate(said)
+        self._call = self._budgets.price(model if model in self._models else self._models[0], usage)
+
+    def take_cut_off(self, said: str) -> None:
+        """Take note of a call that somebody stopped: what was sent and said until then was made and is paid."""
+        if self._reservation is not None and self._call is None:
+            self.take(None, said)
+
+    def write(self, connection: Connection, now: datetime) -> None:
+        """Store what the last call took, in the transaction that stores what came of it."""
+        if self._call is None:
+            return
+        payer = self._payer_now()
+        self._budgets.settle(connection, self._turn.id, payer, self._call, now)
+        for standing in self._nearly_used():
+            if standing.scope is Scope.SERVICE and self._budgets.note(connection, payer, standing, now):
+                facts = {"unit": standing.limit.unit.value, "period": standing.limit.period.value}
+                logger.warning("budget.nearly_used", extra=facts)
+
+    def confirm(self) -> None:
+        """Take note that it is stored."""
+        self._call = self._reservation = None
+
+    def warning(self) -> Standing | None:
+        """Return the budget that the person is told about, because most of it is used."""
+        return next((each for each in self._nearly_used() if each.scope is not Scope.SERVICE), None)
+
+    def warning_text(self, standing: Standing) -> str:
+        """Return what the person is told about a budget."""
+        return nearly_used_text(standing.scope, standing.ends_at, self._context.language)
+
+    def is_due(self, connection: Connection, standing: Standing, now: datetime) -> bool:
+        """Return whether nobody was told so in this period; from now on, somebody was."""
+        return self._budgets.note(connection, self._payer_now(), standing, now)
+
+    def _nearly_used(self) -> list[Standing]:
+        call, reservation = self._call, self._reservation
+        if call is None or reservation is None:
+            return []
+        tokens = call.input_tokens + call.output_tokens
+        return [
+            standing
+            for standing in reservation.standings
+            if standing.is_worth_a_warning(tokens if standing.limit.unit is Unit.TOKENS else call.cost)
+        ]
+
+    async def _reserve(self, prompt_tokens: int) -> None:
+        model = self._budgets.dearest(self._models, prompt_tokens)
+        self._reservation = await self._budgets.reserve(
+            self._context.storage, self._turn.id, self._payer_now(), model, prompt_tokens, self._clock()
+        )
+
+    def _payer_now(self) -> Payer:
+        if self._payer is None:
+            asked = self._context.chat_history.last_user_message
+            author = None if asked is None else asked.author
+            self._payer = Payer.of(self._context.id, self._context.context_keys, author)
+        return self._payer
+
+    def _estimate(self, said: str) -> TokenUsage:
+        """Return about what a call took; nothing where nobody limits it, because counting takes time."""
+        if self._reservation is None:
+            return TokenUsage(0, 0)
+        return TokenUsage(self._reservation.prompt_tokens, counter_for(self._models[0]).count(said))

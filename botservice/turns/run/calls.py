@@ -1,0 +1,174 @@
+"""Running the calls of one step, side by side, and closing the step with what they gave."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from botservice.agents import FinishAction
+from botservice.contexts.context import AgentContext
+from botservice.errors import InvalidField
+from botservice.memory import INTERRUPTED, ActionStep, StepError, Timing, ToolResult, freeze
+from botservice.messages import Attachment, ToolCall
+from botservice.storage import Claim
+from botservice.tools import Tool, ToolOutcome, execute
+from botservice.tools.limits import find_too_many
+from botservice.turns.buttons import offer_buttons
+from botservice.turns.run import journal
+from botservice.turns.transport import Live
+
+_STOPPED = "Stopped by the person before it had ended: its outcome is unknown."
+_FILES = "observations_files"
+_ANSWER_FILES = "answer_files"
+
+
+class CallRunner:
+    """Runs calls that are stored as started, and stores each result as it comes.
+
+    Attributes:
+        outcomes: What is known by now, by the call's place in the step.
+    """
+
+    def __init__(
+        self, tools: Mapping[str, Tool], context: AgentContext, claim: Claim, step_row_id: int, live: Live | None
+    ) -> None:
+        self._tools = tools
+        self._context = context
+        self._claim = claim
+        self._row_id = step_row_id
+        self._live = live
+        self.outcomes: dict[int, ToolOutcome] = {}
+
+    async def run(
+        self, calls: Sequence[ToolCall], ended: Mapping[int, ToolOutcome], *, is_resumed: bool
+    ) -> list[ToolOutcome]:
+        """Return one outcome per call, in the order of the calls.
+
+        Args:
+            ended: What is known already.
+            is_resumed: Whether the calls without a result may have run before: then only idempotent ones run again.
+
+        Raises:
+            ClaimLost: somebody else works on the context.
+        """
+        self.outcomes = {**find_too_many(self._tools, calls, self._done()), **ended}
+        waiting = [index for index in range(len(calls)) if index not in self.outcomes]
+        if is_resumed:
+            for index in waiting:
+                tool = self._tools.get(calls[index].name)
+                if tool is not None and not tool.idempotent:
+                    self.outcomes[index] = ToolOutcome(INTERRUPTED, error_type="Interrupted")
+            waiting = [index for index in waiting if index not in self.outcomes]
+        if len(waiting) == 1:
+            await self._run_one(waiting[0], calls, is_alone=True)
+        else:
+            await self._run_together(waiting, calls)
+        return [self.outcomes[index] for index in range(len(calls))]
+
+    def _done(self) -> Iterator[ActionStep]:
+        """Yield the earlier steps of this prompt, without those that somebody put in."""
+        records = self._context.records
+        for step in self._context.completed_steps:
+            if records.is_own(step):
+                yield step
+
+    async def _run_together(self, indices: Sequence[int], calls: Sequence[ToolCall]) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for index in indices:
+                    group.create_task(self._run_one(index, calls, is_alone=False))
+        except ExceptionGroup as errors:  # what went wrong is about storing: one error says all of it
+            raise errors.exceptions[0] from None
+
+    async def _run_one(self, index: int, calls: Sequence[ToolCall], *, is_alone: bool) -> None:
+        call = calls[index]
+        if self._live is not None:
+            self._live.on_activity(call.name)
+        outcome = _keepable(await execute(self._tools, call, self._context))
+        self.outcomes[index] = outcome
+        # The last result to come is stored with the step itself; one commit less for most steps.
+        if not is_alone and len(self.outcomes) < len(calls):
+            await self._context.storage.write(
+                lambda connection: journal.write_ended(connection, self._row_id, index, outcome),
+                fence=self._claim,
+                sort_key=(self._context.id,),
+                is_confined=True,
+            )
+
+
+def _keepable(outcome: ToolOutcome) -> ToolOutcome:
+    """Return outcome without its value where a step cannot keep that; the model has read its text."""
+    try:
+        freeze(outcome.output)
+    except InvalidField:
+        return replace(outcome, output=None)
+    return outcome
+
+
+def stopped_outcomes(step: ActionStep, known: Mapping[int, ToolOutcome]) -> list[ToolOutcome]:
+    """Return one outcome per call for a step that was stopped in the middle."""
+    unknown = ToolOutcome(_STOPPED, error_type="RunInterrupted")
+    return [known.get(index, unknown) for index in range(len(step.tool_calls or ()))]
+
+
+def close_step(step: ActionStep, outcomes: Sequence[ToolOutcome], tools: Mapping[str, Tool], now: datetime) -> None:
+    """Write into step what its calls gave."""
+    calls = step.tool_calls or ()
+    step.tool_results = tuple(
+        ToolResult(call.id, outcome.text, outcome.is_error, outcome.duration_seconds)
+        for call, outcome in zip(calls, outcomes, strict=True)
+    )
+    step.observations = "\n".join(outcome.text for outcome in outcomes)
+    attachments = [each for outcome in outcomes for each in outcome.attachments]
+    _set_some(step, "observations_images", [each for each in attachments if _is_image(each)])
+    _set_some(step, _FILES, [each for each in attachments if not _is_image(each)])
+    runs = [
+        {"call_id": call.id, **outcome.sub_run}
+        for call, outcome in zip(calls, outcomes, strict=True)
+        if outcome.sub_run is not None
+    ]
+    step.sub_runs = runs or None
+    offer_buttons(step, [each for outcome in outcomes for each in outcome.buttons])
+    failed = next((outcome for outcome in outcomes if outcome.is_error), None)
+    if failed is not None:
+        step.error = _error(failed)
+    final = next((outcomes[index] for index in _final_calls(step, tools)), None)
+    if final is not None and len(final.attachments) < len(attachments):
+        step.set_value(_ANSWER_FILES, final.attachments)
+    chosen = final or (outcomes[-1] if outcomes else None)
+    step.action_output = None if chosen is None else chosen.output
+    step.is_final_answer = final is not None
+    if step.timing is not None:
+        step.timing = Timing(step.timing.start_time, now)
+
+
+def final_answer(step: ActionStep, tools: Mapping[str, Tool]) -> FinishAction:
+    """Return what a final tool gave, word for word, with its files."""
+    results = step.tool_results or ()
+    text = next((results[index].text for index in _final_calls(step, tools)), step.observations or "")
+    output = text if step.action_output is None else step.action_output
+    own = step.get_value(_ANSWER_FILES)
+    files = own if own is not None else [*(step.observations_images or ()), *(step.get_value(_FILES) or ())]
+    return FinishAction(output, tuple(files))
+
+
+def _final_calls(step: ActionStep, tools: Mapping[str, Tool]) -> Iterator[int]:
+    """Yield the places of the calls of final tools that did not fail."""
+    for index, (call, result) in enumerate(zip(step.tool_calls or (), step.tool_results or (), strict=False)):
+        tool = tools.get(call.name)
+        if tool is not None and tool.is_final and not result.is_error:
+            yield index
+
+
+def _error(outcome: ToolOutcome) -> StepError:
+    kind = outcome.error_type or "ToolError"
+    return StepError(kind, outcome.text.removeprefix("Error: ").removeprefix(f"{kind}: "))
+
+
+def _set_some(step: ActionStep, key: str, files: Sequence[Attachment]) -> None:
+    if files:
+        step.set_value(key, files)
+
+
+def _is_image(attachment: Attachment) -> bool:
+    return attachment.mime_type.startswith("image/")

@@ -1,0 +1,81 @@
+"""What goes wrong on the way to an answer, as steps that are stored before the turn goes on."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from botservice.agents import FinishAction
+from botservice.contexts.context import AgentContext
+from botservice.memory import ActionStep, FailedStep, MemoryStep, StepError, Timing
+from botservice.turns.failures import unchecked
+from botservice.turns.options import RunOptions
+from botservice.turns.records import note_failure, note_step
+from botservice.turns.run.answer import as_text
+from botservice.turns.run.billing import Bill
+from botservice.turns.run.prompts import record_answer, record_prompt
+from botservice.turns.run.saving import Saver
+
+CallBack = Callable[[MemoryStep], Awaitable[None]]
+
+
+class Mishaps:
+    """Stores them in the memory of one turn, and shows them to the callbacks."""
+
+    def __init__(
+        self, options: RunOptions, context: AgentContext, saver: Saver, bill: Bill, call_back: CallBack
+    ) -> None:
+        self._clock = options.clock
+        self._context = context
+        self._saver = saver
+        self._bill = bill
+        self._call_back = call_back
+
+    async def fail(self, error: StepError, started_at: datetime, *, model_output: str | None = None) -> None:
+        """Store what kept the agent from a step; it does not count as one that was taken."""
+        context, number = self._context, self._context.last_step_number + 1
+        step = FailedStep(number, timing=Timing(started_at, self._clock()), error=error, model_output=model_output)
+
+        def write_failed(connection: Connection, _: Sequence[int]) -> None:
+            note_failure(connection, self._turn_id, last_step_number=number)
+
+        def take_note(_: None) -> None:
+            context.last_step_number = number
+
+        context.memory.steps.append(step)
+        await self._saver.save_with(write_failed, take_note)
+        await self._call_back(step)
+
+    async def refuse(self, action: FinishAction, refusal: str, started_at: datetime) -> ActionStep:
+        """Store an answer that nobody gets to see, with what is said against it: a step like one that ran tools."""
+        context = self._context
+        number, taken = context.last_step_number + 1, context.steps_taken + 1
+        step = ActionStep(number, timing=Timing(started_at, self._clock()), error=unchecked(refusal))
+        step.set_values_from_dict({"model_output": as_text(action.output), "observations": refusal})
+        record_answer(step, action)
+        record_prompt(step, action.prompt, context.records.log)
+
+        def write_refused(connection: Connection, _: Sequence[int]) -> None:
+            note_step(connection, self._turn_id, steps_taken=taken, last_step_number=number)
+            self._bill.write(connection, started_at)
+
+        def take_note(_: None) -> None:
+            self._bill.confirm()
+            context.last_step_number, context.steps_taken = number, taken
+
+        context.memory.steps.append(step)
+        await self._saver.save_with(write_refused, take_note)
+        await self._call_back(step)
+        return step
+
+    async def take_back(self, step: ActionStep, refusal: str) -> None:
+        """Store that what a final tool gave is not the answer."""
+        step.set_values_from_dict({"is_final_answer": False, "error": unchecked(refusal)})
+        step.observations = f"{step.observations}\n{refusal}"
+        await self._saver.save()
+
+    @property
+    def _turn_id(self) -> int:
+        turn_id = self._context.turn_id
+        assert turn_id is not None, "a turn runs"  # noqa: S101 - an invariant
+        return turn_id

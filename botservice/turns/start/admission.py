@@ -1,0 +1,233 @@
+"""Who gets as far as the history and the agent: strangers are turned away, and whoever writes too fast is slowed down.
+
+What was said by somebody who is turned away is not kept: neither in the history nor in the stored event.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, update
+
+from botservice.access.texts import refusal_text
+from botservice.access.values import AccessRole, Notice, Ruling
+from botservice.budgets.budgets import Standing
+from botservice.budgets.texts import too_fast_text
+from botservice.budgets.usage import Payer
+from botservice.contexts.context import AgentContext
+from botservice.messages import InboundMessage
+from botservice.privacy.rights import Right, may_use, right_of, use_right
+from botservice.storage import Claim, Storage
+from botservice.storage.tables.conversations import events
+from botservice.texts import in_language
+from botservice.turns.changes import Controls
+from botservice.turns.options import RunOptions
+from botservice.turns.outbox import write_deliveries
+from botservice.turns.start.opening import Inbound
+from botservice.turns.start.refusing import plan_notice
+from botservice.turns.start.unread_files import unread_text
+from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse
+from botservice.turns.turn import EventKind, StoredEvent, Turn
+
+logger = logging.getLogger(__name__)
+
+Write = Callable[[Connection], None]
+
+_SCRUB = (
+    update(events)
+    .where(events.c.id.in_(bindparam("ids", expanding=True)))
+    .values(raw=None, handled_at=bindparam("handled"))
+)
+
+
+@dataclass(slots=True)
+class Heard:
+    """What the events of a turn say.
+
+    Attributes:
+        said: What is let in.
+        roles: What those may do who said it, by event.
+        refused: What is not let in.
+        rights: Events in which somebody who is not let in asks for what is theirs, by event.
+        read: What it was read with: where anything is limited, files are only named at first.
+    """
+
+    read: ReadEvent
+
+    said: list[tuple[StoredEvent, InboundMessage]] = field(default_factory=list)
+    roles: dict[int, AccessRole | None] = field(default_factory=dict)
+    refused: list[tuple[StoredEvent, InboundMessage, Ruling]] = field(default_factory=list)
+    rights: dict[int, Right] = field(default_factory=dict)
+
+
+class Admission:
+    """Lets in what may come in."""
+
+    def __init__(self, storage: Storage, options: RunOptions) -> None:
+        self._storage = storage
+        self._access = options.access
+        self._budgets = options.budgets
+        self._clock = options.clock
+
+    async def hear(self, turn: Turn, context: AgentContext, transport: Transport) -> Heard:
+        """Return what the events of a turn say, as far as it is let in; where limits stand, files are only named."""
+        is_open = await self._access.is_idle(self._storage)
+        heard = Heard(transport.read if is_open and not self._budgets.has_rates else glimpse(transport))
+        for event in turn.events:
+            message = await heard.read(event)
+            if message is None:
+                continue
+            is_judged = not is_open or message.command is not None  # what a command may do depends on who gives it
+            ruling = await self._judge(message, context) if is_judged else None
+            if ruling is not None and not is_open and not ruling.is_admitted:
+                right = await self._right(message)
+                if right is None:
+                    heard.refused.append((event, message, ruling))
+                else:
+                    heard.rights[event.id] = right
+                    heard.said.append((event, message))
+                continue
+            if ruling is not None:
+                heard.roles[event.id] = ruling.role
+            heard.said.append((event, message))
+        return heard
+
+    async def complete(
+        self, inbound: Sequence[Inbound], heard: Heard, controls: Controls, transport: Transport
+    ) -> list[Inbound]:
+        """Return what was let in, with the files that were only named: nobody fetches or reads those of others."""
+        if heard.read == transport.read:
+            return list(inbound)
+        completed: list[Inbound] = []
+        for event, message in inbound:
+            whole: InboundMessage | None = None
+            if event is not None and message.is_addressed and not message.is_whole:
+                changes = controls.of_message(message.external_id)
+                whole = await transport.read(changes[-1].event if changes else event)
+            completed.append((event, whole or message))
+        return completed
+
+    async def read_change(
+        self, event: StoredEvent, claim: Claim, context_keys: Mapping[str, str], transport: Transport
+    ) -> InboundMessage | None:
+        """Return what a message says after a change: with its files, unless its author has sent too much for now."""
+        message = await glimpse(transport)(event)
+        if message is None or message.is_whole:
+            return message
+        if self._budgets.has_rates and message.is_addressed:
+            payer = Payer.of(claim.context_id, context_keys, message.author)
+            if await self._budgets.count_message(self._storage, payer, self._clock()) is not None:
+                return message
+        return await transport.read(event)
+
+    def tell_unread(
+        self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, transport: Transport
+    ) -> Write | None:
+        """Return what tells people which of their files were not read; None where all were."""
+        names = [name for _, message in inbound for name in message.unread]
+        if not names:
+            return None
+        now = self._clock()
+        payloads = plan_notice(transport, turn, unread_text(names, context.language), now)
+        return lambda connection: write_deliveries(connection, turn, payloads, now)
+
+    def turn_away(self, heard: Heard, turn: Turn, controls: Controls, transport: Transport) -> Write | None:
+        """Return what tells those who are not let in, and forgets what they said; None where everybody is."""
+        if not heard.refused and not heard.rights:
+            return None
+        now = self._clock()
+        notices = [self._plan(message, ruling, turn, transport, now) for _, message, ruling in heard.refused]
+        ids = [*(event.id for event, _, _ in heard.refused), *heard.rights]
+        changed = [
+            each.event.id for _, message, _ in heard.refused for each in controls.of_message(message.external_id)
+        ]
+
+        def write(connection: Connection) -> None:
+            connection.execute(_SCRUB, {"ids": [*ids, *changed], "handled": now})
+            for right in heard.rights.values():
+                use_right(connection, right, now)
+            logger.info("turn.turned_away")
+            for ruling, payloads, welcome in notices:
+                if payloads and self._access.tell(connection, ruling, turn.id, welcome, now):
+                    write_deliveries(connection, turn, payloads, now)
+
+        return write
+
+    async def slow_down(
+        self,
+        inbound: Sequence[tuple[StoredEvent | None, InboundMessage]],
+        turn: Turn,
+        context: AgentContext,
+        transport: Transport,
+    ) -> tuple[list[tuple[StoredEvent | None, InboundMessage]], Write | None]:
+        """Return what was said with what is too much for now as said to nobody, and what tells so, once a minute."""
+        if not self._budgets.has_rates:
+            return list(inbound), None
+        kept: list[tuple[StoredEvent | None, InboundMessage]] = []
+        writes: list[Write] = []
+        counted: dict[str, Standing | None] = {}  # what is answered together, such as an album, counts once
+        for event, message in inbound:
+            payer, now = Payer.of(context.id, context.context_keys, message.author), self._clock()
+            if message.is_addressed and payer.person not in counted:
+                beyond = await self._budgets.count_message(self._storage, payer, now)
+                counted[payer.person] = beyond
+                if beyond is not None:
+                    payloads = plan_notice(transport, turn, too_fast_text(beyond.ends_at, context.language), now)
+                    writes.append(self._telling_once(turn, payer, beyond, payloads, now))
+            is_beyond = message.is_addressed and counted.get(payer.person) is not None
+            kept.append((event, replace(message, is_addressed=False) if is_beyond else message))
+
+        def write(connection: Connection) -> None:
+            for each in writes:
+                each(connection)
+
+        return kept, write if writes else None
+
+    def _telling_once(
+        self, turn: Turn, payer: Payer, beyond: Standing, payloads: Sequence[Payload], now: datetime
+    ) -> Write:
+        def write(connection: Connection) -> None:
+            if self._budgets.note(connection, payer, beyond, now):
+                write_deliveries(connection, turn, payloads, now)
+
+        return write
+
+    async def turn_away_changes(
+        self, controls: Controls, context_keys: Mapping[str, str], transports: Mapping[str, Transport]
+    ) -> list[int]:
+        """Return the edits that wait for a message of somebody who is not let in: nothing of them is kept either."""
+        if not controls.changes or await self._access.is_idle(self._storage):
+            return []
+        refused: list[int] = []
+        for change in controls.changes:
+            message = await glimpse(transports[change.transport])(change.event) if change.event.raw else None
+            if message is None or change.kind is EventKind.DELETE:
+                continue
+            ruling = await self._access.judge(self._storage, message, context_keys, self._clock())
+            if not ruling.is_admitted:
+                refused.append(change.event.id)
+        return refused
+
+    async def _right(self, message: InboundMessage) -> Right | None:
+        """Return what somebody who is not let in may ask all the same; None where that is not, or was today."""
+        right = right_of(message)
+        if right is None:
+            return None
+        now = self._clock()
+        return right if await self._storage.read(lambda connection: may_use(connection, right, now)) else None
+
+    async def _judge(self, message: InboundMessage, context: AgentContext) -> Ruling:
+        return await self._access.judge(self._storage, message, context.context_keys, self._clock())
+
+    def _plan(
+        self, message: InboundMessage, ruling: Ruling, turn: Turn, transport: Transport, now: datetime
+    ) -> tuple[Ruling, Sequence[Payload], Sequence[Payload]]:
+        """Return what tells somebody that they are not let in, and what tells them later that they are."""
+        text = refusal_text(ruling, message.language)
+        if not text:
+            return ruling, [], []
+        welcome: Sequence[Payload] = []
+        if ruling.notice is Notice.CODE:
+            welcome = plan_notice(transport, turn, in_language("access.welcome", message.language), now)
+        return ruling, plan_notice(transport, turn, text, now), welcome

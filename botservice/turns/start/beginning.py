@@ -1,0 +1,168 @@
+"""The beginning of a turn that a transport accepted: its events are read, and its commands obeyed."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from botservice.contexts.context import AgentContext
+from botservice.messages import InboundMessage
+from botservice.privacy.rights import right_of
+from botservice.storage import Claim, Storage
+from botservice.turns.changes import Controls, as_changed, mark_handled
+from botservice.turns.outbox import write_deliveries
+from botservice.turns.records import begin_turn, finish_turn
+from botservice.turns.run.agent_run import RunOptions
+from botservice.turns.start.admission import Admission, Heard
+from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
+from botservice.turns.start.opening import Inbound, open_turn
+from botservice.turns.transport import Transport, glimpse
+from botservice.turns.turn import Outcome, StoredEvent, Turn
+
+logger = logging.getLogger(__name__)
+
+Write = Callable[[Connection], None]
+Said = tuple[StoredEvent, InboundMessage]
+
+
+class Beginning:
+    """Begins turns: with what was said, as it was changed since, and with what commands ask in its place."""
+
+    def __init__(self, storage: Storage, options: RunOptions, commands: Commands) -> None:
+        self._storage = storage
+        self._options = options
+        self._commands = commands
+        self._admission = Admission(storage, options)
+
+    async def begin(
+        self, turn: Turn, context: AgentContext, controls: Controls, claim: Claim, transport: Transport
+    ) -> bool:
+        """Begin a turn, or begin it again; return whether the agent is to answer it."""
+        if turn.is_open:
+            now = self._options.clock()
+            await self._storage.write(
+                lambda connection: begin_turn(connection, turn.id, now, is_first=False), fence=claim
+            )
+            return True
+        heard = await self._admission.hear(turn, context, transport)
+        context.language = _language([message for _, message in heard.said])
+        inbound, changes = await as_changed(heard.read, heard.said, controls)
+        inbound = [each for each in inbound if _may(each, heard)]
+        commands = [(event, message) for event, message in inbound if self._is_command(message)]
+        commands, held = await self._hold_back(commands, turn, context, transport)
+        answers = [
+            (event, await self._obey(message, context, turn, claim, heard, event.id)) for event, message in commands
+        ]
+        rest: list[Inbound] = [
+            (event, message)
+            for event, message in inbound
+            if not self._is_command(message) and event.id not in heard.rights
+        ]
+        rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
+        rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
+        rest = await self._admission.complete(rest, heard, controls, transport)
+        unread = self._admission.tell_unread(rest, turn, context, transport)
+        obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
+        away = self._admission.turn_away(heard, turn, controls, transport)
+        also = _all_of([away, obeyed, slowed, held, unread])
+        if also is not None and (answers or held or away) and not rest:
+            outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
+            await self._end_without_agent(turn, claim, also, outcome)
+            is_open = False
+        else:
+            is_open = await open_turn(context, turn, claim, rest, self._options, also=also)
+        if away is not None:
+            self._storage.scrub_soon()
+        for _, answer in answers:
+            if answer.after is not None:
+                await answer.after()
+        return is_open
+
+    async def _hold_back(
+        self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport
+    ) -> tuple[list[Said], Write | None]:
+        """Return the commands that are within the limits on messages, and what tells who gave the others."""
+        counted = [each for each in commands if each[1].command and self._commands.counts(each[1].command.name)]
+        if not counted:
+            return commands, None
+        judged, tell = await self._admission.slow_down(counted, turn, context, transport)
+        beyond = {event.id for event, message in judged if event is not None and not message.is_addressed}
+        return [each for each in commands if each[0].id not in beyond], tell
+
+    def _is_command(self, message: InboundMessage) -> bool:
+        return message.is_addressed and message.command is not None and self._commands.knows(message.command.name)
+
+    async def _obey(
+        self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim, heard: Heard, event_id: int
+    ) -> CommandAnswer:
+        assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
+        options, now = self._options, self._options.clock()
+        role, is_let_in = heard.roles.get(event_id), event_id not in heard.rights
+        request = CommandRequest(
+            message.command, message, context, turn, claim, now, role, options.access, options.budgets, is_let_in
+        )
+        return await self._commands.answer(request)
+
+    def _commit(
+        self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport
+    ) -> Write | None:
+        """Return what stores the effects of commands; neither they nor their answers are part of the conversation."""
+        if not answers and not changes:
+            return None
+        now = self._options.clock()
+        messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
+        payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
+
+        def write(connection: Connection) -> None:
+            mark_handled(connection, changes, now)
+            apply_all(connection, answers)
+            if payloads:
+                write_deliveries(connection, turn, payloads, now)
+
+        return write
+
+    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write, outcome: Outcome) -> None:
+        now = self._options.clock()
+
+        def end(connection: Connection) -> None:
+            begin_turn(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
+            also(connection)
+            finish_turn(connection, turn.id, now, outcome)
+
+        await self._storage.write(end, fence=claim)
+
+
+def _may(said: Said, heard: Heard) -> bool:
+    """Return whether what somebody said may be looked at: they may have changed it since they were judged."""
+    event, message = said
+    return event.id not in heard.rights or right_of(message) is not None
+
+
+def _all_of(writes: Sequence[Write | None]) -> Write | None:
+    """Return what does all of these; None where there is nothing to do."""
+    wanted = [each for each in writes if each is not None]
+    if not wanted:
+        return None
+
+    def write(connection: Connection) -> None:
+        for each in wanted:
+            each(connection)
+
+    return write
+
+
+async def language_of(turn: Turn, transport: Transport) -> str | None:
+    """Return the language of whoever asked, read once more for a turn that goes on: it is not stored."""
+    try:
+        read = [await glimpse(transport)(event) for event in turn.events if event.raw]
+    except Exception:
+        logger.exception("turn.language_unknown")  # it goes on in English
+        return None
+    return _language([message for message in read if message is not None])
+
+
+def _language(messages: Sequence[InboundMessage]) -> str | None:
+    """Return the two letters of the language of who wrote, where a platform says it."""
+    spoken = next((message.language for message in messages if message.language), None)
+    return spoken and spoken.partition("-")[0].lower()

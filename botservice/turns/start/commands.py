@@ -1,0 +1,118 @@
+"""Commands: what a person asks of the service itself, answered without the agent."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
+
+from sqlalchemy import Connection
+
+from botservice.access.access import Access
+from botservice.access.values import AccessRole
+from botservice.budgets.budgets import Budgets
+from botservice.contexts.context import AgentContext
+from botservice.messages import Attachment, Button, CommandCall, InboundMessage, Message, Role
+from botservice.storage import Claim
+from botservice.texts import in_language, number_in_language
+from botservice.turns.turn import Turn
+
+_COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:\s+(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """A command with everything that it may need.
+
+    Attributes:
+        message: Who gave it, in which language, and whether others listen.
+        claim: The right to work on the context, which a change of it needs.
+        role: What whoever gave it may do; None for somebody whom no owner has named.
+        is_let_in: Whether whoever gave it is let in; others are asked nothing, and nothing of them is kept.
+    """
+
+    call: CommandCall
+    message: InboundMessage
+    context: AgentContext
+    turn: Turn
+    claim: Claim
+    now: datetime
+    role: AccessRole | None = None
+    access: Access = field(default_factory=Access)
+    budgets: Budgets = field(default_factory=Budgets)
+    is_let_in: bool = True
+
+    def say(self, key: str, /, **values: object) -> str:
+        """Return a text in the language of whoever gave it."""
+        return in_language(key, self.message.language, **values)
+
+    def say_number(self, number: float, *, places: int = 0) -> str:
+        """Return a number as it is written in that language."""
+        return number_in_language(number, self.message.language, places=places)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAnswer:
+    """What a command brings about.
+
+    Attributes:
+        text: Markdown for the person; nothing is sent where there is neither a text nor a file.
+        apply: What it changes, in the transaction that stores the answer: both happen or none.
+        ask: What the agent is asked in its place.
+        after: What is done once the answer is stored. It need not happen: a process may end before.
+    """
+
+    text: str = ""
+    buttons: tuple[Button, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    apply: Callable[[Connection], None] | None = None
+    ask: InboundMessage | None = None
+    after: Callable[[], Awaitable[object]] | None = None
+
+    def as_message(self, now: datetime) -> Message | None:
+        """Return what is sent; None for nothing."""
+        if not self.text and not self.attachments:
+            return None
+        return Message(None, Role.ASSISTANT, self.text, self.attachments, created_at=now, buttons=self.buttons)
+
+
+class Commands(Protocol):
+    """The commands that a service knows."""
+
+    def knows(self, name: str) -> bool:
+        """Return whether there is such a command."""
+
+    def counts(self, name: str) -> bool:
+        """Return whether a command counts as a message where messages are limited."""
+
+    async def answer(self, request: CommandRequest) -> CommandAnswer:
+        """Do what a known command asks. It may be called again after a cut: what it changed is changed once."""
+
+
+class NoCommands:
+    """No command at all: whatever is said is for the agent."""
+
+    def knows(self, name: str) -> bool:  # noqa: ARG002 - none is
+        """Return no."""
+        return False
+
+    def counts(self, name: str) -> bool:  # noqa: ARG002 - none is
+        """Return no."""
+        return False
+
+    async def answer(self, request: CommandRequest) -> CommandAnswer:  # noqa: ARG002 - nobody asks
+        """Return nothing."""
+        return CommandAnswer()
+
+
+def parse_command(text: str) -> CommandCall | None:
+    """Return the command that a text is, such as "/forget chat"; None where it is none."""
+    found = _COMMAND.fullmatch(text.strip())
+    return None if found is None else CommandCall(found[1].lower(), (found[2] or "").strip())
+
+
+def apply_all(connection: Connection, answers: Sequence[CommandAnswer]) -> None:
+    """Make the changes of several commands, in their order."""
+    for answer in answers:
+        if answer.apply is not None:
+            answer.apply(connection)

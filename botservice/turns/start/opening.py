@@ -1,0 +1,221 @@
+"""The beginning of a turn: what the person said enters the history, and the task the memory, in one transaction."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from botservice.contexts.context import AgentContext
+from botservice.errors import TurnGrew
+from botservice.history.chat_history import count_text
+from botservice.history.rows import NewMessage, insert_message
+from botservice.memory import TaskStep
+from botservice.messages import InboundMessage, Message, Role
+from botservice.people.identities import ensure_identity, note_audience
+from botservice.privacy.erasing import erase_event
+from botservice.privacy.returning import Heard, erase_returning, read_notes
+from botservice.references import write_out
+from botservice.storage import Claim
+from botservice.storage.blobs import store_blob
+from botservice.storage.orphans import loosen_all_files, sweep_files
+from botservice.storage.postgres.interleaving import interleave
+from botservice.turns.records import begin_turn, finish_turn, insert_turn
+from botservice.turns.run.agent_run import RunOptions
+from botservice.turns.run.saving import Saver
+from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus
+
+Inbound = tuple[StoredEvent | None, InboundMessage]
+BeginTurn = Callable[[Connection, str | None], int]
+"""Begins a turn that goes by a system prompt, which is the blob with this digest, and returns the turn's id."""
+
+
+async def open_turn(
+    context: AgentContext,
+    turn: Turn,
+    claim: Claim,
+    inbound: Sequence[Inbound],
+    options: RunOptions,
+    *,
+    also: Callable[[Connection], None] | None = None,
+) -> bool:
+    """Begin a turn that was accepted from a transport; return whether it is to be answered.
+
+    Args:
+        also: What is stored in the same transaction, before anything else.
+    """
+    now = options.clock()
+    is_addressed = any(message.is_addressed for _, message in inbound)
+
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        begin_turn(
+            connection,
+            turn.id,
+            now,
+            is_first=True,
+            joined_events=turn.joined_events,
+            system_prompt=system_prompt,
+        )
+        if not is_addressed:
+            finish_turn(connection, turn.id, now, Outcome.LISTENED)
+        return turn.id
+
+    await _open(context, claim, inbound, options.agent.prompt, now, begin, also=also)
+    return is_addressed
+
+
+async def open_api_turn(
+    context: AgentContext, claim: Claim, message: InboundMessage, options: RunOptions, *, keeps_steps: bool
+) -> Turn:
+    """Begin a turn that a program asks for, and return it."""
+    now = options.clock()
+
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        return insert_turn(
+            connection,
+            context.id,
+            API,
+            now,
+            status=TurnStatus.RUNNING,
+            keeps_steps=keeps_steps,
+            system_prompt=system_prompt,
+        )
+
+    turn_id = await _open(context, claim, [(None, message)], options.agent.prompt, now, begin, keeps_steps=keeps_steps)
+    return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps)
+
+
+async def open_scheduled_turn(
+    context: AgentContext,
+    claim: Claim,
+    message: InboundMessage,
+    options: RunOptions,
+    *,
+    transport: str,
+    also: Callable[[Connection], None],
+) -> None:
+    """Begin a turn that nobody's event asks for now: its message was written earlier.
+
+    Args:
+        transport: Makes the answer visible.
+        also: What is stored in the same transaction, before anything else.
+    """
+    now = options.clock()
+
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        return insert_turn(
+            connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
+        )
+
+    await _open(context, claim, [(None, message)], options.agent.prompt, now, begin, also=also)
+
+
+async def _open(
+    context: AgentContext,
+    claim: Claim,
+    inbound: Sequence[Inbound],
+    prompt: str,
+    now: datetime,
+    begin: BeginTurn,
+    *,
+    also: Callable[[Connection], None] | None = None,
+    keeps_steps: bool = False,
+) -> int:
+    is_addressed = any(message.is_addressed for _, message in inbound)
+    new, said, brought = [], [], list[StoredEvent | None]()
+    for event, message in inbound:
+        new.extend([await _new_message(earlier, None, now) for earlier in message.before])
+        said.append(await _new_message(message, event, now))
+        new.append(said[-1])
+        brought += [event] * (1 + len(message.before))
+    prompt = context.system_prompt_for(prompt)
+    context.begin_turn(prompt, _task(said) if is_addressed else None, keeps_steps=keeps_steps)
+    put_in = {id(step) for step in context.unsaved_steps()}
+    changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
+
+    is_private = all(message.is_private for _, message in inbound)
+
+    def hear(connection: Connection) -> list[Message]:
+        heard = [(each.author, ensure_identity(connection, each.author, now)) for each in new]
+        note_audience(connection, context.id, heard, is_private=is_private)
+        return [insert_message(connection, context.id, each) for each in new]
+
+    late = [_heard(event, each) for event, each in zip(brought, new, strict=True)]
+
+    def write(connection: Connection) -> tuple[int, list[Message], list[int], bool]:
+        if also is not None:
+            also(connection)
+        turn_id, stored, notes = interleave(
+            lambda: begin(connection, _store_system_prompt(connection, context.id, prompt) if is_addressed else None),
+            lambda: hear(connection),
+            lambda: read_notes(connection, context.id, late),
+        )
+        row_ids = context.records.apply(connection, changes, turn_id)
+        is_gone = bool(notes) and erase_returning(connection, context.id, late, stored, notes, now)
+        return turn_id, stored, row_ids, is_gone
+
+    is_confined = also is None  # what commands change may be about other contexts
+    turn_id, stored, row_ids, is_gone = await context.storage.write(
+        write, fence=claim, sort_key=(context.id,), is_confined=is_confined
+    )
+    if is_gone:
+        await sweep_files(context.storage)
+        context.storage.scrub_soon()
+        raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
+    context.assign_turn(turn_id)
+    context.records.confirm(changes, row_ids)
+    if stored:
+        context.chat_history.remember_last(stored[-1])
+    heard = [kept for kept, each in zip(stored, new, strict=True) if any(each is one for one in said)]
+    if any(held.is_erased for each in heard for held in each.references):
+        await _go_on_without_forgotten(context, claim, turn_id, heard)
+    if put_in:  # after the turn's own task, which is known by coming first
+        await Saver(context, claim).save()
+    return turn_id
+
+
+def _heard(event: StoredEvent | None, new: NewMessage) -> Heard | None:
+    return None if event is None else Heard(event.id, event.received_at, new.author, new.references)
+
+
+def _store_system_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
+    """Keep what the agent was told to be, once per context; return the blob's digest, None where there is nothing."""
+    return store_blob(connection, context_id, prompt.encode("utf-8", "replace")) if prompt else None
+
+
+async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:
+    counter, count = await count_text(message.full_text)
+    return NewMessage(
+        role=Role.USER,
+        text=message.text,
+        created_at=message.created_at or now,
+        author=message.author,
+        attachments=message.attachments,
+        token_count=count,
+        token_encoding=counter.name,
+        external_id=message.external_id,
+        event_id=None if event is None else event.id,
+        own_text=message.own_text,
+        references=message.references,
+    )
+
+
+async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
+    """Have a turn that begins anew know nothing of somebody who was forgotten while it was answered."""
+    if context.task is not None:
+        left = _task(heard)
+        context.task.task, context.task.task_images = left.task, left.task_images
+        await Saver(context, claim).save()
+
+    def erase(connection: Connection) -> None:
+        erase_event(connection, turn_id)
+        loosen_all_files(connection, context.id)
+
+    await context.storage.write(erase, fence=claim)
+    await sweep_files(context.storage)
+    context.storage.scrub_soon()
+
+
+def _task(new: Sequence[NewMessage | Message]) -> TaskStep:
+    images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
+    text = "\n".join(write_out(message.text, message.references) for message in new)
+    return TaskStep(text, task_images=images) if images else TaskStep(text)

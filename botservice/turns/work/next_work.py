@@ -1,0 +1,164 @@
+"""What a context has to do next, for whoever holds its claim.
+
+`agenda` finds the contexts that have something to do, and goes by the same order.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from sqlalchemy import Connection
+
+from botservice.contexts.context import AgentContext, read_context_keys
+from botservice.reminders.reminder import Reminder
+from botservice.storage import Storage
+from botservice.storage.postgres.interleaving import interleave
+from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
+from botservice.turns.due import is_due
+from botservice.turns.outbox import find_next_delivery
+from botservice.turns.owing import find_fairest_delivery
+from botservice.turns.records import GATHERING, find_next_turn
+from botservice.turns.transport import Transport, is_shared
+from botservice.turns.turn import Delivery, Turn, TurnStatus
+from botservice.turns.work.reminders import Reminding
+
+_A_WHILE = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A message that a context owes to somebody."""
+
+    delivery: Delivery
+    context_keys: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Wishes that something be stopped, oldest first: what is left of answers goes, and nothing runs any more."""
+
+    stops: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A conversation that goes on at the end of another one."""
+
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn to begin, or to begin again.
+
+    Attributes:
+        controls: What has not taken effect: the wish that it stop, and changes of messages that it may begin with.
+    """
+
+    turn: Turn
+    context: AgentContext
+    controls: Controls
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing may be done before a moment: the first thing is not due, and the others come after it."""
+
+    until: datetime
+
+
+Work = Owed | Stopped | Moved | DueChanges | Reminder | Begun | Waiting
+
+
+class NextWork:
+    """Finds what may be done now in contexts that the caller has claimed."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        transports: Mapping[str, Transport],
+        reminding: Reminding,
+        clock: Callable[[], datetime],
+        may_begin: Callable[[Turn], bool],
+    ) -> None:
+        """Make one.
+
+        Args:
+            may_begin: Says whether a turn may begin now, as far as it is not a matter of time.
+        """
+        self._storage = storage
+        self._transports = transports
+        self._reminding = reminding
+        self._clock = clock
+        self._may_begin = may_begin
+
+    def find(self, connection: Connection, *, context_id: int, gives_way: bool) -> Work | None:
+        """Return it: stops first, then what is owed, what is changed, and a turn; None where all of it has to wait.
+
+        Args:
+            gives_way: Whether a turn may begin first where other people wait behind a long answer.
+        """
+        delivery, controls, turn = interleave(
+            partial(find_next_delivery, connection, context_id, self._transports),
+            partial(find_controls, connection, context_id, self._transports),
+            partial(find_next_turn, connection, context_id, self._transports),
+        )
+        if controls.stops:
+            return self._stop(connection, turn, controls)
+        if controls.moves:
+            return Moved(controls.moves[0])
+        is_ready = turn is not None and self._is_due(turn) and self._may_begin(turn)
+        if delivery is not None:
+            keys = read_context_keys(connection, context_id)
+            is_for_many = not delivery.attempts and is_shared(self._transports[delivery.transport], keys)
+            if not (is_for_many and gives_way and is_ready):
+                return self._owe(connection, context_id, delivery, keys, is_for_many=is_for_many)
+        return self._go_on(connection, context_id, controls, turn, is_ready=is_ready)
+
+    def _go_on(
+        self, connection: Connection, context_id: int, controls: Controls, turn: Turn | None, *, is_ready: bool
+    ) -> Work | None:
+        """Return what comes once nothing is owed."""
+        found: Work | None = find_due(connection, context_id, controls)
+        if found is None and (turn is None or turn.status is TurnStatus.QUEUED):
+            found = self._reminding.find(connection, context_id)
+        if found is not None:
+            return found
+        if turn is None:
+            return find_stale(controls, self._clock())
+        return self._begun(connection, turn, controls) if is_ready else self._wait_for(turn)
+
+    def _is_due(self, turn: Turn) -> bool:
+        """Return whether a turn is due.
+
+        One that has not begun gathers the parts of a message for a moment. Where it is to wait longer, it was put off
+        behind something that is gone.
+        """
+        now = self._clock()
+        return is_due(turn, now) or (turn.status is TurnStatus.QUEUED and turn.due_at > now + GATHERING)
+
+    def _wait_for(self, turn: Turn) -> Waiting | None:
+        """Return until when those behind a turn wait that has begun, and may not go on: in this process, or yet."""
+        if turn.status is TurnStatus.QUEUED:
+            return None
+        return Waiting(max(turn.due_at, self._clock() + _A_WHILE))
+
+    def _stop(self, connection: Connection, turn: Turn | None, controls: Controls) -> Work | None:
+        """Return what a stop makes of a turn that has begun before it; there is no such turn where it is stopped."""
+        if turn is None or turn.status is TurnStatus.QUEUED or not controls.stops_after(turn.order_key):
+            return Stopped(controls.stops)
+        return self._begun(connection, turn, controls) if self._may_begin(turn) else None
+
+    def _owe(
+        self, connection: Connection, context_id: int, first: Delivery, keys: Mapping[str, str], *, is_for_many: bool
+    ) -> Owed | Waiting:
+        """Return the message to send, as soon as it is due."""
+        now = self._clock()
+        fairest = find_fairest_delivery(connection, context_id, self._transports) if is_for_many else None
+        delivery = fairest if fairest is not None and is_due(fairest, now) else first
+        return Owed(delivery, keys) if is_due(delivery, now) else Waiting(delivery.due_at)
+
+    def _begun(self, connection: Connection, turn: Turn, controls: Controls) -> Begun:
+        context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.is_open)
+        return Begun(turn, context, controls)

@@ -1,0 +1,53 @@
+"""Turns that fail: tried again later, and in the end set aside, so that their chat goes on."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from botservice.storage import Claim, Storage
+from botservice.texts import in_language
+from botservice.turns.outbox import write_deliveries
+from botservice.turns.records import finish_turn, postpone_turn
+from botservice.turns.retry import TURN_RETRIES, turn_delay
+from botservice.turns.start.refusing import plan_notice
+from botservice.turns.transport import Transport
+from botservice.turns.turn import Outcome, Turn, TurnStatus
+
+logger = logging.getLogger(__name__)
+
+
+class Setbacks:
+    """Decides what becomes of turns that failed."""
+
+    def __init__(self, storage: Storage, clock: Callable[[], datetime]) -> None:
+        self._storage = storage
+        self._clock = clock
+
+    async def try_later(
+        self, turn: Turn, claim: Claim, transport: Transport, reason: str, language: str | None
+    ) -> None:
+        """Have a turn tried again, after a while; give it up where that was in vain too often."""
+        delay = turn_delay(TURN_RETRIES, turn.failures + 1)
+        if delay is None:
+            await self.give_up(turn, claim, transport, reason, language)
+            return
+        now = self._clock()
+        await self._storage.write(
+            lambda connection: postpone_turn(connection, turn.id, now, delay=timedelta(seconds=delay), error=reason),
+            fence=claim,
+        )
+
+    async def give_up(self, turn: Turn, claim: Claim, transport: Transport, reason: str, language: str | None) -> None:
+        """Set a turn aside and tell the person so; the apology is no part of the conversation."""
+        now = self._clock()
+        logger.error("turn.set_aside", extra={"reason": reason, "error_id": turn.error_id})
+        apology = in_language("answer.apology", language, error_id=turn.error_id)
+        payloads = plan_notice(transport, turn, apology, now)
+
+        def set_aside(connection: Connection) -> None:
+            write_deliveries(connection, turn, payloads, now)
+            finish_turn(connection, turn.id, now, Outcome.FAILED, status=TurnStatus.SET_ASIDE, error=reason)
+
+        await self._storage.write(set_aside, fence=claim)

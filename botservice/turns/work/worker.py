@@ -1,0 +1,243 @@
+"""The worker: claims contexts that have something to do, and does it, one turn at a time in each."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection
+
+from botservice.errors import (
+    BotServiceError,
+    ClaimLost,
+    StorageUnavailable,
+)
+from botservice.storage import Claim, Storage
+from botservice.turns.agenda import DueContext, What, find_due_contexts
+from botservice.turns.records import find_stops
+from botservice.turns.retry import SUSPICIOUS_BEGINNINGS
+from botservice.turns.run.agent_run import RunOptions
+from botservice.turns.start.commands import Commands, NoCommands
+from botservice.turns.transport import NoTransport, Transport
+from botservice.turns.turn import EventKind
+from botservice.turns.wakeups import Wakeup
+from botservice.turns.work.context_work import ContextWork
+from botservice.turns.work.lanes import Lane, Lanes
+
+logger = logging.getLogger(__name__)
+
+MAX_TURNS_AT_ONCE = 256
+SWEEP_SECONDS = 0.5
+_STORAGE_PAUSE_SECONDS = 1.0
+_THOROUGH_EVERY = 10  # looks: a clock is seldom wrong
+
+
+class Worker:
+    """Works on every context of a storage that nobody else works on.
+
+    Args:
+        transports: Who reads the events and makes the answers visible; turns of others are left alone.
+        commands: What people may ask of the service itself.
+        max_turns: How many turns may run at once.
+        sweep_seconds: How often it looks for what it was not woken for.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        options: RunOptions,
+        transports: Iterable[Transport],
+        *,
+        commands: Commands = NoCommands(),  # noqa: B008 - it has no state
+        max_turns: int = MAX_TURNS_AT_ONCE,
+        sweep_seconds: float = SWEEP_SECONDS,
+    ) -> None:
+        self._storage = storage
+        self._clock = options.clock
+        self._transports: dict[str, Transport] = {"api": NoTransport()}
+        self._transports.update({transport.name: transport for transport in transports})
+        self._lanes = Lanes(max_turns)
+        self._context_work = ContextWork(storage, options, self._transports, commands, self._lanes)
+        self._sweep_seconds = sweep_seconds
+        self._looks = itertools.count()
+        self._busy: dict[int, asyncio.Task[None]] = {}
+        self._again: set[int] = set()
+        self._claims: dict[int, Claim] = {}
+        self._let_go_at: dict[int, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it looks for work."""
+        return self._sweeping is not None and not self._sweeping.done()
+
+    async def start(self) -> None:
+        """Begin to work; what was left behind by an earlier process is taken up at once."""
+        self._is_stopping = self._context_work.is_closing = False
+        self._sweeping = asyncio.create_task(self._sweep(), name="botservice-sweep")
+        self._listening = asyncio.create_task(self._listen(), name="botservice-listen")
+
+    async def stop(self, *, grace_seconds: float = 0.0) -> None:
+        """Take nothing new, let what runs go on for grace_seconds, then cut it off; another process goes on with it."""
+        self._is_stopping = self._context_work.is_closing = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait([self._sweeping])
+        tasks = [*self._busy.values(), *self._tasks]
+        if tasks and grace_seconds > 0:
+            _, tasks_left = await asyncio.wait(tasks, timeout=grace_seconds)
+            tasks = list(tasks_left)
+        for task in tasks:
+            task.cancel()
+        if self._listening is not None:
+            tasks.append(self._listening)
+            self._listening.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def wake(self, context_id: int, kind: EventKind = EventKind.MESSAGE) -> None:
+        """Take note that a context has something to do."""
+        if self._is_stopping or self._sweeping is None:
+            return
+        if kind is EventKind.STOP:
+            self._spawn(self._stop_turn(context_id))
+        elif context_id in self._busy:
+            self._again.add(context_id)
+        else:
+            self._begin(context_id, self._lanes.usual)
+
+    def _begin(self, context_id: int, lane: Lane) -> None:
+        self._busy[context_id] = asyncio.create_task(self._work(context_id, lane), name=f"context-{context_id}")
+
+    def hear(self, wakeup: Wakeup) -> None:
+        """Take note of what another replica has accepted.
+
+        It works on that itself, unless it says otherwise, or tried in vain because this replica has the context, or had
+        it until a moment ago.
+        """
+        context_id = wakeup.context_id
+        if wakeup.kind is EventKind.STOP and context_id in self._context_work.runs:
+            self._spawn(self._stop_turn(context_id))
+        elif wakeup.is_open or context_id in self._busy or context_id in self._let_go_at:
+            self.wake(context_id, wakeup.kind)
+
+    async def _listen(self) -> None:
+        def hear(payload: str) -> None:
+            wakeup = Wakeup.decode(payload)
+            if wakeup is not None:
+                self.hear(wakeup)
+
+        try:
+            await self._storage.listen(hear)
+        except Exception:
+            logger.exception("worker.listening_failed")  # whatever it was: the sweep finds everything, only later
+
+    async def _sweep(self) -> None:
+        """Find what nobody was woken for: work of a process that died, what has become due, and stops not heard of."""
+        while True:
+            try:
+                self._drop_what_is_lost()
+                found, stops = await self._storage.read(self._look)
+                self._take_up(found)
+                for context_id, order_key in stops.items():
+                    running = self._context_work.runs.get(context_id)
+                    if running is not None and order_key > running.heard:
+                        self._spawn(self._stop_turn(context_id))
+            except StorageUnavailable as error:
+                logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
+            except Exception:
+                logger.exception("worker.sweep_failed")  # whatever it was: without a sweep, nothing is taken up again
+            await asyncio.sleep(self._sweep_seconds)
+
+    def _drop_what_is_lost(self) -> None:
+        """Cut off what can store nothing more: its claim went with a connection. Then it is claimed afresh."""
+        for context_id, claim in list(self._claims.items()):
+            if not claim.is_held:
+                self._again.add(context_id)
+                self._busy[context_id].cancel()
+        a_while_ago = asyncio.get_running_loop().time() - SWEEP_SECONDS
+        for context_id, let_go_at in list(self._let_go_at.items()):
+            if let_go_at < a_while_ago:
+                del self._let_go_at[context_id]
+
+    def _look(self, connection: Connection) -> tuple[list[DueContext], dict[int, int]]:
+        """Return the contexts that nobody works on and that have something to do, and the stops of what runs here."""
+        due = find_due_contexts(
+            connection,
+            self._clock(),
+            self._transports,
+            beginnings=SUSPICIOUS_BEGINNINGS if self._lanes.suspects.is_full else self._context_work.beginnings_not_yet,
+            resending=[name for name in self._transports if not self._lanes.of_delivery(name, 1).is_full],
+            is_thorough=next(self._looks) % _THOROUGH_EVERY == 0,
+        )
+        new = [each for each in due if each.context_id not in self._busy]
+        ids = list(dict.fromkeys(each.context_id for each in new))
+        free = set(self._storage.claims.find_free(connection, ids) if ids else ())
+        return [each for each in new if each.context_id in free], find_stops(connection, list(self._context_work.runs))
+
+    def _take_up(self, found: Sequence[DueContext]) -> None:
+        """Work on what was found, as far as others do not wait already: what is left is found again."""
+        reminded = self._context_work.reminding.expect(each.context_id for each in found if each.what is What.REMINDER)
+        for each in found:
+            is_held_up = each.what is What.REMINDER and each.context_id not in reminded
+            lane = self._lane_of(each)
+            if each.context_id not in self._busy and not lane.is_full and not is_held_up:
+                self._begin(each.context_id, lane)
+
+    def _lane_of(self, due: DueContext) -> Lane:
+        match due.what:
+            case What.DELIVERY:
+                return self._lanes.of_delivery(due.transport, due.tries)
+            case What.TURN:
+                return self._lanes.of_turn(due.tries)
+            case What.CONTROL | What.REMINDER:
+                return self._lanes.usual
+
+    async def _work(self, context_id: int, lane: Lane) -> None:
+        """Do what a context has to do: in one lane after the other, as long as there is anything for it there."""
+        place: Lane | None = lane
+        try:
+            while place is not None:
+                async with place:
+                    place = await self._work_in(place, context_id)
+        except ClaimLost:
+            logger.info("worker.claim_lost", extra={"context": context_id})
+        except StorageUnavailable as error:
+            logger.warning("worker.storage_unavailable", extra={"context": context_id, "reason": str(error)})
+            await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
+        except BotServiceError as error:
+            logger.warning("worker.context_failed", extra={"context": context_id, "reason": str(error)})
+        except Exception:
+            logger.exception("worker.context_failed", extra={"context": context_id})
+            await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
+        finally:
+            del self._busy[context_id]
+            if context_id in self._again:
+                self._again.discard(context_id)
+                self.wake(context_id)
+
+    async def _work_in(self, lane: Lane, context_id: int) -> Lane | None:
+        """Do what belongs in a lane; return the one in which to go on. Nobody waits in a line with a claim."""
+        claim = await self._storage.claims.try_claim(context_id)
+        if claim is None:
+            return None
+        self._claims[context_id] = claim
+        try:
+            return await self._context_work.do(claim, lane, on_look=lambda: self._again.discard(context_id))
+        finally:
+            del self._claims[context_id]
+            self._let_go_at[context_id] = asyncio.get_running_loop().time()
+            await asyncio.shield(self._storage.claims.release(claim))
+
+    async def _stop_turn(self, context_id: int) -> None:
+        """Stop the turn that runs in a context. Where none does, whoever looks there next sees to the control."""
+        if not await self._context_work.stop(context_id):
+            self.wake(context_id)
+
+    def _spawn(self, work: "asyncio.Future[None] | object") -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]  # a coroutine of this class
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,1 @@
+"""What Slack delivers: taken in, stored, read."""

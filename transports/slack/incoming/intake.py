@@ -1,0 +1,196 @@
+"""Taking in what Slack delivers, whichever way it comes: stored when a method returns."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from botservice.access.records import note_departure, note_invitation
+from botservice.contexts.context import ContextKeys, find_context
+from botservice.errors import StorageUnavailable
+from botservice.settings import SlackListen
+from botservice.storage import Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.turn import InboundEvent
+from transports.errands import Errands
+from transports.slack.inbound import (
+    SlackMessage,
+    bots_of,
+    field,
+    message_event,
+    read_message,
+    stop_event,
+    team_of,
+    word,
+)
+from transports.slack.incoming.changes import ChangedMessage, read_change
+from transports.slack.incoming.interactions import Interactions
+from transports.slack.incoming.membership import membership_of
+from transports.slack.workspaces.workspaces import Workspaces
+
+logger = logging.getLogger(__name__)
+
+_TRANSPORT = "slack"
+
+OnHome = Callable[[str, str], Awaitable[None]]
+"""Shows a person of a workspace what the bot remembers."""
+
+
+class Removal(Protocol):
+    """Takes workspaces out that have removed the bot."""
+
+    async def remove(self, team_id: str | None, enterprise_id: str | None) -> None:
+        """Delete what is kept of an installation."""
+
+
+class Intake:
+    """Hands events to the inbox, and does what cannot wait for a turn."""
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        interactions: Interactions,
+        on_home: OnHome,
+        removal: Removal | None,
+        listening: SlackListen = SlackListen.THREADS,
+    ) -> None:
+        self._workspaces = workspaces
+        self._interactions = interactions
+        self._on_home = on_home
+        self._removal = removal
+        self._listening = listening
+        self._inbox: Inbox | None = None
+        self._storage: Storage | None = None
+        self._errands = Errands()
+
+    def open(self, inbox: Inbox, storage: Storage) -> None:
+        """Begin to take in."""
+        self._inbox, self._storage = inbox, storage
+
+    async def close(self) -> None:
+        """Take in no more."""
+        self._inbox = None
+        await self._errands.close()
+
+    async def take_event(self, body: Mapping[str, Any]) -> None:
+        """Store what an event brings, if anything.
+
+        Raises:
+            StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
+        """
+        match field(field(body, "event"), "type"):
+            case "message" | "app_mention":
+                await self._take_message(body)
+            case "agent_session_stopped":
+                await self._accept(stop_event(body))
+            case "member_joined_channel" | "member_left_channel":
+                await self._take_membership(body)
+            case "app_home_opened":
+                self._show_home(body)
+            case "app_uninstalled" | "tokens_revoked" as kind:
+                await self._forget_workspace(kind, body)
+            case _:
+                self._opened()
+
+    async def take_command(self, body: Mapping[str, Any]) -> None:
+        """Store a slash command.
+
+        Raises:
+            BotServiceError: it is not stored.
+        """
+        _, storage = self._opened()
+        await self._accept(await self._interactions.command(body, storage))
+
+    async def take_interaction(self, body: Mapping[str, Any]) -> None:
+        """Store what somebody pressed or submitted, or open the dialog that was asked for.
+
+        Raises:
+            BotServiceError: it is not stored.
+        """
+        _, storage = self._opened()
+        await self._accept(await self._interactions.interaction(body, storage))
+
+    async def _take_message(self, body: Mapping[str, Any]) -> None:
+        message = read_message(body)
+        if message is None:
+            await self._take_change(read_change(body))
+            return
+        bots = bots_of(body) | {self._workspaces.known_bot(message.team_id)} - {None}
+        if message.user_id in bots:
+            self._opened()
+        elif self._is_meant(message, bots) or (message.is_reply and await self._takes_part(message)):
+            await self._accept(message_event(message, body, is_thread=True))
+        elif self._listening is SlackListen.CHANNELS:
+            await self._accept(message_event(message, body, is_thread=message.is_reply))
+
+    async def _take_membership(self, body: Mapping[str, Any]) -> None:
+        """Take note of who has brought the bot into a channel, or that it is gone."""
+        _, storage = self._opened()
+        membership = membership_of(body, self._workspaces.known_bot(team_of(body) or ""))
+        if membership is None:
+            return
+        chat, person, now = membership.chat, membership.person, storage.now()
+        if not membership.is_there:
+            await storage.write(lambda connection: note_departure(connection, chat))
+        elif person is not None:
+            await storage.write(lambda connection: note_invitation(connection, chat, person, now))
+
+    def _is_meant(self, message: SlackMessage, bots: frozenset[str | None]) -> bool:
+        """Return whether the bot is named, or may be: reading decides where its name is not known yet."""
+        return message.is_direct or bool(message.mentioned & bots if bots else message.mentioned)
+
+    async def _take_change(self, changed: ChangedMessage | None) -> None:
+        """Store what became of a message, for every conversation that may hold it."""
+        inbox, _ = self._opened()
+        if changed is None:
+            return
+        message = changed.message
+        if message.is_direct:
+            await inbox.accept(_TRANSPORT, [changed.event(is_thread=False)])
+            return
+        places = [is_thread for is_thread in (True, False) if await self._takes_part(message, is_thread=is_thread)]
+        await inbox.accept(_TRANSPORT, [changed.event(is_thread=is_thread) for is_thread in places])
+
+    async def _takes_part(self, message: SlackMessage, *, is_thread: bool = True) -> bool:
+        """Return whether the bot takes part in a message's thread, or listens to its channel."""
+        _, storage = self._opened()
+        keys = ContextKeys.of(message.keys(is_thread=is_thread))
+        return await storage.read(lambda connection: find_context(connection, keys)) is not None
+
+    async def _accept(self, event: InboundEvent | None) -> None:
+        inbox, _ = self._opened()
+        if event is not None:
+            await inbox.accept(_TRANSPORT, [event])
+
+    def _opened(self) -> tuple[Inbox, Storage]:
+        """Return where events go.
+
+        Raises:
+            StorageUnavailable: nowhere at the moment.
+        """
+        if self._inbox is None or self._storage is None:
+            raise StorageUnavailable("this process takes in nothing at the moment")
+        return self._inbox, self._storage
+
+    def _show_home(self, body: Mapping[str, Any]) -> None:
+        event = field(body, "event")
+        team, user = team_of(body), word(field(event, "user"))
+        if field(event, "tab") == "home" and team is not None and user is not None:
+            self._errands.send(self._show(team, user), name="slack-home")
+
+    async def _show(self, team: str, user: str) -> None:
+        try:
+            await self._on_home(team, user)
+        except Exception:  # a border: a page that is not shown costs nobody an answer
+            logger.exception("slack.home_not_shown")
+
+    async def _forget_workspace(self, kind: str, body: Mapping[str, Any]) -> None:
+        event = field(body, "event")
+        if kind == "tokens_revoked" and not field(field(event, "tokens"), "bot"):
+            return
+        team = word(field(body, "team_id"))
+        self._opened()
+        if team is not None:
+            self._workspaces.forget(team)
+        if self._removal is not None:
+            await self._removal.remove(team, word(field(body, "enterprise_id")))
+        logger.info("slack.uninstalled", extra={"team": team})

@@ -1,0 +1,153 @@
+"""Commands, dialogs and buttons, as events to be stored."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from botservice.errors import BotServiceError
+from botservice.storage import Storage
+from botservice.turns.turn import EventKind, InboundEvent
+from transports.slack.blocks import ASK_CALLBACK, BUTTON, FEEDBACK, question_dialog
+from transports.slack.client import SlackClient
+from transports.slack.feedback import write_feedback
+from transports.slack.inbound import Way, context_keys, field, order_of, raw, team_of, timestamp, word
+from transports.slack.workspaces.people import People
+from transports.slack.workspaces.workspaces import Workspaces
+
+logger = logging.getLogger(__name__)
+
+# Slack waits three seconds for the answer to a command, and its dialogs open for as long.
+_CALL_SECONDS = 2.0
+_MAX_QUOTE_CHARACTERS = 1500
+_MAX_CONVERSATIONS = 10_000
+
+
+class Interactions:
+    """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot."""
+
+    def __init__(self, client: SlackClient, workspaces: Workspaces, people: People) -> None:
+        self._client = client
+        self._workspaces = workspaces
+        self._people = people
+        self._direct: dict[tuple[str, str], str] = {}
+
+    async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
+        """Return a slash command as an event; None where it says nothing.
+
+        Raises:
+            BotServiceError: Slack does not say which conversation the person has with the bot.
+        """
+        team, user, trigger = team_of(body), word(field(body, "user_id")), word(field(body, "trigger_id"))
+        if team is None or user is None or trigger is None:
+            return None
+        channel = await self._conversation(team, user)
+        is_stop = str(field(body, "text") or "").strip().lower().lstrip("/") == "stop"
+        return _event(f"{team}:command:{trigger}", team, channel, Way.COMMAND, body, storage.now(), is_stop=is_stop)
+
+    async def interaction(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
+        """Return what a person did as an event; None where that is done with.
+
+        Raises:
+            BotServiceError: it could not be done.
+        """
+        match field(body, "type"):
+            case "message_action" | "shortcut":
+                await self._ask(body)
+            case "view_submission":
+                return await self._question(body, storage)
+            case "block_actions":
+                return await self._pressed(body, storage)
+        return None
+
+    async def _ask(self, body: Mapping[str, Any]) -> None:
+        """Open the dialog that asks what a person wants to know of a message."""
+        team, trigger = team_of(body), word(field(body, "trigger_id"))
+        message, user = field(body, "message"), word(field(field(body, "user"), "id"))
+        if field(body, "callback_id") != ASK_CALLBACK or message is None:
+            return
+        if team is None or user is None or trigger is None:
+            return
+        text = field(message, "text")
+        about = {
+            "text": str(text or "")[:_MAX_QUOTE_CHARACTERS],
+            "user": word(field(message, "user")),
+            "ts": timestamp(field(message, "ts")),
+            "channel": word(field(field(body, "channel"), "id")),
+            "response_url": field(body, "response_url"),
+        }
+        kept = json.dumps(about)
+        if len(kept) > 3000:  # what Slack keeps for a dialog; escapes may be long
+            kept = json.dumps(about | {"text": about["text"][:200] if isinstance(about["text"], str) else ""})
+        workspace = await self._workspaces.find(team)
+        async with asyncio.timeout(_CALL_SECONDS):
+            person = await self._people.find(workspace, user)
+            view = question_dialog(kept, person.language)
+            await self._client.call(workspace.token, "views.open", trigger_id=trigger, view=view)
+
+    async def _question(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
+        view = field(body, "view")
+        team, user, view_id = team_of(body), word(field(field(body, "user"), "id")), word(field(view, "id"))
+        if field(view, "callback_id") != ASK_CALLBACK or team is None or user is None or view_id is None:
+            return None
+        channel = await self._conversation(team, user)
+        return _event(f"{team}:view:{view_id}", team, channel, Way.QUESTION, body, storage.now())
+
+    async def _pressed(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
+        actions = field(body, "actions")
+        action = actions[0] if isinstance(actions, list) and actions else None
+        name, team = field(action, "action_id"), team_of(body)
+        user = word(field(field(body, "user"), "id"))
+        channel = word(field(field(body, "channel"), "id"))
+        if not isinstance(name, str) or team is None or user is None or channel is None:
+            return None
+        if name == FEEDBACK:
+            value = field(action, "value")
+            await write_feedback(storage, team, channel, user, value if isinstance(value, str) else "")
+            return None
+        if not name.startswith(BUTTON) or field(action, "url"):
+            return None
+        container = field(body, "container")
+        at = timestamp(field(action, "action_ts"))
+        ts = timestamp(field(container, "message_ts")) or timestamp(field(field(body, "message"), "ts"))
+        if ts is None or at is None:
+            return None
+        root = timestamp(field(container, "thread_ts")) or timestamp(field(field(body, "message"), "thread_ts"))
+        thread_ts = None if channel.startswith("D") else root
+        return InboundEvent(
+            key=f"slack:{team}:button:{channel}:{ts}:{at}:{user}",
+            context_keys=context_keys(team, channel, thread_ts),
+            order_key=order_of(at),
+            raw=raw(Way.BUTTON, body, thread_ts=root or ts),
+        )
+
+    async def _conversation(self, team: str, user: str) -> str:
+        """Return the channel in which a person and the bot are alone; Slack is asked once."""
+        known = self._direct.get((team, user))
+        if known is not None:
+            return known
+        async with asyncio.timeout(_CALL_SECONDS):
+            workspace = await self._workspaces.find(team)
+            answer = await self._client.call(workspace.token, "conversations.open", users=user)
+        channel = word(field(field(answer, "channel"), "id"))
+        if channel is None:
+            raise BotServiceError("Slack does not name the conversation")
+        if len(self._direct) >= _MAX_CONVERSATIONS:
+            del self._direct[next(iter(self._direct))]
+        self._direct[team, user] = channel
+        return channel
+
+
+def _event(
+    key: str, team: str, channel: str, way: Way, body: Mapping[str, Any], now: datetime, *, is_stop: bool = False
+) -> InboundEvent:
+    at = round(now.timestamp() * 1_000_000)  # these have no timestamp of Slack's own
+    return InboundEvent(
+        key=f"slack:{key}",
+        context_keys=context_keys(team, channel),
+        order_key=at,
+        raw=raw(way, body, channel=channel, at=at),
+        kind=EventKind.STOP if is_stop else EventKind.MESSAGE,
+    )

@@ -1,0 +1,301 @@
+"""What a stored event says to the agent."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, or_, select
+
+from botservice.contexts.context import ContextKeys, find_context
+from botservice.messages import Author, CommandCall, InboundMessage
+from botservice.references import Reference
+from botservice.storage import Storage
+from botservice.storage.tables.conversations import events, messages, turns
+from botservice.turns.start.commands import parse_command
+from botservice.turns.turn import Outcome, StoredEvent
+from transports.files.fetched import Fetched
+from transports.slack.blocks import QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.client import SlackClient
+from transports.slack.failures import NotInstalled, SlackFailure
+from transports.slack.inbound import SlackMessage, Way, field, order_of, read_message, stored, team_of, timestamp, word
+from transports.slack.incoming.content import files_of, readable, users_in
+from transports.slack.incoming.files import Files, named
+from transports.slack.incoming.references import question_about, read_about, read_shared, shared_in, text_of_shared
+from transports.slack.workspaces.people import People, Person, account_of
+from transports.slack.workspaces.workspaces import Workspace, Workspaces
+
+logger = logging.getLogger(__name__)
+
+_PLATFORM = "slack"
+_MAX_ASKED = 200  # of a thread, in one call; apps outside the marketplace are given 15
+_MAX_EARLIER = 50
+# Commands behind which more is said. What begins with the name of another one may as well be a question.
+_WITH_ARGUMENTS = frozenset({"approve", "forget", "link", "memory", "persona", "reminders", "revoke", "unlink"})
+_CLOCKS_SECONDS = 2.0
+_LATE_SECONDS = 20.0
+
+# Somebody has addressed the bot in a conversation if a turn of theirs there was answered, or was to be.
+_HAS_ADDRESSED = (
+    select(messages.c.id)
+    .join(events, events.c.id == messages.c.event_id)
+    .join(turns, turns.c.id == events.c.turn_id)
+    .where(
+        messages.c.context_id == bindparam("context"),
+        messages.c.author_platform == _PLATFORM,
+        messages.c.author_id == bindparam("person"),
+        or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value),
+    )
+    .limit(1)
+)
+_HAS_HISTORY = select(messages.c.id).where(messages.c.context_id == bindparam("context")).limit(1)
+
+
+class Reader:
+    """Reads events, with their files, and with what was said in a thread before the bot came to it."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        people: People,
+        files: Files,
+        storage: Callable[[], Storage | None],
+    ) -> None:
+        self._client = client
+        self._workspaces = workspaces
+        self._people = people
+        self._files = files
+        self._storage = storage
+
+    async def read(self, event: StoredEvent, *, is_peek: bool = False) -> InboundMessage | None:
+        """Return what an event says; None where it says nothing to anybody.
+
+        Args:
+            is_peek: Fetch neither its files nor what was said in its thread before.
+
+        Raises:
+            SlackFailure: Slack does not say who the bot is.
+        """
+        way, body, _ = stored(event)
+        try:
+            workspace = await self._workspaces.find(team_of(body) or "")
+        except NotInstalled:
+            logger.info("slack.not_installed", extra={"team": team_of(body)})
+            return None
+        if way is Way.MESSAGE:
+            return await self._message(event, body, workspace, is_peek=is_peek)
+        others = {  # what people do besides writing
+            Way.COMMAND: self._command,
+            Way.QUESTION: self._question,
+            Way.BUTTON: self._button,
+            Way.STOP: self._stop,
+        }
+        return None if way is None else await others[way](body, workspace)
+
+    async def _message(
+        self, event: StoredEvent, body: Mapping[str, Any], workspace: Workspace, *, is_peek: bool
+    ) -> InboundMessage | None:
+        message = read_message(body)
+        if message is None or message.user_id == workspace.bot_user_id:
+            return None
+        is_addressed = await self._is_addressed(message, workspace)
+        heard = field(body, "event")
+        person = await self._people.find(workspace, message.user_id)
+        if person.is_bot:
+            return None
+        text = await self._text(message.text, workspace)
+        fetched = await self._fetch(event, workspace, files_of(heard), is_wanted=is_addressed and not is_peek)
+        said = "\n".join(part for part in (text, *fetched.remarks) if part)
+        shared = await self._shared(heard, workspace)
+        if not said and not shared and not fetched.attachments and not is_addressed:
+            return None
+        return InboundMessage(
+            said if said or shared else "(mentioned you without a word)",
+            _author(person),
+            tuple(fetched.attachments),
+            _moment(message.ts),
+            message.ts,
+            is_addressed,
+            command=_command_of(text) if is_addressed else None,
+            language=person.language,
+            is_private=message.is_direct,
+            before=await self._earlier(event, message, workspace) if is_addressed and not is_peek else (),
+            is_whole=not (is_addressed and is_peek) or (not files_of(heard) and not _may_be_late(event, message)),
+            unread=tuple(fetched.unread),
+            own_text=None if said == text else text,
+            references=shared,
+        )
+
+    async def _shared(self, heard: object, workspace: Workspace) -> tuple[Reference, ...]:
+        """Return the messages that a message shares."""
+        found = [(each, text) for each in shared_in(heard) if (text := text_of_shared(each))]
+        return tuple([read_shared(each, await self._text(text, workspace), workspace) for each, text in found])
+
+    async def _fetch(
+        self, event: StoredEvent, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, is_wanted: bool
+    ) -> Fetched:
+        return await self._files.fetch(workspace, sent, event_id=event.id) if is_wanted and sent else named(sent)
+
+    async def _is_addressed(self, message: SlackMessage, workspace: Workspace) -> bool:
+        if message.is_direct or workspace.bot_user_id in message.mentioned:
+            return True
+        storage = self._storage()
+        if storage is None or not message.is_reply:
+            return False
+        keys = ContextKeys.of(message.keys(is_thread=True))
+
+        def query(connection: Connection) -> bool:
+            context_id = find_context(connection, keys)
+            sought = {"context": context_id, "person": account_of(workspace.team_id, message.user_id)}
+            return context_id is not None and connection.execute(_HAS_ADDRESSED, sought).first() is not None
+
+        # Whoever names somebody else talks to them.
+        return not message.mentioned and await storage.read(query)
+
+    async def _command(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        user = word(field(body, "user_id"))
+        text = field(body, "text")
+        if user is None:
+            return None
+        person = await self._people.find(workspace, user)
+        said = await self._text(text if isinstance(text, str) else "", workspace)
+        return InboundMessage(said or "/help", _author(person), command=_order_of(said), language=person.language)
+
+    async def _question(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        view = field(body, "view")
+        user = word(field(field(body, "user"), "id"))
+        state = field(field(field(field(view, "state"), "values"), QUESTION_BLOCK), QUESTION_INPUT)
+        question = field(state, "value")
+        if user is None or not isinstance(question, str) or not question.strip():
+            return None
+        person = await self._people.find(workspace, user)
+        about = question_about(view)
+        quoted = await self._text(str(about.get("text") or ""), workspace)
+        writer = word(about.get("user"))
+        name = None if writer is None else (await self._people.find(workspace, writer)).name
+        held = (read_about(about, name, quoted, workspace),)
+        return InboundMessage(question.strip(), _author(person), language=person.language, references=held)
+
+    async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        actions = field(body, "actions")
+        value = field(actions[0], "value") if isinstance(actions, list) and actions else None
+        user = word(field(field(body, "user"), "id"))
+        channel = word(field(field(body, "channel"), "id"))
+        if user is None or not isinstance(value, str) or not value.strip():
+            return None
+        person = await self._people.find(workspace, user)
+        at = timestamp(field(actions[0], "action_ts"))
+        return InboundMessage(
+            value,
+            _author(person),
+            created_at=_moment(at) if at is not None else None,
+            command=parse_command(value),
+            language=person.language,
+            is_private=(channel or "").startswith("D"),
+            own_text="",  # whoever made the button wrote it
+        )
+
+    async def _stop(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        """Return who pressed the stop button, as the command that it stands for; None where Slack does not say."""
+        event = field(body, "event")
+        user, channel = word(field(event, "user")), word(field(event, "channel"))
+        if user is None:
+            return None
+        person = await self._people.find(workspace, user)
+        is_private = (channel or "").startswith("D")
+        return InboundMessage("/stop", _author(person), command=CommandCall("stop"), is_private=is_private, own_text="")
+
+    async def _text(self, text: str, workspace: Workspace) -> str:
+        names = {}
+        for user_id in dict.fromkeys(users_in(text)):
+            person = await self._people.find(workspace, user_id)
+            names[user_id] = person.name or user_id
+        return readable(text, names, workspace.bot_user_id)
+
+    async def _earlier(
+        self, event: StoredEvent, message: SlackMessage, workspace: Workspace
+    ) -> tuple[InboundMessage, ...]:
+        """Return what was said in a thread before the bot came to it, its first message first.
+
+        A mention that was delivered late may have been followed by others, which were not for the bot to keep then.
+        """
+        storage = self._storage()
+        if storage is None or not _may_be_late(event, message):
+            return ()
+        keys = ContextKeys.of(message.keys(is_thread=True))
+
+        def has_history(connection: Connection) -> bool:
+            context_id = find_context(connection, keys)
+            return connection.execute(_HAS_HISTORY, {"context": context_id}).first() is not None
+
+        if await storage.read(has_history):
+            return ()
+        try:
+            answer = await self._client.ask(
+                workspace.token,
+                "conversations.replies",
+                channel=message.channel_id,
+                ts=message.root_ts,
+                limit=str(_MAX_ASKED),
+            )
+        except SlackFailure as failure:
+            logger.warning("slack.thread_not_read", extra={"reason": failure.code})
+            return ()
+        found = field(answer, "messages")
+        before = [each for each in found if _is_before(each, message, event)] if isinstance(found, list) else []
+        if len(before) > _MAX_EARLIER:
+            before = [before[0], *before[1 - _MAX_EARLIER :]]
+        heard = [await self._overheard(each, workspace) for each in before]
+        return tuple(each for each in heard if each is not None)
+
+    async def _overheard(self, each: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+        """Return a message of a thread as somebody said it; None where it says nothing, or the bot said it."""
+        ts, user, text = str(each["ts"]), word(field(each, "user")), field(each, "text")
+        if user == workspace.bot_user_id:
+            return None
+        person = await self._people.find(workspace, user) if user is not None else None
+        remarks = named(files_of(each)).remarks
+        words = await self._text(text if isinstance(text, str) else "", workspace)
+        said = "\n".join(part for part in (words, *remarks) if part)
+        author = _author(person) if person is not None else Author(name="a bot")
+        own = None if said == words else words
+        shared = await self._shared(each, workspace)
+        if not said and not shared:
+            return None
+        return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False, own_text=own, references=shared)
+
+
+def _may_be_late(event: StoredEvent, message: SlackMessage) -> bool:
+    """Return whether others may have spoken in a message's thread before the bot came to it."""
+    is_late = event.received_at.timestamp() - order_of(message.ts) / 1e6 > _LATE_SECONDS
+    return not message.is_direct and (message.is_reply or is_late)
+
+
+def _is_before(each: object, message: SlackMessage, event: StoredEvent) -> bool:
+    """Return whether a message was not for the bot to keep when it came: the bot was not in the thread yet."""
+    ts = timestamp(field(each, "ts"))
+    if ts is None or ts == message.ts or not isinstance(each, Mapping):
+        return False
+    in_thread_since = event.received_at.timestamp() - _CLOCKS_SECONDS
+    return order_of(ts) < max(order_of(message.ts), int(in_thread_since * 1_000_000))
+
+
+def _author(person: Person) -> Author:
+    return Author(_PLATFORM, person.account, person.name or person.id)
+
+
+def _command_of(text: str) -> CommandCall | None:
+    """Return the command that a message is: Slack keeps "/…" for itself, so "!…" is one as well."""
+    return parse_command(f"/{text[1:]}" if text.startswith("!") else text)
+
+
+def _order_of(text: str) -> CommandCall | None:
+    """Return the command that stands behind the slash command; "why is it so?" is a question, "why" alone is none."""
+    command = parse_command(f"/{text.lstrip('/')}") if text else CommandCall("help")
+    is_order = command is None or not command.arguments or text.startswith("/") or command.name in _WITH_ARGUMENTS
+    return command if is_order else None
+
+
+def _moment(ts: str) -> datetime:
+    return datetime.fromtimestamp(order_of(ts) / 1_000_000, UTC)

@@ -1,0 +1,1 @@
+"""What Slack shows: planned, cut, formatted, sent."""

@@ -1,0 +1,110 @@
+"""Asking Slack whether a message has arrived whose answer was lost, so that it is not sent twice."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from botservice.errors import DeliveryError
+from botservice.turns.turn import Delivery
+from transports.slack.client import SlackClient
+from transports.slack.failures import SlackFailure
+from transports.slack.inbound import field, timestamp
+from transports.slack.workspaces.workspaces import Workspace
+
+logger = logging.getLogger(__name__)
+
+EVENT_TYPE: Final = "botservice_message"
+_PAGE = 15  # the most that apps outside the marketplace are given at once
+_MAX_PAGES = 20
+_MAX_KNOWN = 10_000
+# Slack could not be asked at all: sending may repeat a message, never asking again would keep it back for ever.
+_CANNOT_ASK = ("missing_scope", "not_in_channel", "thread_not_found", "method_not_supported_for_channel_type")
+
+
+def mark_of(delivery: Delivery) -> dict[str, Any]:
+    """Return the metadata by which a message is known again."""
+    return {"event_type": EVENT_TYPE, "event_payload": {"delivery": _name(delivery)}}
+
+
+class Arrivals:
+    """Finds messages that were sent. What was surely refused is not looked for."""
+
+    def __init__(self, client: SlackClient) -> None:
+        self._client = client
+        self._refused: dict[int, int] = {}
+        self._cursors: dict[int, str] = {}
+
+    def note(self, delivery: Delivery, failure: SlackFailure) -> None:
+        """Take note of how an attempt went."""
+        if not failure.is_unknown and self._refused.get(delivery.id, 0) == delivery.attempts:
+            self._refused[delivery.id] = delivery.attempts + 1
+            if len(self._refused) > _MAX_KNOWN:
+                del self._refused[next(iter(self._refused))]
+
+    async def find(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, *, file: tuple[str, int] | None = None
+    ) -> str | None:
+        """Return the timestamp of a delivery that has arrived before; None where it has not.
+
+        Args:
+            file: The name and the size by which a file is known, because files carry no metadata.
+
+        Raises:
+            DeliveryError: Slack cannot be asked now; the message waits, because otherwise it might come twice.
+        """
+        if delivery.attempts <= self._refused.get(delivery.id, 0):
+            return None
+        try:
+            return await self._search(workspace, place, delivery, file)
+        except SlackFailure as failure:
+            if failure.code in _CANNOT_ASK:
+                logger.warning("slack.arrival_unknown", extra={"delivery": delivery.id, "reason": failure.code})
+                return None
+            wait = failure.retry_after_seconds
+            raise DeliveryError("asking Slack whether it arrived", retry_after_seconds=wait) from failure
+
+    async def _search(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, file: tuple[str, int] | None
+    ) -> str | None:
+        thread_ts = place["thread_ts"]
+        method = "conversations.replies" if thread_ts else "conversations.history"
+        oldest = timestamp(delivery.payload.get("asked_at"))
+        for _ in range(_MAX_PAGES):
+            answer = await self._client.ask(
+                workspace.token,
+                method,
+                channel=place["channel"],
+                ts=thread_ts or None,
+                oldest=oldest,
+                limit=str(_PAGE),
+                include_all_metadata="true",
+                cursor=self._cursors.get(delivery.id),
+            )
+            found = field(answer, "messages")
+            for message in found if isinstance(found, list) else ():
+                if _is(message, delivery, file, workspace):
+                    self._cursors.pop(delivery.id, None)
+                    return timestamp(field(message, "ts"))
+            cursor = field(field(answer, "response_metadata"), "next_cursor")
+            if not isinstance(cursor, str) or not cursor or (thread_ts is None and oldest is None):
+                break
+            self._cursors[delivery.id] = cursor  # after a refusal, asking goes on here
+        self._cursors.pop(delivery.id, None)
+        return None
+
+
+def _is(message: object, delivery: Delivery, file: tuple[str, int] | None, workspace: Workspace) -> bool:
+    if file is None:
+        metadata = field(message, "metadata")
+        payload = field(metadata, "event_payload")
+        return bool(field(metadata, "event_type") == EVENT_TYPE and field(payload, "delivery") == _name(delivery))
+    if field(message, "user") != workspace.bot_user_id:
+        return False
+    files = field(message, "files")
+    return any((field(each, "name"), field(each, "size")) == file for each in files or ())
+
+
+def _name(delivery: Delivery) -> str:
+    """Return what no other delivery is called, also where another database counts anew."""
+    question = delivery.payload.get("question")
+    return f"{question or delivery.turn_id}/{delivery.id}"

@@ -1,0 +1,187 @@
+"""What a growing answer is shown on: Slack's own stream, and a message that is edited when that has ended."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from botservice.turns.transport import StreamRecord
+from transports.slack.client import SlackClient
+from transports.slack.failures import SlackFailure
+from transports.slack.outgoing.addresses import before_address
+from transports.slack.outgoing.formatting import MAX_CHARACTERS, Pings, stable_part
+from transports.slack.outgoing.splitting import split_markdown
+from transports.slack.outgoing.streams import OpenStream, Streams, task_chunk
+from transports.slack.workspaces.workspaces import Workspace
+
+logger = logging.getLogger(__name__)
+
+_ENDED = ("message_not_in_streaming_state", "message_not_found", "stream_not_found")
+
+
+@dataclass(frozen=True, slots=True)
+class Tempo:
+    """How soon and how often progress is shown. All in seconds.
+
+    Attributes:
+        first_sign: An answer that comes sooner needs no sign of life.
+        first_text: So long an answer has to grow before a stream shows it: a short one is there before.
+        append: Between two pieces of a stream. Source: docs.slack.dev, chat.appendStream, tier 4.
+        edit: Between two states of a message that is edited. Source: chat.update, tier 3.
+    """
+
+    first_sign: float = 0.2
+    first_text: float = 1.0
+    append: float = 0.7
+    edit: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where and for whom an answer grows."""
+
+    channel: str
+    thread_ts: str
+    team_id: str
+    user_id: str
+    user_team_id: str
+
+
+class Canvas:
+    """Shows an answer that grows in one message. Its own calls only: it never waits by itself."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        streams: Streams,
+        target: Target,
+        record: StreamRecord,
+        tempo: Tempo,
+        pings: Pings,
+        *,
+        previews: bool = False,
+    ) -> None:
+        """Make one for an answer.
+
+        Args:
+            previews: Whether Slack may show what lies behind links. Streams and changed messages always may, so that
+                without it they show an answer only up to its first address.
+        """
+        self._client = client
+        self._streams = streams
+        self._target = target
+        self._record = record
+        self._tempo = tempo
+        self._pings = pings
+        self._previews = previews
+        self._stream: OpenStream | None = None
+        self._text_since: float | None = None
+        self._painted_at = 0.0
+        self._is_full = False
+
+    def wait(self, text: str, tasks: Mapping[str, tuple[str, bool]]) -> float | None:
+        """Return the seconds until this should be shown; None if it need not be."""
+        now = time.monotonic()
+        stream = self._stream
+        is_text = bool(text) if stream is not None else bool(self._showable(text))
+        if is_text and self._text_since is None:
+            self._text_since = now
+        if stream is None:
+            if not is_text and not tasks:
+                return None
+            since = self._text_since or now
+            return 0.0 if tasks else max(0.0, since + self._tempo.first_text - now)
+        if not stream.is_certain or self._is_full:
+            return None
+        if self._showable(text) == stream.text and dict(tasks) == stream.tasks:
+            return None
+        pause = self._tempo.append if stream.is_open else self._tempo.edit
+        return max(0.0, self._painted_at + pause - now)
+
+    async def paint(self, workspace: Workspace, text: str, tasks: Mapping[str, tuple[str, bool]]) -> None:
+        """Show it.
+
+        Raises:
+            SlackFailure: it cannot be shown.
+        """
+        self._painted_at = time.monotonic()
+        await self._record.confirm()
+        shown = self._showable(text)
+        if len(shown) > MAX_CHARACTERS:  # the rest is for further messages, which come with the whole answer
+            shown, self._is_full = split_markdown(shown, max_characters=MAX_CHARACTERS)[0], True
+        if self._stream is None:
+            await self._open(workspace, shown, tasks)
+        elif self._stream.is_open:
+            await self._append(workspace, self._stream, shown, tasks)
+        else:
+            await self._edit(workspace, self._stream, shown)
+
+    def _showable(self, text: str) -> str:
+        """Return so much of a text that grows as may be shown already."""
+        stable = stable_part(text[: 2 * MAX_CHARACTERS], self._pings)
+        return stable if self._previews else before_address(stable)
+
+    async def _open(self, workspace: Workspace, shown: str, tasks: Mapping[str, tuple[str, bool]]) -> None:
+        """Open the stream: its intent is stored before, and its timestamp right after."""
+        target = self._target
+        ts = await self._record.opening()
+        if ts is not None:  # an earlier process opened it
+            self._stream = OpenStream(target.channel, ts, is_open=False)
+            self._streams.add(self._stream)
+            return
+        answer = await self._client.call(
+            workspace.token,
+            "chat.startStream",
+            channel=target.channel,
+            thread_ts=target.thread_ts,
+            recipient_team_id=target.user_team_id,
+            recipient_user_id=target.user_id,
+            chunks=_chunks(shown, tasks),
+        )
+        stream = OpenStream(target.channel, str(answer.get("ts")), shown, dict(tasks))
+        self._streams.add(stream)
+        await self._record.opened(stream.ts)
+        self._stream = stream
+
+    async def _append(
+        self, workspace: Workspace, stream: OpenStream, shown: str, tasks: Mapping[str, tuple[str, bool]]
+    ) -> None:
+        if not shown.startswith(stream.text):
+            stream.is_certain = False  # it reads differently now: the whole answer takes its place
+            return
+        changed = {name: task for name, task in tasks.items() if stream.tasks.get(name) != task}
+        stream.is_certain = False  # until Slack says that it took it
+        try:
+            await self._client.call(
+                workspace.token,
+                "chat.appendStream",
+                channel=stream.channel,
+                ts=stream.ts,
+                chunks=_chunks(shown[len(stream.text) :], changed),
+            )
+        except SlackFailure as failure:
+            stream.is_certain = not failure.is_unknown
+            if failure.code not in _ENDED:
+                raise
+            logger.info("slack.stream_ended", extra={"reason": failure.code})
+            stream.is_open = False  # it grows on by being edited
+        else:
+            stream.is_certain, stream.text, stream.tasks = True, shown, dict(tasks)
+
+    async def _edit(self, workspace: Workspace, stream: OpenStream, shown: str) -> None:
+        if not shown:
+            return
+        try:
+            await self._client.call(workspace.token, "chat.stopStream", channel=stream.channel, ts=stream.ts)
+        except SlackFailure as failure:
+            if failure.code not in _ENDED:
+                raise
+        await self._client.call(
+            workspace.token, "chat.update", channel=stream.channel, ts=stream.ts, markdown_text=f"{shown} …"
+        )
+        stream.text = shown
+
+
+def _chunks(text: str, tasks: Mapping[str, tuple[str, bool]]) -> Sequence[dict[str, object]]:
+    chunks: list[dict[str, object]] = [task_chunk(name, title, is_done=done) for name, (title, done) in tasks.items()]
+    return [*chunks, {"type": "markdown_text", "text": text}] if text else chunks

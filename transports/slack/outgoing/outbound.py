@@ -1,0 +1,250 @@
+"""Making an answer's messages visible, one call each, with a second try where a simpler one may pass."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from botservice.errors import DeliveryError, DeliveryRefused
+from botservice.turns.turn import Delivery
+from transports.pacing import Pace
+from transports.slack.blocks import button_row, feedback_buttons, markdown
+from transports.slack.client import SlackClient
+from transports.slack.failures import NotInstalled, SlackFailure, as_delivery_error
+from transports.slack.outgoing.addresses import find_address
+from transports.slack.outgoing.arrivals import Arrivals, mark_of
+from transports.slack.outgoing.streams import Streams
+from transports.slack.workspaces.workspaces import Workspace, Workspaces
+
+logger = logging.getLogger(__name__)
+
+ReadFile = Callable[[Mapping[str, str], str], Awaitable[bytes | None]]
+"""Returns the stored bytes of a context's file by their digest."""
+
+_THREAD_GONE = ("cannot_reply_to_message", "message_not_found", "thread_not_found")
+_GONE = ("message_not_found", "cant_update_message", "edit_window_closed")
+
+
+class Sender:
+    """Sends deliveries: once, as far as Slack can be asked whether they have arrived."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        streams: Streams,
+        pace: Pace,
+        read_file: ReadFile,
+        *,
+        previews: bool = False,
+    ) -> None:
+        """Make one.
+
+        Args:
+            previews: Whether Slack may fetch what lies behind links, to show it.
+        """
+        self._client = client
+        self._workspaces = workspaces
+        self._streams = streams
+        self._pace = pace
+        self._read_file = read_file
+        self._arrivals = Arrivals(client)
+        self._previews = previews
+        self._looks = {"unfurl_links": previews, "unfurl_media": previews}
+
+    async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
+        """Make a delivery visible and return its timestamp.
+
+        Raises:
+            DeliveryError: it was not taken, or it is not known whether it was.
+        """
+        try:
+            workspace = await self._workspaces.find(context_keys["team_id"])
+        except NotInstalled as error:
+            raise DeliveryRefused(str(error)) from error
+        except SlackFailure as failure:
+            raise DeliveryError(str(failure), retry_after_seconds=failure.retry_after_seconds) from failure
+        place: dict[str, Any] = {
+            "channel": context_keys["channel_id"],
+            "thread_ts": delivery.payload.get("thread_ts") or context_keys.get("thread_ts"),
+        }
+        try:
+            return await self._send(workspace, place, delivery, context_keys)
+        except SlackFailure as failure:
+            if failure.is_token_gone:
+                self._workspaces.forget(workspace.team_id)
+            if failure.code == "ratelimited":
+                self._pace.refused(place["channel"], failure.retry_after_seconds or 1.0)
+            self._arrivals.note(delivery, failure)
+            raise as_delivery_error(failure) from failure
+
+    async def _send(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
+    ) -> str | None:
+        response_url = delivery.payload.get("response_url")
+        if isinstance(response_url, str) and "text" in delivery.payload and await self._respond(response_url, delivery):
+            return None
+        if "file" in delivery.payload:
+            if delivery.external_id is not None:
+                await self._take_away(workspace, place, delivery.external_id)
+            return await self._send_file(workspace, place, delivery, context_keys)
+        if delivery.external_id is not None:
+            shown = await self._end_stream(workspace, place, delivery, delivery.external_id)
+            if shown is not None:
+                return shown
+        if (arrived := await self._arrivals.find(workspace, place, delivery)) is not None:
+            return arrived
+        await self._pace.turn(place["channel"], delivery.turn_id)
+        await delivery.confirm()
+        ts = (await self._post(workspace, place, delivery)).get("ts")
+        return ts if isinstance(ts, str) else None
+
+    async def _post(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> dict[str, Any]:
+        """Post a message; where the question is gone, the person is answered all the same, without a thread."""
+        try:
+            return await self._in_some_form(workspace, "chat.postMessage", delivery, **place, **self._looks)
+        except SlackFailure as failure:
+            if failure.code not in _THREAD_GONE or not place["channel"].startswith("D"):
+                raise
+        return await self._in_some_form(
+            workspace, "chat.postMessage", delivery, channel=place["channel"], **self._looks
+        )
+
+    async def _respond(self, url: str, delivery: Delivery) -> bool:
+        """Answer where only the asker sees it; return whether that was possible."""
+        text = str(delivery.payload["text"])
+        body = {"response_type": "ephemeral", "text": text, "blocks": self._blocks(delivery), **self._looks}
+        try:
+            await self._client.respond(url, body)
+        except SlackFailure as failure:
+            if failure.is_later:
+                raise
+            logger.info("slack.response_url_expired")  # the conversation with the bot takes it
+            return False
+        return True
+
+    async def _end_stream(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, ts: str
+    ) -> str | None:
+        """Make a stream the answer; None where it is not there any more."""
+        text = str(delivery.payload["text"])
+        stream = self._streams.take(place["channel"], ts)
+        if not self._previews and find_address(text) is not None:
+            # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
+            await self._take_away(workspace, place, ts)
+            return None
+        if stream is not None and stream.can_become(text):
+            blocks = [block for block in self._blocks(delivery) if block["type"] != "markdown"]
+            try:
+                chunks = stream.last_chunks(text)
+                await self._client.call(
+                    workspace.token,
+                    "chat.stopStream",
+                    channel=place["channel"],
+                    ts=ts,
+                    chunks=chunks or None,
+                    blocks=blocks or None,
+                    metadata=mark_of(delivery),
+                )
+            except SlackFailure as failure:
+                if failure.is_later:
+                    raise
+                logger.info("slack.stream_replaced", extra={"reason": failure.code})
+            else:
+                return ts
+        return await self._replace(workspace, place, delivery, ts)
+
+    async def _replace(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, ts: str) -> str | None:
+        try:
+            await self._client.call(workspace.token, "chat.stopStream", channel=place["channel"], ts=ts)
+        except SlackFailure as failure:
+            if failure.is_later:
+                raise
+        try:
+            await self._in_some_form(workspace, "chat.update", delivery, channel=place["channel"], ts=ts)
+        except SlackFailure as failure:
+            if failure.code not in _GONE:
+                raise
+            return None
+        return ts
+
+    async def _take_away(self, workspace: Workspace, place: Mapping[str, Any], ts: str) -> None:
+        """Take away a stream whose place a message or a file takes."""
+        for method in ("chat.stopStream", "chat.delete"):
+            try:
+                await self._client.call(workspace.token, method, channel=place["channel"], ts=ts)
+            except SlackFailure as failure:
+                if failure.is_later:
+                    raise
+                logger.info("slack.stream_left", extra={"method": method, "reason": failure.code})
+
+    async def _in_some_form(
+        self, workspace: Workspace, method: str, delivery: Delivery, **place: Any
+    ) -> dict[str, Any]:
+        """Send a text, simpler and simpler: with blocks, as markdown, as plain text."""
+        text = str(delivery.payload["text"])
+        blocks = self._blocks(delivery)
+        forms: list[dict[str, Any]] = [{"markdown_text": text}, {"text": text}]
+        if len(blocks) > 1:
+            forms.insert(0, {"text": text, "blocks": blocks})
+        for number, form in enumerate(forms, start=1):
+            try:
+                return await self._client.call(workspace.token, method, **place, **form, metadata=mark_of(delivery))
+            except SlackFailure as failure:
+                if not failure.is_about_form or number == len(forms):
+                    raise
+                logger.warning("slack.sent_differently", extra={"delivery": delivery.id, "reason": failure.code})
+        raise DeliveryRefused("Slack takes this message in no form")
+
+    def _blocks(self, delivery: Delivery) -> list[dict[str, Any]]:
+        blocks = [markdown(str(delivery.payload["text"]))]
+        buttons = delivery.payload.get("choices")
+        row = button_row(buttons) if isinstance(buttons, list) else None
+        if row is not None:
+            blocks.append(row)
+        language = delivery.payload.get("asks_feedback")
+        if language:
+            blocks.append(feedback_buttons(delivery.turn_id, str(language)))  # "True" where an earlier release wrote it
+        return blocks
+
+    async def _send_file(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
+    ) -> str | None:
+        file: Any = delivery.payload["file"]
+        if "url" in file:
+            link = Delivery(
+                delivery.id,
+                delivery.turn_id,
+                delivery.transport,
+                delivery.kind,
+                {**delivery.payload, "text": str(file["url"])},
+                delivery.attempts,
+                delivery.due_at,
+            )
+            answer = await self._in_some_form(workspace, "chat.postMessage", link, **place, **self._looks)
+            return str(answer.get("ts"))
+        is_here = "text" in file  # what is too long for messages stands in the delivery itself
+        data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))
+        if data is None:
+            raise DeliveryRefused("the file is not kept any more")
+        name = str(file.get("name") or f"file{_ending(str(file['mime_type']))}")
+        if (arrived := await self._arrivals.find(workspace, place, delivery, file=(name, len(data)))) is not None:
+            return arrived
+        upload = await self._client.ask(
+            workspace.token, "files.getUploadURLExternal", filename=name, length=str(len(data))
+        )
+        await self._client.upload(str(upload.get("upload_url")), data)
+        await self._pace.turn(place["channel"], delivery.turn_id)
+        await delivery.confirm()
+        await self._client.call(
+            workspace.token,
+            "files.completeUploadExternal",
+            files=[{"id": upload.get("file_id"), "title": name}],
+            channel_id=place["channel"],
+            thread_ts=place["thread_ts"],
+            initial_comment=delivery.payload.get("comment"),
+        )
+        return None
+
+
+def _ending(mime_type: str) -> str:
+    return f".{mime_type.partition('/')[2].partition(';')[0].partition('+')[0] or 'bin'}"

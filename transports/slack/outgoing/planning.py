@@ -1,0 +1,82 @@
+"""From an answer to the messages that make it visible. Pure: the same answer gives the same messages."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from botservice.messages import Attachment, Message
+from botservice.texts import DEFAULT_LANGUAGE
+from botservice.turns.start.commands import parse_command
+from botservice.turns.transport import Payload
+from botservice.turns.turn import StoredEvent
+from transports.files.stored import digest
+from transports.overflow import fitting, head_of, note, whole_file
+from transports.slack.inbound import Way, field, read_message, stored, timestamp
+from transports.slack.outgoing.formatting import Pings, format_answer
+
+# A payload is {"text" or "file", "thread_ts", "question", …}; files are named by the digest of their bytes.
+
+
+def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) -> list[Payload]:
+    """Return the messages that make answer visible: its text in pieces, then its files."""
+    place = _place(events)
+    head = head_of(answer.text)
+    texts, is_all = fitting(format_answer(head, pings), is_all=head == answer.text)
+    pieces: list[dict[str, Any]] = [{"text": piece} for piece in texts]
+    if pieces and answer.buttons:
+        pieces[-1]["choices"] = [
+            {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
+        ]
+    if pieces and not _is_for_service(events):
+        pieces[-1]["asks_feedback"] = answer.language or DEFAULT_LANGUAGE
+    whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
+    payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]
+    return [payload | place for payload in payloads]
+
+
+def _place(events: Sequence[StoredEvent]) -> dict[str, Any]:
+    """Return where the answer to events belongs, beside what the context says."""
+    if not events:
+        return {}
+    way, body, kept = stored(events[-1])
+    place: dict[str, Any] = {"question": events[-1].key}
+    if way is Way.MESSAGE:
+        message = read_message(body)
+        if message is not None:
+            place |= {"thread_ts": message.root_ts, "asked_at": message.ts}
+    elif way is Way.BUTTON:
+        place["thread_ts"] = timestamp(kept.get("thread_ts"))
+        place["asked_at"] = timestamp(field(field(body, "container"), "message_ts"))
+    elif way is Way.COMMAND and field(body, "channel_id") != kept.get("channel"):
+        place["response_url"] = field(body, "response_url")
+    elif way is Way.QUESTION:
+        place["response_url"] = response_url_of(body)
+    return {name: value for name, value in place.items() if isinstance(value, str) and value}
+
+
+def response_url_of(body: object) -> str | None:
+    """Return where a question that was asked in a dialog is answered."""
+    kept = field(field(body, "view"), "private_metadata")
+    try:
+        url = field(json.loads(kept), "response_url") if isinstance(kept, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return url if isinstance(url, str) else None
+
+
+def _is_for_service(events: Sequence[StoredEvent]) -> bool:
+    """Return whether everything that was asked is a command of the service, or looks like one."""
+    return bool(events) and all(_command_like(event) for event in events)
+
+
+def _command_like(event: StoredEvent) -> bool:
+    way, body, _ = stored(event)
+    if way is Way.MESSAGE:
+        message = read_message(body)
+        return message is not None and parse_command(message.text.strip().replace("!", "/", 1)) is not None
+    return way is Way.BUTTON
+
+
+def _file(attachment: Attachment) -> dict[str, Any]:
+    where = {"url": attachment.url} if attachment.data is None else {"sha256": digest(attachment.data)}
+    return {"name": attachment.name, "mime_type": attachment.mime_type, **where}

@@ -1,0 +1,201 @@
+"""What a person sees while the bot is at work: a status with its stop button, its tools, its answer as it grows."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from botservice.errors import BotServiceError
+from botservice.turns.transport import Live, StreamRecord
+from botservice.turns.turn import StoredEvent
+from transports.errands import Errands
+from transports.slack.client import SlackClient
+from transports.slack.failures import SlackFailure
+from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
+from transports.slack.outgoing.canvas import Canvas, Target, Tempo
+from transports.slack.outgoing.formatting import Pings
+from transports.slack.outgoing.status import Statuses
+from transports.slack.outgoing.streams import Streams
+from transports.slack.workspaces.people import People
+from transports.slack.workspaces.workspaces import Workspace, Workspaces
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_SECONDS = 5.0
+
+
+class Stage:
+    """Opens a show for every turn that is answered in a channel."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        people: People,
+        streams: Streams,
+        tempo: Tempo,
+        pings: Pings,
+        *,
+        previews: bool = False,
+    ) -> None:
+        self._client = client
+        self._workspaces = workspaces
+        self._streams = streams
+        self._tempo = tempo
+        self._pings = pings
+        self._previews = previews
+        self._statuses = Statuses(client, people)
+        self._without_streams: set[str] = set()
+        self._errands = Errands()
+
+    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
+        """Return what shows a turn's progress; None where nobody is answered in the open."""
+        target = _target(context_keys, events)
+        if target is None:
+            return None
+        canvas = None
+        if target.team_id not in self._without_streams:
+            canvas = Canvas(
+                self._client, self._streams, target, record, self._tempo, self._pings, previews=self._previews
+            )
+        return Show(self, target, canvas, self._tempo)
+
+    async def close(self) -> None:
+        """End what is still on its way."""
+        await self._errands.close()
+
+    async def workspace(self, target: Target) -> Workspace:
+        """Return where a show takes place."""
+        return await self._workspaces.find(target.team_id)
+
+    async def begin(self, target: Target) -> None:
+        """Show that the bot is at work."""
+        workspace = await self.workspace(target)
+        await self._statuses.begin(workspace, target.channel, target.thread_ts, target.user_id)
+
+    def end(self, target: Target) -> None:
+        """Show that it is not any more; nobody waits for that."""
+        self._errands.send(self._end(target), name="slack-status-end")
+
+    def note_without_streams(self, target: Target) -> None:
+        """Take note that a workspace has no streams: answers come as plain messages there."""
+        self._without_streams.add(target.team_id)
+
+    async def _end(self, target: Target) -> None:
+        try:
+            await self._statuses.end(await self.workspace(target), target.channel, target.thread_ts)
+        except BotServiceError as error:
+            logger.debug("slack.status_left", extra={"reason": str(error)})
+
+
+class Show:
+    """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
+
+    def __init__(self, stage: Stage, target: Target, canvas: Canvas | None, tempo: Tempo) -> None:
+        self._stage = stage
+        self._target = target
+        self._canvas = canvas
+        self._tempo = tempo
+        self._text: list[str] = []
+        self._shown_before = ""
+        self._tasks_shown: dict[str, tuple[str, bool]] = {}
+        self._is_working = False
+        self._has_status = False
+        self._is_closed = False
+        self._changed = asyncio.Event()
+        self._in_flight: asyncio.Task[None] | None = None
+        self._running = [asyncio.create_task(self._status(), name="slack-status")]
+        if canvas is not None:
+            self._running.append(asyncio.create_task(self._paint(canvas), name="slack-canvas"))
+
+    def on_text(self, piece: str) -> None:
+        """Take the next piece of the answer."""
+        if self._is_working:  # what was said before a tool ran is not the answer, but stands there until it comes
+            self._is_working = False
+            said = "".join(self._text)
+            self._shown_before = f"{said}\n\n" if said.strip() else ""
+            self._text = [self._shown_before] if self._shown_before else []
+            self._tasks_shown = {name: (title, True) for name, (title, _) in self._tasks_shown.items()}
+        self._text.append(piece)
+        self._changed.set()
+
+    def on_activity(self, activity: str) -> None:
+        """Take what the bot does now."""
+        self._is_working = True
+        self._tasks_shown[f"task-{len(self._tasks_shown) + 1}"] = activity.replace("_", " "), False
+        self._changed.set()
+
+    def on_restart(self) -> None:
+        """Keep what was said of an answer that begins anew apart from what comes."""
+        self._is_working = True
+
+    async def close(self) -> None:
+        """End it. What is on its way is waited for, briefly: it must not come after the answer."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.wait(self._running)
+        if self._in_flight is not None and not self._in_flight.done():
+            await asyncio.wait([self._in_flight], timeout=_PATIENCE_SECONDS)
+            self._in_flight.cancel()
+            await asyncio.wait([self._in_flight])
+        if self._has_status and not self._is_closed:
+            self._stage.end(self._target)
+        self._is_closed = True
+
+    async def _status(self) -> None:
+        await asyncio.sleep(self._tempo.first_sign)
+        self._has_status = True
+        try:
+            await self._stage.begin(self._target)
+        except BotServiceError as error:
+            logger.debug("slack.status_not_set", extra={"reason": str(error)})
+
+    async def _paint(self, canvas: Canvas) -> None:
+        """Bring the canvas up to date whenever there is something new, at the canvas's own pace."""
+        await asyncio.sleep(self._tempo.first_sign)
+        try:
+            workspace = await self._stage.workspace(self._target)
+            while True:
+                wait = canvas.wait("".join(self._text), self._tasks_shown)
+                if wait is None:
+                    self._changed.clear()
+                    await self._changed.wait()
+                elif wait > 0:
+                    await asyncio.sleep(wait)
+                else:
+                    await self._paint_once(canvas, workspace)
+        except SlackFailure as failure:
+            logger.info("slack.stream_left_alone", extra={"reason": failure.code})
+            if failure.is_without_streams:
+                self._stage.note_without_streams(self._target)
+        except BotServiceError as error:
+            logger.info("slack.stream_left_alone", extra={"reason": type(error).__name__})
+        except Exception:  # a border: showing what is half written must not cost the answer
+            logger.exception("slack.stream_failed")
+
+    async def _paint_once(self, canvas: Canvas, workspace: Workspace) -> None:
+        work = canvas.paint(workspace, "".join(self._text), dict(self._tasks_shown))
+        self._in_flight = asyncio.create_task(work)
+        try:
+            await asyncio.shield(self._in_flight)
+        except SlackFailure as failure:
+            if failure.code != "ratelimited":
+                raise
+            await asyncio.sleep(failure.retry_after_seconds or 1.0)
+
+
+def _target(context_keys: Mapping[str, str], events: Sequence[StoredEvent]) -> Target | None:
+    """Return where an answer is shown; None where only the asker sees it, or nobody asked."""
+    if not events:
+        return None
+    way, body, kept = stored(events[-1])
+    if way is Way.MESSAGE:
+        message = read_message(body)
+        if message is None:
+            return None
+        team = word(field(field(body, "event"), "user_team")) or message.team_id
+        return Target(message.channel_id, message.root_ts, message.team_id, message.user_id, team)
+    user = word(field(field(body, "user"), "id"))
+    thread_ts = timestamp(kept.get("thread_ts"))
+    if way is Way.BUTTON and user is not None and thread_ts is not None:
+        return Target(context_keys["channel_id"], thread_ts, context_keys["team_id"], user, context_keys["team_id"])
+    return None

@@ -1,0 +1,1 @@
+"""The workspaces in which the bot is installed, and the people there."""

@@ -1,0 +1,1 @@
+"""What Telegram delivers: taken in, stored, read."""

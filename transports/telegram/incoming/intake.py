@@ -1,0 +1,151 @@
+"""Taking in what Telegram delivers, whichever way it comes: stored when `accept` returns."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+from telegram.error import TelegramError
+
+from botservice.access.records import move_chat, note_departure, note_invitation
+from botservice.contexts.context import ContextKeys, find_context, rename_context
+from botservice.errors import InboxFull, StorageUnavailable
+from botservice.messages import Author
+from botservice.people.names import chat_name, person_name
+from botservice.storage import Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.turn import EventKind, InboundEvent
+from transports.errands import Errands
+from transports.telegram.client import BotClient
+from transports.telegram.inbound import (
+    BotIdentity,
+    Membership,
+    field,
+    integer,
+    membership_of,
+    migration_of,
+    place_of,
+    read_event,
+)
+from transports.telegram.incoming.presses import acknowledge, is_press, read_press
+
+logger = logging.getLogger(__name__)
+
+_TRANSPORT = "telegram"
+_HEARD = "👌"
+
+
+class Intake:
+    """Hands updates to the inbox, and does what cannot wait for a turn."""
+
+    def __init__(self, client: BotClient, identity: Callable[[], BotIdentity]) -> None:
+        self._client = client
+        self._identity = identity
+        self._inbox: Inbox | None = None
+        self._storage: Storage | None = None
+        self._errands = Errands()
+
+    def open(self, inbox: Inbox, storage: Storage) -> None:
+        """Begin to take in."""
+        self._inbox, self._storage = inbox, storage
+
+    async def close(self) -> None:
+        """Take in no more."""
+        self._inbox = None
+        await self._errands.close()
+
+    async def accept(self, updates: Sequence[object]) -> None:
+        """Store what updates bring.
+
+        Raises:
+            StorageUnavailable: it is not stored; InboxFull: nor will it be for now, save for stops and other controls.
+        """
+        inbox, storage = self._inbox, self._storage
+        if inbox is None or storage is None:
+            raise StorageUnavailable("this process takes in nothing at the moment")
+        try:
+            await self._take_in(updates, inbox, storage)
+        except InboxFull:
+            found = [read_event(update, self._identity()) for update in updates]
+            await inbox.accept(_TRANSPORT, [each for each in found if each and each.kind is not EventKind.MESSAGE])
+            raise
+        self._acknowledge_stops(updates)
+
+    async def _take_in(self, updates: Sequence[object], inbox: Inbox, storage: Storage) -> None:
+        events: list[InboundEvent] = []
+        for update in updates:
+            event = read_event(update, self._identity())
+            if event is not None:
+                events.append(event)
+            elif isinstance(update, Mapping) and is_press(update):
+                await inbox.accept(_TRANSPORT, events)
+                events.clear()
+                await self._press(update, inbox, storage)
+            elif (migration := migration_of(update)) is not None:
+                await inbox.accept(_TRANSPORT, events)  # what was said before belongs to the conversation that moves
+                events.clear()
+                await self._move(update, inbox, storage, *migration)
+            elif (membership := membership_of(update)) is not None:
+                await self._note(storage, membership)
+        await inbox.accept(_TRANSPORT, events)
+
+    async def _press(self, update: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
+        """Store what a pressed button says, once for each keyboard, and have the presser see it."""
+        press = await read_press(update, self._identity(), storage)
+        if press is None:
+            return
+        is_new = press.event is not None and await inbox.accept(_TRANSPORT, [press.event]) > 0
+        self._errands.send(acknowledge(self._client, press, is_new=is_new), name="telegram-press")
+
+    async def _move(
+        self, update: object, inbox: Inbox, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]
+    ) -> None:
+        """Have a group's conversation go on in the supergroup that it has become.
+
+        Where somebody has spoken there already, that waits for the turns of both, and nothing else waits for it.
+        """
+        before, after = ContextKeys.of(old), ContextKeys.of(new)
+
+        def move(connection: Connection) -> bool:
+            move_chat(connection, chat_name(old), chat_name(new))
+            return rename_context(connection, before, after)
+
+        if await storage.write(move):
+            logger.info("telegram.group_moved")
+        elif await storage.read(lambda connection: find_context(connection, before)) is not None:
+            order = integer(field(update, "update_id")) or 0
+            raw = json.dumps(dict(after.values)).encode()
+            key = f"telegram:{self._identity().id}:{order}"
+            await inbox.accept(_TRANSPORT, [InboundEvent(key, old, order, raw, EventKind.MOVE)])
+
+    async def _note(self, storage: Storage, membership: Membership) -> None:
+        """Take note of who has brought the bot into a group, or that it is gone: access may depend on that."""
+        chat = chat_name(membership.keys)
+        logger.info("telegram.membership", extra={"chat": chat, "status": membership.status})
+        if membership.is_private:
+            return
+        if not membership.is_there:
+            await storage.write(lambda connection: note_departure(connection, chat))
+        elif not membership.was_there and membership.by is not None:
+            person = person_name(Author(_TRANSPORT, str(membership.by)))
+            now = storage.now()
+            await storage.write(lambda connection: note_invitation(connection, chat, person, now))
+
+    def _acknowledge_stops(self, updates: Sequence[object]) -> None:
+        """Show whoever wrote /stop that it was heard: where nothing runs, nothing else would."""
+        for update in updates:
+            event, place = read_event(update, self._identity()), place_of(update)
+            if event is not None and event.kind is EventKind.STOP and place is not None:
+                self._errands.send(self._react(*place), name="telegram-reaction")
+
+    async def _react(self, chat_id: int, message_id: int) -> None:
+        try:
+            await self._client.call(
+                "setMessageReaction",
+                chat_id=chat_id,
+                message_id=message_id,
+                reaction=[{"type": "emoji", "emoji": _HEARD}],
+            )
+        except TelegramError as error:
+            logger.debug("telegram.reaction_failed", extra={"reason": type(error).__name__})

@@ -1,0 +1,193 @@
+"""Pressed buttons: whoever was asked says what stands behind one, once. What else is pressed does no harm."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, select, text
+from telegram.error import TelegramError
+
+from botservice.contexts.context import ContextKeys, find_context
+from botservice.messages import Author, Button, CommandCall, InboundMessage
+from botservice.storage import Storage
+from botservice.storage.tables.conversations import deliveries, events
+from botservice.texts import in_language
+from botservice.turns.buttons import read_buttons
+from botservice.turns.start.commands import parse_command
+from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent, StoredEvent
+from transports.telegram.client import BotClient
+from transports.telegram.inbound import BotIdentity, field, integer, stored_update
+from transports.telegram.keyboards import in_topic, make_chosen, parse_data
+
+logger = logging.getLogger(__name__)
+
+_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 0.0)
+_PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
+_IS_KEYBOARD = text("deliveries.buttons IS NOT NULL")
+_KEYBOARD = (
+    select(deliveries.c.turn_id, deliveries.c.buttons)
+    .where(
+        _IS_KEYBOARD,
+        deliveries.c.context_id == bindparam("context"),
+        deliveries.c.external_id == bindparam("message"),
+        deliveries.c.transport == "telegram",
+    )
+    .order_by(deliveries.c.id.desc())
+    .limit(1)
+)
+_ON_ITS_WAY = (
+    select(deliveries.c.id)
+    .where(
+        text("deliveries.status IN ('pending', 'attempting')"),
+        _IS_KEYBOARD,
+        deliveries.c.context_id == bindparam("context"),
+        deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
+    )
+    .limit(1)
+)
+_ASKED_BY = select(events.c.raw).where(events.c.turn_id == bindparam("turn"), events.c.raw.is_not(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A pressed button.
+
+    Attributes:
+        query_id: What has to be answered, or the button keeps showing that it waits.
+        event: What is to be stored; None where the press counts for nothing.
+        told: What the presser is told at once.
+        chosen: The keyboard that is left.
+    """
+
+    query_id: str
+    chat_id: int | None = None
+    message_id: int | None = None
+    event: InboundEvent | None = None
+    told: str = ""
+    chosen: Mapping[str, Any] | None = None
+
+
+def is_press(update: object) -> bool:
+    """Return whether an update is about a pressed button."""
+    return isinstance(field(update, "callback_query"), Mapping)
+
+
+async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Storage) -> Press | None:
+    """Return what an update's press means by what is stored of the keyboard; None where it cannot even be answered.
+
+    Raises:
+        StorageUnavailable: nobody can say.
+    """
+    query = update["callback_query"]
+    query_id, update_id = field(query, "id"), integer(field(update, "update_id"))
+    if not isinstance(query_id, str) or update_id is None:
+        return None
+    message, presser = field(query, "message"), field(query, "from")
+    chat_id, message_id = integer(field(field(message, "chat"), "id")), integer(field(message, "message_id"))
+    place, presser_id = parse_data(field(query, "data")), integer(field(presser, "id"))
+    gone = Press(query_id, told=in_language("buttons.gone", _language(presser)))
+    if chat_id is None or message_id is None or place is None or presser_id is None:
+        return gone
+    keys = {"transport": "telegram", "chat_id": str(chat_id)} | ({"thread_id": place[1]} if place[1] else {})
+    buttons, askers = await _wait_for_keyboard(storage, keys, message_id)
+    if place[0] >= len(buttons):
+        return gone
+    if chat_id < 0 and askers and presser_id not in askers:
+        return Press(query_id, told=in_language("buttons.not_asked", _language(presser)))
+    button = buttons[place[0]]
+    event = InboundEvent(
+        key=f"telegram:{bot.id}:pressed:{chat_id}:{message_id}",
+        context_keys=keys,
+        order_key=update_id,
+        raw=json.dumps({**update, _PRESSED: button.says}).encode(),
+        kind=EventKind.STOP if parse_command(button.says) == CommandCall("stop") else EventKind.MESSAGE,
+    )
+    chosen = in_topic(make_chosen(buttons, place[0]), place[1])
+    return Press(query_id, chat_id, message_id, event, chosen=chosen)
+
+
+def pressed_message(event: StoredEvent) -> InboundMessage | None:
+    """Return what a stored press says; None where the event is none."""
+    update = stored_update(event)
+    said, query = update.get(_PRESSED), update.get("callback_query")
+    if not isinstance(said, str) or not isinstance(query, Mapping):
+        return None
+    presser = field(query, "from")
+    chat_id = integer(field(field(field(query, "message"), "chat"), "id")) or 0
+    return InboundMessage(
+        said,
+        Author("telegram", str(integer(field(presser, "id"))), _name(presser)),
+        created_at=event.received_at,
+        command=parse_command(said),
+        language=_language(presser),
+        is_private=chat_id > 0,
+        own_text="",  # whoever made the button wrote it
+    )
+
+
+async def acknowledge(client: BotClient, press: Press, *, is_new: bool) -> None:
+    """Have the pressed button stop waiting, and what was chosen be seen. Nothing depends on it."""
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("answerCallbackQuery", {"callback_query_id": press.query_id, "text": press.told or None})
+    ]
+    if is_new and press.chosen is not None:
+        place = {"chat_id": press.chat_id, "message_id": press.message_id}
+        calls.append(("editMessageReplyMarkup", {**place, "reply_markup": press.chosen}))
+    for method, parameters in calls:
+        try:
+            await client.call(method, **parameters)
+        except TelegramError as error:
+            logger.debug("telegram.press_not_shown", extra={"method": method, "reason": error.message})
+
+
+_Found = tuple[Sequence[Button], frozenset[int]]
+_NOTHING: Final[_Found] = ((), frozenset())
+
+
+async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: int) -> _Found:
+    """Return the buttons under a message, and the ids of those whom it answers.
+
+    A quick presser may come before it is stored which message the buttons went out with: that is waited for.
+    """
+    found: _Found | None = None
+    for pause_seconds in _PAUSES_SECONDS:
+        found = await storage.read(lambda connection: _find_keyboard(connection, keys, message_id))
+        if found is not None:
+            break
+        await asyncio.sleep(pause_seconds)
+    return found or _NOTHING
+
+
+def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: int) -> _Found | None:
+    """Return what is stored of a message's buttons; None where some are on their way at this moment."""
+    context_id = find_context(connection, ContextKeys.of(keys))
+    if context_id is None:
+        return _NOTHING
+    sought = {"context": context_id, "message": str(message_id)}
+    row = connection.execute(_KEYBOARD, sought).one_or_none()
+    if row is None:
+        is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
+        return None if is_coming else _NOTHING
+    raws = connection.execute(_ASKED_BY, {"turn": row.turn_id}).scalars()
+    askers = [_asker(raw) for raw in raws]
+    return read_buttons(row.buttons), frozenset(each for each in askers if each is not None)
+
+
+def _asker(raw: bytes) -> int | None:
+    """Return who wrote or pressed what an event tells of; None where that is a chat, not a person."""
+    update = json.loads(raw)
+    said = field(update, "callback_query") or field(update, "message")
+    return None if field(said, "sender_chat") is not None else integer(field(field(said, "from"), "id"))
+
+
+def _name(person: object) -> str | None:
+    names = [field(person, "first_name"), field(person, "last_name")]
+    return " ".join(name for name in names if isinstance(name, str) and name) or None
+
+
+def _language(person: object) -> str | None:
+    language = field(person, "language_code")
+    return language if isinstance(language, str) else None

@@ -1,0 +1,1 @@
+"""What Telegram shows: planned, cut, formatted, sent."""

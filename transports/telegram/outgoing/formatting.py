@@ -1,0 +1,95 @@
+"""From a model's markdown to texts with entities that Telegram takes."""
+
+import itertools
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from telegramify_markdown import MessageEntity, convert
+from telegramify_markdown.config import RenderConfig
+
+from botservice.messages import storable
+from transports.intricacy import is_too_intricate
+from transports.telegram.outgoing.entities import Entity, Rich, normalised, without_broken_links
+from transports.telegram.outgoing.markdown import prepare
+from transports.telegram.outgoing.splitting import split, units
+
+logger = logging.getLogger(__name__)
+
+# Source: core.telegram.org/bots/api, sendMessage; an entity beyond the hundredth is silently dropped.
+MAX_TEXT_UNITS = 4096
+MAX_CAPTION_UNITS = 1024
+MAX_ENTITIES = 100
+
+
+def _style() -> RenderConfig:
+    """Return how markdown is rendered: plain signs instead of the library's pictures."""
+    config = RenderConfig.isolated()
+    signs = config.markdown_symbol
+    signs.heading_level_1 = signs.heading_level_2 = signs.heading_level_3 = signs.heading_level_4 = ""
+    signs.task_completed, signs.task_uncompleted = "☑", "☐"
+    signs.unordered_list_item = "•"
+    signs.horizontal_rule = "———"
+    return config
+
+
+_STYLE = _style()
+
+
+def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
+    """Return the messages that markdown makes, in order; none where there is nothing to read."""
+    return list(split(render(markdown), max_units=max_units, max_entities=MAX_ENTITIES))
+
+
+def format_plain(text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
+    """Return the messages that a text makes as it is."""
+    return list(split(Rich(storable(text)), max_units=max_units, max_entities=MAX_ENTITIES))
+
+
+def render(markdown: str) -> Rich:
+    """Return markdown as one text with entities, however long; what is too intricate stays as it is."""
+    if not markdown.strip():
+        return Rich("")
+    if is_too_intricate(markdown):
+        return Rich(storable(markdown))
+    try:
+        text, found = convert(prepare(markdown), config=_STYLE)
+        return normalised(without_broken_links(Rich(text, tuple(_places(text, found)))))
+    except Exception:  # a border: the converter is foreign code, and what it cannot format is sent as it is
+        logger.exception("telegram.formatting_failed")
+        return Rich(storable(markdown))
+
+
+def as_wire(rich: Rich) -> list[dict[str, Any]]:
+    """Return the entities of rich in the Bot API's form, counted in UTF-16 code units."""
+    offsets = _offsets(rich.text)
+    wire = []
+    for each in rich.entities:
+        begin, end = offsets[each.begin], offsets[each.end]
+        entity: dict[str, Any] = {"type": each.kind, "offset": begin, "length": end - begin}
+        if each.argument is not None:
+            entity["url" if each.kind == "text_link" else "language"] = each.argument
+        wire.append(entity)
+    return wire
+
+
+def _places(text: str, found: Sequence[MessageEntity]) -> list[Entity]:
+    """Return the converter's entities, counted in code points."""
+    place_of = {offset: place for place, offset in enumerate(_offsets(text))}
+    entities = []
+    for each in found:
+        begin, end = place_of.get(each.offset), place_of.get(each.offset + each.length)
+        argument = each.url if each.type == "text_link" else each.language
+        if begin is not None and end is not None and each.type != "custom_emoji":
+            entities.append(Entity(each.type, begin, end, argument or None))
+    return entities
+
+
+def _offsets(text: str) -> list[int]:
+    """Return, for every place in text, its offset in UTF-16 code units."""
+    if text.isascii():
+        return list(range(len(text) + 1))
+    return [0, *itertools.accumulate(1 + (character > "\uffff") for character in text)]
+
+
+__all__ = ["MAX_CAPTION_UNITS", "as_wire", "format_markdown", "format_plain", "render", "units"]

@@ -1,0 +1,144 @@
+"""What a person sees while the bot is at work: that it types, and its answer as it grows."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from telegram.error import TelegramError
+
+from botservice.errors import BotServiceError
+from botservice.turns.transport import Live, StreamRecord
+from botservice.turns.turn import StoredEvent
+from transports.pacing import Pace
+from transports.telegram.client import BotClient
+from transports.telegram.inbound import BotIdentity, reply_target, stored_update
+from transports.telegram.incoming.presses import is_press
+from transports.telegram.incoming.reading import listen
+from transports.telegram.outgoing.canvases import Canvas, Draft, GrowingMessage, Tempo
+
+logger = logging.getLogger(__name__)
+
+# While text grows, it is the sign of life.
+_TEXT_IS_FRESH_SECONDS = 10.0
+
+
+class Stage:
+    """Opens a show for every turn that is answered."""
+
+    def __init__(self, client: BotClient, pace: Pace, tempo: Tempo, identity: Callable[[], BotIdentity]) -> None:
+        self._client = client
+        self._pace = pace
+        self._tempo = tempo
+        self._identity = identity
+
+    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
+        """Return what shows a turn's progress; None where the bot only listens."""
+        if not any(self._is_answered(event) for event in events):
+            return None
+        canvas: Canvas
+        if context_keys["chat_id"].startswith("-"):
+            canvas = GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
+        else:
+            canvas = Draft(self._client, self._tempo, context_keys, events[-1].id, record)
+        return Show(self._client, self._tempo, context_keys, canvas)
+
+    def _is_answered(self, event: StoredEvent) -> bool:
+        update, bot = stored_update(event), self._identity()
+        heard = listen(update, bot)
+        is_under_way = bot.username is None  # nothing is begun before the bot knows its name: an earlier process did
+        return is_press(update) or (heard is not None and (heard.is_addressed or is_under_way))
+
+
+class Show:
+    """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
+
+    def __init__(self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], canvas: Canvas) -> None:
+        self._client = client
+        self._tempo = tempo
+        self._keys = context_keys
+        self._canvas = canvas
+        self._text: list[str] = []
+        self._activity = ""
+        self._changed = asyncio.Event()
+        self._changed.set()
+        self._painted_at: float | None = None
+        self._in_flight: asyncio.Task[bool] | None = None
+        self._tasks = [
+            asyncio.create_task(self._type(), name="telegram-typing"),
+            asyncio.create_task(self._paint(), name="telegram-canvas"),
+        ]
+
+    def on_text(self, piece: str) -> None:
+        """Take the next piece of the answer."""
+        if self._activity:  # what was said before a tool ran is not the answer
+            self._activity = ""
+            self._text.clear()
+        self._text.append(piece)
+        self._changed.set()
+
+    def on_activity(self, activity: str) -> None:
+        """Take what the bot does now."""
+        self._activity = activity
+        self._changed.set()
+
+    def on_restart(self) -> None:
+        """Drop what was said of an answer that begins anew."""
+        self._text.clear()
+        self._canvas.begin_again()
+        self._changed.set()
+
+    async def close(self) -> None:
+        """End it. What is on its way is waited for, briefly: it must not come after the answer."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        if self._in_flight is not None and not self._in_flight.done():
+            await asyncio.wait([self._in_flight], timeout=self._canvas.patience_seconds)
+            self._in_flight.cancel()
+            await asyncio.wait([self._in_flight])
+
+    async def _type(self) -> None:
+        await asyncio.sleep(self._tempo.first_sign)
+        try:
+            while True:
+                if self._painted_at is None or time.monotonic() - self._painted_at > _TEXT_IS_FRESH_SECONDS:
+                    await self._client.call(
+                        "sendChatAction",
+                        chat_id=self._keys["chat_id"],
+                        message_thread_id=self._keys.get("thread_id"),
+                        action="typing",
+                    )
+                await asyncio.sleep(self._tempo.typing)
+        except TelegramError as error:
+            logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
+
+    async def _paint(self) -> None:
+        """Bring the canvas up to date whenever there is something new, at the canvas's own pace."""
+        await asyncio.sleep(self._tempo.first_sign)
+        try:
+            while True:
+                wait = self._canvas.wait("".join(self._text), self._activity)
+                if wait is None:
+                    self._changed.clear()
+                    await self._wait_for_change(self._canvas.refresh_seconds)
+                elif wait > 0:
+                    await asyncio.sleep(wait)
+                else:
+                    await self._paint_once()
+        except (TelegramError, BotServiceError) as error:
+            logger.info("telegram.stream_ended", extra={"reason": type(error).__name__})
+        except Exception:  # a border: formatting what is half written must not cost the answer
+            logger.exception("telegram.stream_failed")
+
+    async def _wait_for_change(self, timeout_seconds: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            self._canvas.fade()
+
+    async def _paint_once(self) -> None:
+        self._in_flight = asyncio.create_task(self._canvas.paint("".join(self._text), self._activity))
+        if await asyncio.shield(self._in_flight):
+            self._painted_at = time.monotonic()
