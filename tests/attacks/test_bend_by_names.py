@@ -10,7 +10,10 @@ from botservice.access.values import Entry, Kind, Subject
 from botservice.commands import Catalogue
 from botservice.commands.access import _label, _line
 from botservice.commands.link import LINK
+from botservice.messages import InboundMessage
 from botservice.quoting import quote_name, quote_text, show_plain
+from botservice.texts import LANGUAGES
+from botservice.turns.start.commands import CommandRequest
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.telegram.outgoing.formatting import render
 from transports.web.outbound import render_markdown
@@ -40,7 +43,8 @@ def plain(name: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_newcomers_name_reaches_owners_as_plain_text(name: str) -> None:
     entry = Entry(Subject(Kind.PERSON, "telegram:7"), None, name=name, code="ABCD-EFGH")
-    for said in (_line(entry), _label(entry)):
+    requests = [CommandRequest(None, InboundMessage("/access", language=each), *[None] * 4) for each in LANGUAGES]
+    for said in [show(entry, request) for request in requests for show in (_line, _label)]:
         shown = render(said)
         assert {each.kind for each in shown.entities} <= {"code"}
         assert "telegram:7" in shown.text
