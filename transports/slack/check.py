@@ -6,7 +6,7 @@ from botservice.errors import BotServiceError
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.incoming.endpoint import PATH
-from transports.slack.workspaces.manifest import bot_scopes
+from transports.slack.manifest import bot_scopes
 
 _MANIFEST = "transports/slack/manifest.json"
 

@@ -13,7 +13,7 @@ from botservice.storage import Storage
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.texts import in_language
 from transports.slack.client import SlackClient
-from transports.slack.workspaces.manifest import slash_command
+from transports.slack.manifest import slash_command
 from transports.slack.workspaces.people import People
 from transports.slack.workspaces.workspaces import Workspaces
 

@@ -11,7 +11,7 @@ from standins.slack_api.chat import methods
 from botservice.cli.doctor import check_everything
 from botservice.settings import Settings
 from transports.slack.incoming.bolt import build_bolt
-from transports.slack.workspaces.manifest import bot_events, bot_scopes, read_manifest
+from transports.slack.manifest import bot_events, bot_scopes, read_manifest
 
 PRODUCT = Path(__file__).parents[3] / "transports" / "slack"
 HISTORIES = {"channels:history", "groups:history", "im:history", "mpim:history"}
@@ -72,7 +72,7 @@ async def test_settings_that_turn_nothing_on_are_pointed_at() -> None:
 
 
 def test_the_manifest_asks_for_what_is_used_and_no_more() -> None:
-    source = "\n".join(path.read_text() for path in PRODUCT.glob("*.py"))
+    source = "\n".join(path.read_text() for path in PRODUCT.rglob("*.py"))
     called = {name for name in methods if f'"{name}"' in source} | {"chat.postMessage"}
     needed = {scope for name, (_, _, scope) in methods.items() if name in called and scope not in ("", "history")}
     # Reading threads and hearing messages takes the histories; mentions, commands and downloads a scope each; to hear
@@ -82,7 +82,7 @@ def test_the_manifest_asks_for_what_is_used_and_no_more() -> None:
 
 
 def test_the_manifest_subscribes_to_what_is_heard_and_no_more() -> None:
-    source = (PRODUCT / "intake.py").read_text()
+    source = (PRODUCT / "incoming" / "intake.py").read_text()
     heard = {name for name in re.findall(r'"([a-z_]+)"', source) if name in {*bot_events(), "message"}}
     assert {event.partition(".")[0] for event in bot_events()} == heard
     assert {event for event in bot_events() if event.startswith("message.")} == {

@@ -9,9 +9,9 @@ from botservice import Storage
 from botservice.errors import SettingsError, StorageError
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.slack import slack_installations
+from transports.slack.manifest import bot_scopes
 from transports.slack.workspaces.installations import InstallationStore, StateStore
 from transports.slack.workspaces.installing import OAuthApp
-from transports.slack.workspaces.manifest import bot_scopes
 
 KEY, OTHER_KEY = "k" * 32, "o" * 32
 APP = OAuthApp("client.1", "client-secret-1", Cipher(KEY), "https://bot.example.com")

@@ -20,8 +20,8 @@ from starlette.routing import BaseRoute, Route
 from botservice.errors import BotServiceError
 from botservice.storage import Storage
 from botservice.storage.encryption import Cipher
+from transports.slack.manifest import bot_scopes
 from transports.slack.workspaces.installations import STATE_SECONDS, InstallationStore, StateStore
-from transports.slack.workspaces.manifest import bot_scopes
 
 logger = logging.getLogger(__name__)
 
