@@ -51,13 +51,9 @@ class Beginning:
         inbound = [each for each in inbound if _may(each, heard)]
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         commands, held = await self._hold_back(commands, turn, context, transport)
-        answers = [
-            (event, await self._obey(message, context, turn, claim, heard, event.id)) for event, message in commands
-        ]
+        answers = [(event, await self._obey(said, context, turn, claim, heard, event.id)) for event, said in commands]
         rest: list[Inbound] = [
-            (event, message)
-            for event, message in inbound
-            if not self._is_command(message) and event.id not in heard.rights
+            (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
         ]
         rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
         rest, slowed = await self._admission.slow_down(rest, turn, context, transport)

@@ -1,6 +1,7 @@
 """The beginning of a turn: what the person said enters the history, and the task the memory, in one transaction."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -120,37 +121,23 @@ async def _open(
     also: Callable[[Connection], None] | None = None,
     keeps_steps: bool = False,
 ) -> int:
-    is_addressed = any(message.is_addressed for _, message in inbound)
-    new, said, brought = [], [], list[StoredEvent | None]()
-    for event, message in inbound:
-        new.extend([await _new_message(earlier, None, now) for earlier in message.before])
-        said.append(await _new_message(message, event, now))
-        new.append(said[-1])
-        brought += [event] * (1 + len(message.before))
+    spoken = await _read(inbound, now)
     prompt = context.system_prompt_for(prompt)
-    context.begin_turn(prompt, _task(said) if is_addressed else None, keeps_steps=keeps_steps)
+    context.begin_turn(prompt, _task(spoken.asked) if spoken.is_addressed else None, keeps_steps=keeps_steps)
     put_in = {id(step) for step in context.unsaved_steps()}
     changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
-
-    is_private = all(message.is_private for _, message in inbound)
-
-    def hear(connection: Connection) -> list[Message]:
-        heard = [(each.author, ensure_identity(connection, each.author, now)) for each in new]
-        note_audience(connection, context.id, heard, is_private=is_private)
-        return [insert_message(connection, context.id, each) for each in new]
-
-    late = [_heard(event, each) for event, each in zip(brought, new, strict=True)]
 
     def write(connection: Connection) -> tuple[int, list[Message], list[int], bool]:
         if also is not None:
             also(connection)
+        kept_prompt = prompt if spoken.is_addressed else ""
         turn_id, stored, notes = interleave(
-            lambda: begin(connection, _store_system_prompt(connection, context.id, prompt) if is_addressed else None),
-            lambda: hear(connection),
-            lambda: read_notes(connection, context.id, late),
+            lambda: begin(connection, _store_system_prompt(connection, context.id, kept_prompt)),
+            lambda: _store(connection, context.id, spoken, now),
+            lambda: read_notes(connection, context.id, spoken.heard),
         )
         row_ids = context.records.apply(connection, changes, turn_id)
-        is_gone = bool(notes) and erase_returning(connection, context.id, late, stored, notes, now)
+        is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
         return turn_id, stored, row_ids, is_gone
 
     is_confined = also is None  # what commands change may be about other contexts
@@ -165,12 +152,52 @@ async def _open(
     context.records.confirm(changes, row_ids)
     if stored:
         context.chat_history.remember_last(stored[-1])
-    heard = [kept for kept, each in zip(stored, new, strict=True) if any(each is one for one in said)]
-    if any(held.is_erased for each in heard for held in each.references):
-        await _go_on_without_forgotten(context, claim, turn_id, heard)
+    asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
+    if any(held.is_erased for each in asked for held in each.references):
+        await _go_on_without_forgotten(context, claim, turn_id, asked)
     if put_in:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    """What is said at the beginning of a turn.
+
+    Attributes:
+        new: All that enters the history, in its order.
+        asked: What of it the turn is about; the rest was said before.
+        heard: For each of new, which event brought it.
+        is_private: Nobody else was there.
+    """
+
+    new: Sequence[NewMessage]
+    asked: Sequence[NewMessage]
+    heard: Sequence[Heard | None]
+    is_addressed: bool
+    is_private: bool
+
+
+async def _read(inbound: Sequence[Inbound], now: datetime) -> _Spoken:
+    new, asked, heard = list[NewMessage](), list[NewMessage](), list[Heard | None]()
+    for event, message in inbound:
+        new += [await _new_message(earlier, None, now) for earlier in message.before]
+        asked.append(await _new_message(message, event, now))
+        new.append(asked[-1])
+        heard += [_heard(event, each) for each in new[len(heard) :]]
+    return _Spoken(
+        new,
+        asked,
+        heard,
+        is_addressed=any(message.is_addressed for _, message in inbound),
+        is_private=all(message.is_private for _, message in inbound),
+    )
+
+
+def _store(connection: Connection, context_id: int, spoken: _Spoken, now: datetime) -> list[Message]:
+    seen = [(each.author, ensure_identity(connection, each.author, now)) for each in spoken.new]
+    note_audience(connection, context_id, seen, is_private=spoken.is_private)
+    return [insert_message(connection, context_id, each) for each in spoken.new]
 
 
 def _heard(event: StoredEvent | None, new: NewMessage) -> Heard | None:
