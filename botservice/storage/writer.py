@@ -291,12 +291,12 @@ class Writer:
             self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
 
     def _disconnect(self) -> None:
+        """Be without a connection, and say so; also where none could be made: what was asked of it is lost."""
         connection, self._connection = self._connection, None
         self.is_connected = False
-        if connection is None:
-            return
-        with contextlib.suppress(SQLAlchemyError):
-            connection.close()
+        if connection is not None:
+            with contextlib.suppress(SQLAlchemyError):
+                connection.close()
         for callback in self._on_lost:
             callback()
 

@@ -182,6 +182,21 @@ async def test_a_server_that_takes_no_writes_is_left_and_found_again(postgres_ur
         assert await names(storage) == [*tried[:-1], "after"]
 
 
+async def test_a_claim_that_nobody_could_take_can_be_taken_once_there_is_a_server_again(postgres_url, operator):
+    async with Storage.open(postgres_url, limits=UNHURRIED) as storage:
+        with read_only(operator):
+            await unavailable(lambda: storage.write(add("a")))
+            await unavailable(lambda: storage.claims.try_claim(1))
+
+        async def taken():
+            try:
+                return await storage.claims.try_claim(1)
+            except StorageUnavailable:
+                return None
+
+        assert (await until(taken)).is_held
+
+
 async def test_an_idle_writer_leaves_a_server_that_takes_no_writes(postgres_url, operator):
     async with Storage.open(postgres_url, limits=StorageLimits(heartbeat=0.05)) as storage:
         claim = await storage.claims.try_claim(1)
