@@ -79,8 +79,20 @@ def _as_page(link: str, document: Path, site: Path) -> str:
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(target.read_bytes())
     elif target.is_dir():
-        (site / target.relative_to(ROOT)).mkdir(parents=True, exist_ok=True)
+        _write_folder(target, site / target.relative_to(ROOT))
+        return f"{link.rstrip('/')}/index.html"
     return link
+
+
+def _write_folder(folder: Path, copy: Path) -> None:
+    """Copy the files of a folder, and write a page that lists them."""
+    copy.mkdir(parents=True, exist_ok=True)
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    for path in files:
+        (copy / path.name).write_bytes(path.read_bytes())
+    items = "".join(f'<li><a href="{path.name}">{path.name}</a></li>' for path in files)
+    depth = "../" * len(folder.relative_to(ROOT).parts)
+    (copy / "index.html").write_text(PAGE.format(title=folder.name, up=depth, body=f"<ul>{items}</ul>"))
 
 
 def write_reference(folder: Path) -> None:
@@ -105,7 +117,7 @@ def broken_links(site: Path) -> Iterator[str]:
             if parts.scheme or parts.netloc or (page.parent == root / "reference" and not parts.path):
                 continue
             target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
-            is_there = target.exists() and target.is_relative_to(root)
+            is_there = target.is_file() and target.is_relative_to(root)
             if not is_there or (parts.fragment and parts.fragment not in anchors.get(target, set())):
                 yield f"{page.relative_to(root)}: {link}"
 

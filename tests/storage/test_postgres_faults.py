@@ -127,8 +127,14 @@ async def test_a_question_that_takes_too_long_is_given_up_and_the_reader_goes_on
         await storage.write(add("a"))
         with pytest.raises(StorageUnavailable, match="does not answer"):
             await storage.read(lambda connection: connection.execute(text("SELECT pg_sleep(600)")))
-    async with Storage.open(postgres_url) as storage:
-        assert await names(storage) == ["a"]
+
+        async def read():  # a busy machine may take longer for it, once
+            try:
+                return await names(storage)
+            except StorageUnavailable:
+                return None
+
+        assert await until(read) == ["a"]
 
 
 @contextlib.contextmanager

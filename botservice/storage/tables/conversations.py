@@ -1,4 +1,4 @@
-"""The tables. The migrations make them; a test holds both against each other."""
+"""The tables of conversations: what was said, what the agent did, and the turns that answer it."""
 
 from sqlalchemy import (
     Boolean,
