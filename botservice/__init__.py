@@ -73,7 +73,7 @@ from botservice.turns.results import RunResult, RunState
 if TYPE_CHECKING:
     from botservice.llm import OpenAIChatLLM
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = [
     "Action",
