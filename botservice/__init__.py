@@ -41,6 +41,7 @@ from botservice.history import (
     TokenWindowMessageSelector,
 )
 from botservice.llm import ChatLLM, ChatResponse, FallbackLLM, ScriptedChatLLM
+from botservice.llm.configured import default_llm
 from botservice.memory import (
     ActionStep,
     AgentMemory,
@@ -154,6 +155,7 @@ __all__ = [
     "ToolResult",
     "TurnInProgress",
     "UnknownStep",
+    "default_llm",
     "forget_fact",
     "forget_old_images",
     "remember",
