@@ -1,12 +1,15 @@
 """What an operator sees of everything that is kept, and how a conversation goes."""
 
+import asyncio
 import base64
 import json
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
+from storage.effort import Efforts
 
 from botservice import (
     AgentContext,
@@ -20,6 +23,8 @@ from botservice import (
     tool,
 )
 from botservice.errors import StorageError
+from botservice.history.rows import NewMessage, insert_message
+from botservice.messages import Role
 from botservice.overview import export_context, forget_context, list_contexts, read_turns
 from botservice.reminders import Repeats
 from botservice.reminders.records import NewReminder, insert_reminder
@@ -143,3 +148,36 @@ async def test_what_was_forgotten_has_left_the_files(sqlite_url):
         path = storage.where.path
         left = [file.name for file in Path(path).parent.glob("bot.db*") if SECRET.encode() in file.read_bytes()]
     assert left == []
+
+
+async def test_the_list_of_conversations_costs_the_same_however_much_was_said(sqlite_storage: Storage) -> None:
+    talking = [await AgentContext.get_or_create(sqlite_storage, {"chat_id": str(number)}) for number in range(10)]
+
+    def say(connection: Connection, times: int) -> None:
+        for each in talking:
+            for _ in range(times):
+                insert_message(connection, each.id, NewMessage(Role.USER, "hello", sqlite_storage.now()))
+
+    efforts, costs = Efforts(sqlite_storage), []
+    for times in (10, 190):
+        await sqlite_storage.write(lambda connection, times=times: say(connection, times))  # type: ignore[misc]  # bound at once
+        efforts.most()
+        assert len(await list_contexts(sqlite_storage, limit=5)) == 5
+        costs.append(max(efforts.most()))
+    assert costs[1] < 1.5 * costs[0] + 200
+
+
+async def test_what_is_listed_and_exported_takes_no_connection_of_the_turns(storage: Storage) -> None:
+    context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
+    await ask(context, "how much?")
+    is_over = threading.Event()
+    held = [asyncio.create_task(storage.read(lambda _: is_over.wait(60))) for _ in range(2)]
+    try:
+        async with asyncio.timeout(30):
+            [listed] = await list_contexts(storage)
+            [turn] = await read_turns(storage, context.id)
+            exported = await export_context(storage, context.id)
+    finally:
+        is_over.set()
+        await asyncio.gather(*held)
+    assert (listed.message_count, len(exported["messages"]), exported["turns"][0]["turn"]) == (2, 2, turn.id)

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import Connection, delete, func, select, tuple_
+from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.budgets.periods import day_of, period_start
@@ -183,13 +183,16 @@ def find_strangers(connection: Connection, after: str, now: datetime) -> Strange
         .limit(PEOPLE_AT_ONCE)
     )
     people = connection.execute(used).scalars().all()
-    parts = {person: tuple(person.partition(":")[::2]) for person in people}
-    account = tuple_(identities.c.platform, identities.c.platform_id)
-    known = connection.execute(
-        select(identities.c.platform, identities.c.platform_id).where(account.in_(list(parts.values())))
-    )
-    accounts = set(map(tuple, known))
-    names = [person for person, account in parts.items() if account not in accounts]
+    by_platform: dict[str, list[str]] = {}
+    for person in people:
+        platform, _, platform_id = person.partition(":")
+        by_platform.setdefault(platform, []).append(platform_id)
+    known: set[str] = set()
+    for platform, ids in by_platform.items():  # pairs of both would be looked for in every row by SQLite
+        of_platform = (identities.c.platform == platform) & identities.c.platform_id.in_(ids)
+        found = connection.execute(select(identities.c.platform_id).where(of_platform)).scalars()
+        known.update(f"{platform}:{each}" for each in found)
+    names = [person for person in people if person not in known]
     return Strangers(names, people[-1] if people else after, is_last=len(people) < PEOPLE_AT_ONCE)
 
 

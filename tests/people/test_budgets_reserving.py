@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Connection
 from standins.patience import PATIENT
+from storage.effort import Efforts
 
 from botservice import AgentContext, Author, Storage
 from botservice.budgets.budgets import Budgets
-from botservice.budgets.usage import ModelCall, Payer, UsageBy, list_usage
+from botservice.budgets.usage import ModelCall, Payer, UsageBy, list_usage, record_call
 from botservice.errors import BudgetExceeded, SettingsError
 from botservice.messages import TokenUsage
 from botservice.people.identities import ensure_identity, join_identities
@@ -231,3 +232,23 @@ async def test_accounts_that_were_linked_spend_from_one_budget(storage: Storage)
     await storage.write(link)
     with pytest.raises(BudgetExceeded):
         await spend(storage, owner, 1, chat="3")
+
+
+async def test_the_budget_of_the_service_is_asked_as_quickly_with_many_chats_as_with_few(
+    sqlite_storage: Storage,
+) -> None:
+    owner, efforts, costs = budgets(service="1000000 tokens/day"), Efforts(sqlite_storage), []
+    turn_id, payer = await begin(sqlite_storage)
+
+    def use(connection: Connection, chats: range) -> None:
+        for chat in chats:
+            record_call(connection, Payer(chat, f"telegram:{chat}", f"telegram:{chat}"), ModelCall(MODEL, 10), NOON)
+
+    for chats in (range(20), range(20, 500)):
+        await sqlite_storage.write(lambda connection, chats=chats: use(connection, chats))  # type: ignore[misc]  # bound at once
+        efforts.most()
+        await owner.reserve(sqlite_storage, turn_id, payer, MODEL, 100, NOON)
+        [standing] = await owner.standings(sqlite_storage, payer, NOON)
+        assert standing.used >= 10 * len(chats)
+        costs.append(max(efforts.most()))
+    assert costs[1] < 1.5 * costs[0] + 1000

@@ -264,7 +264,7 @@ async def test_a_platform_that_hangs_holds_no_place_of_the_others(storage):
 
 async def test_turns_that_may_end_their_process_run_a_few_at_a_time_and_hold_nobody_else_up(storage):
     running, most = set(), []
-    gate = asyncio.Event()
+    gate, are_running = asyncio.Event(), asyncio.Event()
 
     async def model(messages):
         text = messages[-1]["content"]
@@ -272,16 +272,20 @@ async def test_turns_that_may_end_their_process_run_a_few_at_a_time_and_hold_nob
             return "at once"
         running.add(text)
         most.append(len(running))
+        if len(running) == SUSPECTS_AT_ONCE:
+            are_running.set()
         await gate.wait()
         running.discard(text)
         return "done"
 
-    async with office(storage, model, is_started=False) as bot:
-        suspects = [message(f"m{n}", chat=str(n), order=n) for n in range(3 * SUSPECTS_AT_ONCE)]
+    suspects = [message(f"m{n}", chat=str(n), order=n) for n in range(4 * SUSPECTS_AT_ONCE)]
+    async with office(storage, model, is_started=False, max_turns=len(suspects)) as bot:
         await bot.inbox.accept("messenger", suspects)
         blame = update(turns).values(attempts=SUSPICIOUS_BEGINNINGS)
         await storage.write(lambda connection: connection.execute(blame))
         await bot.worker.start()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await are_running.wait()
         await bot.inbox.accept("messenger", [message("innocent", chat="other", order=1)])
         await bot.messenger.shows("other", "at once")
         gate.set()

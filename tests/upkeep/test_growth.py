@@ -1,0 +1,34 @@
+"""What upkeep does at once is as little where much is kept as where little is."""
+
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Connection, insert
+from storage.effort import Efforts
+
+from botservice import Storage
+from botservice.budgets.usage import ModelCall, Payer, record_call
+from botservice.storage.tables.people import identities, persons
+from botservice.upkeep import Upkeep
+
+NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
+LAST_MONTH = NOW - timedelta(days=40)
+
+
+def know(connection: Connection, numbers: range) -> None:
+    """Have people be known who used something a month ago."""
+    for number in numbers:
+        person = connection.execute(insert(persons).values(created_at=NOW).returning(persons.c.id)).scalar_one()
+        row = {"person_id": person, "platform": "telegram", "platform_id": str(number), "created_at": NOW}
+        connection.execute(insert(identities).values(row))
+        record_call(connection, Payer(number, f"telegram:{number}", ""), ModelCall("m", 10, 1), LAST_MONTH)
+
+
+async def test_four_times_as_many_people_take_upkeep_no_longer_at_once(sqlite_storage: Storage) -> None:
+    efforts, upkeep = Efforts(sqlite_storage), Upkeep(sqlite_storage, clock=lambda: NOW)
+    most = []
+    for numbers in (range(250), range(250, 1000)):
+        await sqlite_storage.write(lambda connection, numbers=numbers: know(connection, numbers))  # type: ignore[misc]  # bound at once
+        efforts.most()
+        await upkeep.run_once()
+        most.append(max(efforts.most()))
+    assert most[1] < 1.5 * most[0]
