@@ -4,16 +4,20 @@ import asyncio
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Connection, insert, text
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Storage
 from botservice.contexts.context import ContextKeys
+from botservice.contexts.snapshots import read_snapshot
 from botservice.errors import InvalidContextKeys, StorageError
 from botservice.overview import list_contexts
+from botservice.storage.tables.conversations import turns
 
 any_text = st.text(st.characters(exclude_categories=[]), max_size=8)
 any_keys = st.dictionaries(any_text, any_text, min_size=1, max_size=4)
@@ -155,3 +159,20 @@ async def test_metadata_is_kept_on_both_databases(storage, context):
     context.metadata["odd"] = {"nul": "\0", "lone": "\ud800", "nested": [1, 2.5, None, True]}
     await context.save_metadata()
     assert (await AgentContext.load(storage, context.id)).metadata == context.metadata
+
+
+async def test_a_context_is_read_by_its_newest_turn_however_many_there_are(postgres_storage: Storage) -> None:
+    context, now = await AgentContext.get_or_create(postgres_storage, {"chat_id": "1"}), datetime.now(UTC)
+    row = {"context_id": context.id, "transport": "api", "status": "done", "order_key": 0, "due_at": now}
+    row |= {"created_at": now, "started_at": now, "keeps_steps": False}
+    looked_at = text("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'turns'")
+
+    def read(connection: Connection) -> int:
+        for way in ("seqscan", "bitmapscan", "sort"):  # so few rows would be read whole, which says nothing
+            connection.execute(text(f"SET LOCAL enable_{way} = off"))
+        read_snapshot(connection, context.id)
+        found: int = connection.execute(looked_at).scalar_one()
+        return found
+
+    await postgres_storage.write(lambda connection: connection.execute(insert(turns), [row] * 300))
+    assert 0 < await postgres_storage.read(read) < 20

@@ -149,6 +149,37 @@ async def test_a_migration_waits_for_who_reads_a_table_for_long_and_holds_nobody
     engine.dispose()
 
 
+async def test_an_index_is_built_while_others_write(own_postgres_url):
+    """Who waits to build it lets those behind it pass, however long somebody else has been writing."""
+    where, engine = DatabaseUrl.parse(own_postgres_url), engine_of(own_postgres_url)
+    await asyncio.to_thread(migrate_tables, where)
+    insert_chat = text(
+        "INSERT INTO contexts (key_hash, context_keys, metadata, created_at) VALUES (:name, '{}', '{}', 0)"
+    )
+    building = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' "
+        "AND query LIKE 'CREATE INDEX%'"
+    )
+    is_whole = text("SELECT indisvalid FROM pg_index WHERE indexrelid = 'ix_contexts_last_message_id'::regclass")
+    with engine.begin() as connection:
+        connection.execute(text("DROP INDEX ix_contexts_last_message_id"))
+    with engine.connect() as writer, engine.connect() as other:
+        writer.execute(insert_chat, {"name": "long"})
+        migrating = asyncio.create_task(asyncio.to_thread(migrate_tables, where))
+        async with asyncio.timeout(60):
+            while not other.execute(building).scalar_one():
+                other.rollback()
+                await asyncio.sleep(0.01)
+        other.rollback()
+        other.execute(text("SET LOCAL lock_timeout = '5s'"))
+        other.execute(insert_chat, {"name": "meanwhile"})
+        other.commit()
+        writer.commit()
+        await asyncio.wait_for(migrating, 60)
+        assert other.execute(is_whole).scalar_one()
+    engine.dispose()
+
+
 def set_version(url, version, oldest_compatible=None):
     engine = engine_of(url)
     with engine.begin() as connection:
