@@ -84,17 +84,21 @@ async def test_a_storage_that_is_closed_reads_nothing_more(storage):
 
 
 async def test_nobody_waits_for_a_read_that_may_be_long(storage):
-    is_over = threading.Event()
+    has_begun, is_over = threading.Event(), threading.Event()
 
     def take_long(connection):
         found = count(connection)
+        has_begun.set()
         assert is_over.wait(PATIENCE_SECONDS)
         return found
 
     long = [asyncio.create_task(storage.read(take_long, is_long=True)) for _ in range(20)]
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        assert await storage.read(count) == 0
-    is_over.set()
+    try:
+        assert await asyncio.to_thread(has_begun.wait, PATIENCE_SECONDS)  # and the others have asked, too
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await storage.read(count) == 0
+    finally:
+        is_over.set()
     assert await asyncio.gather(*long) == [0] * 20
 
 
