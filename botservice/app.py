@@ -30,7 +30,7 @@ from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
-from botservice.tools.catalogue import BUILTIN
+from botservice.tools.catalogue import built_in
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.run.billing import models_of
@@ -82,7 +82,7 @@ def build_service(settings: Settings) -> AgentService:
     """Return the service that the settings describe, without a storage."""
     has_model = settings.has_model
     agent = FunctionsBasedAgent(
-        tools=[each for name in settings.tools for each in BUILTIN[name]],
+        tools=built_in(settings.tools, fetch_asks=settings.fetch_asks),
         llm=configured_llm(settings),
         # The demo shows what searching finds, so nothing else stands in its prompt.
         message_selector=SteadyWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
