@@ -90,7 +90,14 @@ def build_service(settings: Settings) -> AgentService:
         search_tokens=settings.search_tokens,
         prompt=settings.system_prompt or DEFAULT_PROMPT,
     )
+    if "web_search" in settings.tools and not may_search(agent.llm):
+        logger.warning("tools.no_web_search", extra={"advice": "it needs a server that speaks Responses: OPENAI_API"})
     return AgentService(agent, max_steps=settings.max_steps)
+
+
+def may_search(llm: ChatLLM) -> bool:
+    """Return whether a model's server may be one that searches the web: it is spoken to by Responses."""
+    return any(getattr(each, "searches_web", False) for each in getattr(llm, "llms", (llm,)))
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
