@@ -25,6 +25,7 @@ from botservice.history import (
     SteadyWindowMessageSelector,
 )
 from botservice.llm.configured import configured_llm
+from botservice.llm.hosted import searches_web
 from botservice.llm.tokens import counter_for
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
@@ -90,14 +91,9 @@ def build_service(settings: Settings) -> AgentService:
         search_tokens=settings.search_tokens,
         prompt=settings.system_prompt or DEFAULT_PROMPT,
     )
-    if "web_search" in settings.tools and not may_search(agent.llm):
+    if "web_search" in settings.tools and not searches_web(agent.llm):
         logger.warning("tools.no_web_search", extra={"advice": "it needs a server that speaks Responses: OPENAI_API"})
     return AgentService(agent, max_steps=settings.max_steps)
-
-
-def may_search(llm: ChatLLM) -> bool:
-    """Return whether a model's server may be one that searches the web: it is spoken to by Responses."""
-    return any(getattr(each, "searches_web", False) for each in getattr(llm, "llms", (llm,)))
 
 
 def build_embedder(settings: Settings) -> Embedder | None:

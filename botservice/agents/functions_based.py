@@ -12,6 +12,7 @@ from botservice.contexts.context import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
 from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
+from botservice.llm.hosted import offered_to
 from botservice.texts import in_language
 from botservice.tools import Tool
 from botservice.tools.tool import ToolFunction
@@ -120,6 +121,7 @@ class FunctionsBasedAgent(Agent):
         is_streamed: bool = True,
     ) -> tuple[Prompt, ChatResponse]:
         """Return the prompt that the model took and what it said; a prompt that is too long is shortened."""
+        tools = offered_to(self.llm, tools)
         prompt = _with_tail(await self.build_prompt(context), tail)
         options: dict[str, Any] = {}
         if is_streamed and context.on_text is not None:

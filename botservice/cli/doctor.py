@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import httpx
 
-from botservice.app import build_embedder, build_service, may_search
+from botservice.app import build_embedder, build_service
 from botservice.budgets.budgets import Budgets
 from botservice.errors import BotServiceError, LLMError, LLMFailure
 from botservice.history import OpenAIEmbedder
+from botservice.llm.hosted import searches_web
 from botservice.llm.model_notices import NOTICE_DAYS
 from botservice.messages import Attachment
 from botservice.model_watch import notices_of
@@ -181,13 +182,13 @@ async def _check_web(settings: Settings) -> Finding:
     if "web_search" not in wanted:
         return Finding("web", "fetch_page reads public pages")
     llm: Any = getattr(build_service(settings).agent, "llm", None)
-    if not settings.has_model or not may_search(llm):
+    if not settings.has_model or not searches_web(llm):
         text = "there is no web_search: it needs a server that speaks Responses (OPENAI_API); the bot works on without"
         return Finding("web", text, is_wrong=True)
     try:
         async with asyncio.timeout(_MODEL_SECONDS):
             await llm.chat(_QUESTION, [WEB_SEARCH.schema])
-        refused = [each.model for each in getattr(llm, "llms", (llm,)) if not each.searches_web]
+        refused = [each.model for each in getattr(llm, "llms", (llm,)) if not searches_web(each)]
     finally:
         await llm.close()
     if refused:

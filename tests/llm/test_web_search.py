@@ -5,9 +5,18 @@ from collections.abc import AsyncIterator
 import pytest
 from standins.openai_api import RESPONSES, Ending, Failure, OpenAIApi, Reply, ToolUse, script
 
-from botservice import AgentContext, AgentService, FunctionsBasedAgent, OpenAIChatLLM, Storage
+from botservice import (
+    AgentContext,
+    AgentService,
+    FallbackLLM,
+    FunctionsBasedAgent,
+    OpenAIChatLLM,
+    ScriptedChatLLM,
+    Storage,
+)
 from botservice.budgets.budgets import Budgets
 from botservice.llm.chat import Source
+from botservice.llm.demo import DemoChatLLM
 from botservice.llm.openai.citations import Citations
 from botservice.messages import TokenUsage
 from botservice.settings import Settings
@@ -141,3 +150,18 @@ def test_a_title_is_no_way_to_pretend_another_page(sqlite_storage: Storage) -> N
     assert line == f"1. [{title}](https://evil.example/x%5F%28y%29) (evil.example)"
     many = with_sources("Text", [Source(f"https://a.example/{n}") for n in range(30)], None)
     assert many.splitlines()[-1] == "10. [a.example](https://a.example/9)"
+
+
+async def test_models_that_do_not_search_are_offered_functions_alone(
+    api: OpenAIApi, llm: OpenAIChatLLM, sqlite_storage: Storage
+) -> None:
+    context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
+    own = ScriptedChatLLM(["Hello.", "Hello again."])
+    service = AgentService(FunctionsBasedAgent([WEB_SEARCH], own, search_k=0), storage=sqlite_storage)
+    await service.prompt(context, "hello")
+    demo = AgentService(FunctionsBasedAgent([WEB_SEARCH], DemoChatLLM(), search_k=0), storage=sqlite_storage)
+    await demo.prompt(context, "what time is it?")
+    api.reply = lambda _: Failure(503, "The engine is overloaded", "server_error")
+    both = FunctionsBasedAgent([WEB_SEARCH], FallbackLLM([llm, own]), search_k=0)
+    assert (await AgentService(both, storage=sqlite_storage).prompt(context, "hello")).text == "Hello again."
+    assert own.tools == [[], []]
