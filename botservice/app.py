@@ -25,12 +25,13 @@ from botservice.history import (
     SteadyWindowMessageSelector,
 )
 from botservice.llm.configured import configured_llm
+from botservice.llm.hosted import searches_web
 from botservice.llm.tokens import counter_for
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
-from botservice.tools.catalogue import BUILTIN
+from botservice.tools.catalogue import built_in
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.run.billing import models_of
@@ -82,7 +83,7 @@ def build_service(settings: Settings) -> AgentService:
     """Return the service that the settings describe, without a storage."""
     has_model = settings.has_model
     agent = FunctionsBasedAgent(
-        tools=[each for name in settings.tools for each in BUILTIN[name]],
+        tools=built_in(settings.tools, fetch_asks=settings.fetch_asks),
         llm=configured_llm(settings),
         # The demo shows what searching finds, so nothing else stands in its prompt.
         message_selector=SteadyWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
@@ -90,6 +91,8 @@ def build_service(settings: Settings) -> AgentService:
         search_tokens=settings.search_tokens,
         prompt=settings.system_prompt or DEFAULT_PROMPT,
     )
+    if "web_search" in settings.tools and not searches_web(agent.llm):
+        logger.warning("tools.no_web_search", extra={"advice": "it needs a server that speaks Responses: OPENAI_API"})
     return AgentService(agent, max_steps=settings.max_steps)
 
 

@@ -14,6 +14,7 @@ BotServiceError
 ├── LLMError                   the model did not answer
 │   └── ContextOverflow        the prompt is longer than the model's context window
 ├── BudgetExceeded             a call would cost more than the owner allows at this moment
+├── PageRefused                a page of the web is not to be asked for, or cannot be had or read
 ├── TurnInProgress             the context has an open turn that somebody else drives
 ├── TurnGrew                   a turn that was about to begin is not what was read of it
 ├── ClaimLost                  the right to write to this context has passed to somebody else
@@ -145,6 +146,10 @@ class BudgetExceeded(BotServiceError):
         self.scope = scope
         self.unit = unit
         self.ends_at = ends_at
+
+
+class PageRefused(BotServiceError):
+    """A page of the web is not to be asked for, or cannot be had or read; the message repeats no address."""
 
 
 class TurnInProgress(BotServiceError):

@@ -24,8 +24,11 @@ gpt-6-luna=0.1/0.5/0.01/0.125
 gpt-6.1-sol=2/10/0.1/2.5
 gpt-6.1-terra=1/5/0.05/1.25
 """
+SEARCHES: Final = "web_search"
+"""What stands in PRICES for searches of the web by a model's server: INPUT is the price of a million of them."""
+_SEARCHES: Final = "web_search=10000/0"  # $10 for a thousand; what the model reads of them counts as its input
 KNOWN_PRICES: Final[Prices] = {
     model: Price(price.input, price.output, price.cached, price.write, long_above=_LONG_ABOVE)
     for model, price in parse_prices(_DOLLARS).items()
-}
+} | dict(parse_prices(_SEARCHES))
 """For standard processing by OpenAI's own API."""

@@ -131,6 +131,7 @@ class TokenUsage:
         cached_tokens: How many of input_tokens the server had read before, where it says so.
         reasoning_tokens: How many of output_tokens nobody sees, where it says so.
         cache_write_tokens: How many of input_tokens it keeps for later calls, where it says so.
+        web_searches: How often the server searched the web, beside the tokens, where it says so.
     """
 
     input_tokens: int
@@ -138,6 +139,7 @@ class TokenUsage:
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
     cache_write_tokens: int | None = None
+    web_searches: int | None = None
 
     @property
     def total_tokens(self) -> int:

@@ -14,7 +14,7 @@ _JOINERS: Final = frozenset("\u200c\u200d")  # parts of letters and of pictures
 
 # What begins or ends a part of a prompt. A sign that looks like "<" may do for a model as well.
 _MARKS: Final = re.compile(
-    r"([<\uff1c\ufe64\u2039]/?)(?=[\s/]{0,8}(?:person|memory|notes|found|system|developer|assistant|user|tool|function|im_|\|))",
+    r"([<\uff1c\ufe64\u2039]/?)(?=[\s/]{0,8}(?:person|memory|notes|found|page|system|developer|assistant|user|tool|function|im_|\|))",
     re.IGNORECASE,
 )
 # What the service itself puts around records that it gives in the user's role.

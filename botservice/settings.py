@@ -20,6 +20,8 @@ OPENAI_API_URL = "https://api.openai.com/v1"
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 NO_EMBEDDING = "none"
 BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
+WEB_TOOLS = ("fetch_page", "web_search")
+"""Built in as well, and off unless TOOLS names them: they reach beyond the chat."""
 _NO_TOOLS = "none"
 SHORTEST_ENCRYPTION_KEY = 32
 SHORTEST_ADMIN_TOKEN = 16
@@ -62,7 +64,8 @@ _MUST_BE = {
     "max_steps": "a whole number, 0 or more",
     "window_tokens": "a whole number, 0 or more",
     "search_k": "a whole number, 0 or more",
-    "tools": f"a list, with commas between them, of {', '.join(BUILTIN_TOOLS)}; or none",
+    "tools": f"a list, with commas between them, of {', '.join((*BUILTIN_TOOLS, *WEB_TOOLS))}; or none",
+    "fetch_asks": "made-up, never or always",
     "search_tokens": "a whole number, 0 or more",
     "model_timeout_seconds": "a number of seconds above 0",
     "access": "open, allow or pairing",
@@ -125,6 +128,14 @@ class ReasoningSummary(StrEnum):
     AUTO = "auto"
     CONCISE = "concise"
     DETAILED = "detailed"
+
+
+class FetchAsks(StrEnum):
+    """Before which pages a person is asked."""
+
+    MADE_UP = "made-up"  # whose address nobody named, and no page or result has
+    NEVER = "never"
+    ALWAYS = "always"
 
 
 class SlackListen(StrEnum):
@@ -238,7 +249,7 @@ def _tools(text: str) -> tuple[str, ...]:
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     if names == [_NO_TOOLS]:
         return ()
-    if not set(names) <= set(BUILTIN_TOOLS):
+    if not set(names) <= {*BUILTIN_TOOLS, *WEB_TOOLS}:
         raise ValueError("no such tool")
     return tuple(dict.fromkeys(names))
 
@@ -339,6 +350,7 @@ class Settings(ModelSettings):
     search_tokens: int = Field(1000, ge=0)
     system_prompt: str | None = None
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
+    fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP
 
     access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN
     owners: Identities = frozenset()

@@ -20,6 +20,7 @@ NAMES = [
     "model",
     "models",
     "search",
+    "web",
     "speech",
     "telegram",
     "slack",
@@ -46,7 +47,7 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
-    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "·", "·", "✓", "✓", "✓", "·"]
+    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "·", "·", "·", "✓", "✓", "✓", "·"]
     assert list(tmp_path.iterdir()) == [], "looking makes nothing"
 
 
@@ -259,6 +260,20 @@ async def test_a_model_behind_an_api_is_tried() -> None:
 
 
 # Speech
+
+
+async def test_a_server_that_searches_the_web_is_tried_and_one_that_does_not_is_said() -> None:
+    assert "off: TOOLS may name" in (await examine("web")).text
+    assert (await examine("web", tools="fetch_page")).mark == "✓"
+    with OpenAIApi.running() as api:
+        asked = {"openai_base_url": api.base_url, "openai_model": "gpt-5.5", "tools": "fetch_page, web_search"}
+        found = await examine("web", **asked, openai_api="responses")
+        assert (found.mark, found.text) == ("✓", "fetch_page, web_search: the model's server searches")
+        found = await examine("web", **asked, openai_api="responses", openai_reasoning_effort="minimal")
+        assert (found.mark, "has no web_search" in found.text) == ("✗", True)
+        found = await examine("web", **asked, openai_api="chat")
+        assert (found.mark, "speaks Responses" in found.text) == ("✗", True)
+    assert (await examine("web", tools="web_search")).mark == "✗"
 
 
 async def test_a_model_that_listens_is_tried_with_silence() -> None:

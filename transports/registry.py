@@ -46,8 +46,8 @@ def build_telegram(settings: Settings, reading: "Reading | None" = None) -> "Tel
 
 def build_reading(settings: Settings) -> "Reading":
     """Return what can be read of the files that people send; speech only where a model for it is set."""
+    from botservice.reading.reader import PdfReader
     from transports.files.documents import Reading
-    from transports.files.reader import PdfReader
 
     return Reading(build_transcriber(settings), PdfReader())
 

@@ -7,10 +7,12 @@ from typing import Any
 from botservice.agents.agent import Action, Agent, FinishAction, Plan, Prompt
 from botservice.agents.checks import FinalAnswerCheck, checked_checks
 from botservice.agents.prompt import PromptBuilder, estimate_tokens
+from botservice.agents.sources import with_sources
 from botservice.contexts.context import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
 from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
+from botservice.llm.hosted import offered_to
 from botservice.texts import in_language
 from botservice.tools import Tool
 from botservice.tools.tool import ToolFunction
@@ -95,7 +97,7 @@ class FunctionsBasedAgent(Agent):
         prompt, response = await self._ask(context, [tool.schema for tool in self.tools.values()])
         if response.tool_calls:
             return Action(response.tool_calls, response.text or None, prompt, **_facts(response))
-        return _finish(prompt, response, response.text)
+        return _finish(prompt, response, response.text, context.language)
 
     async def finish(self, context: AgentContext) -> FinishAction:
         """Return what the model answers without tools."""
@@ -103,7 +105,7 @@ class FunctionsBasedAgent(Agent):
         said = response.text
         if response.tool_calls and not said:
             said = in_language("answer.steps_used_up", context.language)
-        return _finish(prompt, response, said)
+        return _finish(prompt, response, said, context.language)
 
     async def plan(self, context: AgentContext) -> Plan:
         """Return what the model means to do over the next steps."""
@@ -119,6 +121,7 @@ class FunctionsBasedAgent(Agent):
         is_streamed: bool = True,
     ) -> tuple[Prompt, ChatResponse]:
         """Return the prompt that the model took and what it said; a prompt that is too long is shortened."""
+        tools = offered_to(self.llm, tools)
         prompt = _with_tail(await self.build_prompt(context), tail)
         options: dict[str, Any] = {}
         if is_streamed and context.on_text is not None:
@@ -185,8 +188,9 @@ def _with_tail(prompt: Prompt, tail: Sequence[ChatMessage]) -> Prompt:
     return longer
 
 
-def _finish(prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:
-    return FinishAction(text, prompt=prompt, **_facts(response))
+def _finish(prompt: Prompt, response: ChatResponse, text: str, language: str | None) -> FinishAction:
+    said = with_sources(text, response.sources, language)
+    return FinishAction(said, prompt=prompt, **_facts(response))
 
 
 def _facts(response: ChatResponse) -> dict[str, Any]:

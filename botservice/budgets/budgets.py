@@ -22,7 +22,7 @@ from botservice.budgets.records import (
 )
 from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.errors import BudgetExceeded, SettingsError
-from botservice.known_prices import KNOWN_CURRENCY, KNOWN_PRICES
+from botservice.known_prices import KNOWN_CURRENCY, KNOWN_PRICES, SEARCHES
 from botservice.llm.openai.options import is_openai
 from botservice.messages import TokenUsage
 from botservice.policies import ANY_MODEL, NANO, Limit, Period, Prices, Scope, Unit, price_of
@@ -159,6 +159,8 @@ class Budgets:
         price = price_of(self._prices, model)
         cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
         cost = price.of(usage.input_tokens, usage.output_tokens, cached, written) if price else 0
+        search = self._prices.get(SEARCHES)  # priced as if each was a token
+        cost += search.of(usage.web_searches or 0, 0) if search else 0
         return ModelCall(model, usage.input_tokens, usage.output_tokens, cached, cost, cache_write_tokens=written)
 
     async def count_message(self, storage: Storage, payer: Payer, now: datetime) -> Standing | None:

@@ -15,17 +15,19 @@ from botservice.app import build_embedder, build_service
 from botservice.budgets.budgets import Budgets
 from botservice.errors import BotServiceError, LLMError, LLMFailure
 from botservice.history import OpenAIEmbedder
+from botservice.llm.hosted import searches_web
 from botservice.llm.model_notices import NOTICE_DAYS
 from botservice.messages import Attachment
 from botservice.model_watch import notices_of
 from botservice.policies import AccessMode, Scope
 from botservice.serving import listen, throwaway_disk
-from botservice.settings import Settings, is_loopback, reveal
+from botservice.settings import WEB_TOOLS, Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.blobs import check_newest, count_plain
 from botservice.telemetry import redact
 from botservice.tls import tls_context
 from botservice.tools.builtin import current_time
+from botservice.tools.hosted import WEB_SEARCH
 from botservice.turns.run.billing import models_of
 from transports.registry import build_slack, build_transcriber, has_slack
 
@@ -67,6 +69,7 @@ async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_
         "model": _check_model,
         "models": _check_models,
         "search": _check_search,
+        "web": _check_web,
         "speech": _check_speech,
         "telegram": _check_telegram,
         "slack": _check_slack,
@@ -170,6 +173,28 @@ async def _check_search(settings: Settings) -> Finding:
         if isinstance(embedder, OpenAIEmbedder):
             await embedder.close()
     return Finding("search", f"by words and by meaning: {embedder.model_key} answers with {embedder.dim} numbers")
+
+
+async def _check_web(settings: Settings) -> Finding:
+    wanted = [name for name in WEB_TOOLS if name in settings.tools]
+    if not wanted:
+        return Finding("web", "off: TOOLS may name fetch_page and web_search", is_off=True)
+    if "web_search" not in wanted:
+        return Finding("web", "fetch_page reads public pages")
+    llm: Any = getattr(build_service(settings).agent, "llm", None)
+    if not settings.has_model or not searches_web(llm):
+        text = "there is no web_search: it needs a server that speaks Responses (OPENAI_API); the bot works on without"
+        return Finding("web", text, is_wrong=True)
+    try:
+        async with asyncio.timeout(_MODEL_SECONDS):
+            await llm.chat(_QUESTION, [WEB_SEARCH.schema])
+        refused = [each.model for each in getattr(llm, "llms", (llm,)) if not searches_web(each)]
+    finally:
+        await llm.close()
+    if refused:
+        text = f"the server of {', '.join(refused)} has no web_search; the bot works on without"
+        return Finding("web", text, is_wrong=True)
+    return Finding("web", f"{', '.join(wanted)}: the model's server searches")
 
 
 async def _check_speech(settings: Settings) -> Finding:

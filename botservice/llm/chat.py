@@ -34,6 +34,14 @@ class FinishReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A page of the web that an answer names, because its server searched there."""
+
+    url: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ChatResponse:
     """A model's answer: text, or calls of tools, or both.
 
@@ -42,6 +50,7 @@ class ChatResponse:
         model: The model that answered, as the server calls it.
         finish_reason: Why it ended, such as stop or length.
         items: The answer as the server gave it, where the model wants to read that again with the next call.
+        sources: The pages that the numbers in its text stand for, the first one for [1].
     """
 
     text: str = ""
@@ -50,6 +59,7 @@ class ChatResponse:
     model: str | None = None
     finish_reason: str | None = None
     items: tuple[ModelItem, ...] = ()
+    sources: tuple[Source, ...] = ()
 
 
 class SaidMessage(dict[str, Any]):

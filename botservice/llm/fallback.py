@@ -11,6 +11,7 @@ from botservice.errors import LLMError, LLMFailure
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.circuit import Circuit
 from botservice.llm.fallback_call import DEFAULT_PATIENCE_SECONDS, FallbackCall, shows_thoughts
+from botservice.llm.hosted import searches_web
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,11 @@ class FallbackLLM:
     def shows_thoughts(self) -> bool:
         """Whether `chat` has something for on_thought."""
         return any(shows_thoughts(llm) for llm in self.llms)
+
+    @property
+    def searches_web(self) -> bool:
+        """Whether the server of one of them may search the web itself."""
+        return any(searches_web(llm) for llm in self.llms)
 
     async def chat(
         self,

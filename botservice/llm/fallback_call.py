@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from botservice.errors import LLMError, LLMFailure
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.hosted import offered_to
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class FallbackCall:
         patience = None if self._failing_since is None else max(0.0, self._patience_seconds - self._failing_seconds())
         try:
             async with asyncio.timeout(patience) as self._limit:
-                return await llm.chat(self._messages, self._tools, **self._sinks(llm))
+                return await llm.chat(self._messages, offered_to(llm, self._tools), **self._sinks(llm))
         except LLMError:
             raise
         except TimeoutError as error:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from botservice.contexts.context import AgentContext
-from botservice.memory import StepError
 from botservice.messages import Attachment, Button, ToolCall, storable
-from botservice.telemetry import redact
+from botservice.tools.failures import describe_failure
 from botservice.tools.outputs import OutputError, cut, read_output
 from botservice.tools.signature import ArgumentsError
 from botservice.tools.threads import run_in_thread
@@ -112,4 +111,4 @@ def refused(reason: str) -> ToolOutcome:
 
 def _failed(tool: Tool, error: BaseException) -> ToolOutcome:
     logger.warning("tool.failed", exc_info=error, extra={"tool": tool.name})
-    return ToolOutcome(cut(redact(storable(f"Error: {StepError.of(error)}"))), error_type=type(error).__name__)
+    return ToolOutcome(f"Error: {describe_failure(error)}", error_type=type(error).__name__)

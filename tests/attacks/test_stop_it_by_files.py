@@ -17,12 +17,12 @@ from botservice import Storage
 from botservice.budgets.budgets import Budgets
 from botservice.messages import Attachment
 from botservice.policies import Scope, parse_limits
+from botservice.reading import program, reader
+from botservice.reading.reader import PageLimits, PdfReader, TooMuchToRead
 from botservice.storage.tables.conversations import events, messages
 from botservice.turns.start.unread_files import unread_text
-from transports.files import pages, reader
 from transports.files.documents import Reading
 from transports.files.kept import FileText, KeptTexts
-from transports.files.reader import PageLimits, PdfReader, TooMuchToRead
 from transports.files.room import Room
 
 SMALL = PageLimits(cpu_seconds=1)
@@ -63,9 +63,9 @@ async def test_what_means_no_harm_is_read_as_far_as_it_is_wanted() -> None:
 
 
 def test_a_reader_ends_with_whoever_asked() -> None:
-    limits = {**asdict(PageLimits(cpu_seconds=60)), "max_characters": 1000}
+    limits = {**asdict(PageLimits(cpu_seconds=60)), "kind": "pdf", "max_characters": 1000}
     data = endless_work()
-    process = subprocess.Popen([sys.executable, "-P", pages.__file__], stdin=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-P", program.__file__], stdin=subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.write(json.dumps(limits | {"size_bytes": len(data)}).encode() + b"\n" + data)
     process.stdin.close()  # what the system does when a process dies

@@ -13,6 +13,7 @@ _KEYS = {
     "function_call": {"type", "id", "call_id", "name", "arguments", "status", "namespace", "caller", "async"},
     "function_call_output": {"type", "id", "call_id", "output", "status", "caller", "name", "namespace"},
     "item_reference": {"type", "id"},
+    "web_search_call": {"type", "id", "status", "action"},
 }
 _REQUIRED = {
     "message": ("role", "content"),
@@ -20,9 +21,15 @@ _REQUIRED = {
     "function_call": ("call_id", "name", "arguments"),
     "function_call_output": ("call_id", "output"),
     "item_reference": ("id",),
+    "web_search_call": ("id", "status", "action"),
 }
-_PREFIXES = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_"}
+_PREFIXES = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "web_search_call": "ws_"}
 _ROLES = ("assistant", "system", "developer", "user")
+_ACTION_KEYS = {
+    "search": {"type", "query", "queries", "sources"},
+    "open_page": {"type", "url"},
+    "find_in_page": {"type", "url", "pattern"},
+}
 _PART_KEYS = {
     "input_text": {"type", "text", _MARK},
     "input_image": {"type", "image_url", "file_id", "detail", _MARK},
@@ -143,7 +150,18 @@ def _check_reference(at: str, item: dict[str, Any], model: str) -> None:
     raise refuse(f"Item with id '{item['id']}' not found.", param="input", status=404)
 
 
+def _check_search(at: str, item: dict[str, Any], model: str) -> None:
+    """Check a search that was made: what belongs to another kind of it is unknown, also where it is null."""
+    known = _ACTION_KEYS.get(item["action"].get("type"))
+    if known is None:
+        raise refuse("Invalid value.", param=f"{at}.action.type", code="invalid_value")
+    for name in item["action"]:
+        if name not in known:
+            raise unknown(f"{at}.action.{name}")
+
+
 _CHECKS = {
+    "web_search_call": _check_search,
     "message": _check_message,
     "reasoning": _check_reasoning,
     "function_call": _check_call,

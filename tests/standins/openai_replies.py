@@ -57,6 +57,8 @@ class Reply:
         reasoning: What the model thinks before, by Responses; a model that reasons does so by itself.
         summary: What is said of it to whoever asks for that.
         cached: Tokens of the prompt that were read before; `cache_written`: that are kept for later.
+        searches: What the server looks for in the web before it answers, where it was offered that; links in the text
+            such as ([title](address)) are what it found.
         ignores_stream: Answer JSON although a stream was asked for.
         with_usage: False is a server that knows no usage.
     """
@@ -83,6 +85,7 @@ class Reply:
     summary: str = "**Weighing the question**\n\nIt is not hard."
     cached: int = 0
     cache_written: int = 0
+    searches: Sequence[str] = ()
     ignores_stream: bool = False
     with_usage: bool = True
 

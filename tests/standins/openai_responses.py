@@ -1,8 +1,9 @@
 """A reply as a response: its items, whole or as the events of a stream; and a request as chat.completions has it."""
 
 import itertools
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,8 @@ def as_chat(body: dict[str, Any]) -> dict[str, Any]:
             _asked(messages).append({"id": item["call_id"], "type": "function", "function": call})
         elif kind == "function_call_output":
             messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": _content(item["output"])})
-    tools = [{"type": "function", "function": {k: v for k, v in t.items() if k != "type"}} for t in body["tools"]]
+    functions = [tool for tool in body["tools"] if tool["type"] == "function"]
+    tools = [{"type": "function", "function": {k: v for k, v in t.items() if k != "type"}} for t in functions]
     return body | {"messages": messages, "tools": tools}
 
 
@@ -75,6 +77,12 @@ class Response:
         return self.reply.finish_reason in ("length", "content_filter")
 
     @property
+    def searches(self) -> Sequence[str]:
+        """What is looked for in the web."""
+        offered = [tool["type"] for tool in self.body.get("tools") or ()]
+        return self.reply.searches if "web_search" in offered else ()
+
+    @property
     def thought(self) -> str | None:
         """What the model thinks before it answers."""
         effort = (self.body.get("reasoning") or {}).get("effort")
@@ -85,7 +93,9 @@ class Response:
     def whole(self) -> dict[str, Any]:
         """Return the response object."""
         if not self.is_incomplete:
-            return self._envelope("completed") | {"output": self.items, "usage": self._usage}
+            searched = {"image_gen": {}, "web_search": {"num_requests": len(self.searches)}}
+            used = {"usage": self._usage, "tool_usage": searched}
+            return self._envelope("completed") | {"output": self.items} | used
         reason = "max_output_tokens" if self.reply.finish_reason == "length" else "content_filter"
         details = {"incomplete_details": {"reason": reason}}
         return self._envelope("incomplete") | details | {"output": self.items, "usage": self._usage}
@@ -126,11 +136,15 @@ class Response:
         reply, status = self.reply, "incomplete" if self.is_incomplete else "completed"
         if self.thought is not None:
             yield self._reasoning(self.thought)
+        for query in self.searches:
+            action = {"type": "search", "query": query, "queries": [query]}
+            yield {"id": new_id("ws"), "type": "web_search_call", "status": "completed", "action": action}
         phase = {"phase": "commentary" if reply.tool_calls else "final_answer"}
         text = reply.text or "".join(reply.pieces or ())
         content: list[dict[str, Any]] = []
         if text:
-            content.append({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+            found = _citations(text) if self.searches else []
+            content.append({"type": "output_text", "text": text, "annotations": found, "logprobs": []})
         if reply.refusal is not None:
             content.append({"type": "refusal", "refusal": reply.refusal})
         if content or not (reply.tool_calls or self.is_incomplete):
@@ -157,6 +171,9 @@ class Response:
             for number, part in enumerate(item["summary"]):
                 text = {"summary_index": number, "text": part["text"]}
                 yield [self._event("response.reasoning_summary_text.done", **about, **text)]
+        elif item["type"] == "web_search_call":
+            for name in ("in_progress", "searching", "completed"):
+                yield [self._event(f"response.web_search_call.{name}", **about)]
         elif item["type"] == "function_call":
             for piece in cut(item["arguments"], self.reply.chunk_size):
                 yield [self._event("response.function_call_arguments.delta", **about, delta=piece)]
@@ -172,8 +189,14 @@ class Response:
             given = self.reply.pieces
             pieces = iter(given) if given is not None else cut(part["text"], self.reply.chunk_size)
             kind = "output_text"
+        told, waiting = 0, list(part.get("annotations") or ())
         for piece in pieces:
-            yield [self._event(f"response.{kind}.delta", **about, delta=piece)]
+            told += len(piece)
+            group = [self._event(f"response.{kind}.delta", **about, delta=piece)]
+            while waiting and waiting[0]["end_index"] <= told:  # right behind what it is about
+                given = {"annotation": waiting.pop(0), "annotation_index": 0}
+                group.append(self._event("response.output_text.annotation.added", **about, **given))
+            yield group
 
     @property
     def _usage(self) -> dict[str, Any]:
@@ -208,3 +231,11 @@ def _begun(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item as it stands at its beginning, where nothing of it can be relied on."""
     empty: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "encrypted_content": "gAAAAAunfinished"}
     return item | {name: empty[name] for name in empty.keys() & item.keys()} | {"status": "in_progress"}
+
+
+def _citations(text: str) -> list[dict[str, Any]]:
+    """Return what the links in a text name, as the real one marks them."""
+    return [
+        {"type": "url_citation", "start_index": link.start(), "end_index": link.end(), "url": link[2], "title": link[1]}
+        for link in re.finditer(r"\(\[([^\]]*)\]\(([^)]*)\)\)", text)
+    ]

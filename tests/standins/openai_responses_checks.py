@@ -27,8 +27,10 @@ INCLUDED = {
     "message.output_text.logprobs",
     "message.input_image.image_url",
     "web_search_call.action.sources",
+    "web_search_call.results",
 }
 _TOOL_KEYS = {"type", "name", "description", "parameters", "strict", "defer_loading", "output_schema"}
+_SEARCH_KEYS = {"type", "filters", "user_location", "search_context_size", "external_web_access"}
 _FEWEST_TOKENS = 16
 
 
@@ -62,6 +64,9 @@ def _check_tools(body: dict[str, Any]) -> None:
     if not isinstance(tools, list):
         raise wrong_type("tools", "an array of objects", tools)
     for number, tool in enumerate(tools):
+        if isinstance(tool, dict) and tool.get("type") in ("web_search", "web_search_2025_08_26"):
+            _check_search(number, tool, body)
+            continue
         if not isinstance(tool, dict) or tool.get("type") != "function":
             raise refuse(f"Invalid value: {tool!r}.", param=f"tools[{number}].type", code="invalid_value")
         for name in ("name", "parameters", "strict"):
@@ -74,7 +79,24 @@ def _check_tools(body: dict[str, Any]) -> None:
             raise wrong_type(f"tools[{number}].strict", "a boolean", tool["strict"])
         check_name(f"tools[{number}].name", tool["name"])
         check_function(number, tool)
-    check_choice(body.get("tool_choice"), [tool["name"] for tool in tools])
+    check_choice(body.get("tool_choice"), [tool["name"] for tool in tools if "name" in tool])
+
+
+def _check_search(number: int, tool: dict[str, Any], body: dict[str, Any]) -> None:
+    """Check the tool by which the server searches the web."""
+    for name in tool:
+        if name not in _SEARCH_KEYS:
+            raise unknown(f"tools[{number}].{name}")
+    place = tool.get("user_location")
+    if place is not None:
+        if place.get("type") != "approximate":
+            raise refuse("Invalid value.", param=f"tools[{number}].user_location.type", code="invalid_value")
+        for name in place:
+            if name not in {"type", "city", "country", "region", "timezone"}:
+                raise unknown(f"tools[{number}].user_location.{name}")
+    if (body.get("reasoning") or {}).get("effort") == "minimal":
+        message = "The following tools cannot be used with reasoning.effort 'minimal': web_search."
+        raise refuse(message, param="tools")
 
 
 def _check_reasoning(body: dict[str, Any]) -> None:

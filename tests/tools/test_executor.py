@@ -242,3 +242,22 @@ def quiet_threads() -> Iterator[None]:
     yield
     threading.excepthook = before
     assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("cannot connect to postgres://bot:hunter22@db/x", "cannot connect to postgres://[secret]@db/x"),
+        ("401 for https://api.example/v1?api_key=abcdef123&q=1", "401 for https://api.example/v1?api_key=[secret]&q=1"),
+        ('{"password": "hunter22"}', '{"password": "[secret]"}'),
+        ("headers: Authorization: Bearer abc.def.ghi-123", "headers: Authorization: [secret]"),
+        ("no key sk-proj-abcdefghijklmnop here", "no key [secret] here"),
+        ("no such city: Key West", "no such city: Key West"),
+    ],
+)
+async def test_what_looks_like_a_secret_in_an_error_is_not_told(context, message, told) -> None:
+    def fail() -> str:
+        raise RuntimeError(message)
+
+    outcome = await execute({"fail": Tool(fail)}, ToolCall("1", "fail"), context)
+    assert outcome.text == f"Error: RuntimeError: {told}"

@@ -9,8 +9,8 @@ from botservice.app import build_service
 from botservice.llm.tokens import counter_for
 from botservice.memory.found import found_records
 from botservice.service import AgentService
-from botservice.settings import BUILTIN_TOOLS, Settings
-from botservice.tools.catalogue import BUILTIN
+from botservice.settings import BUILTIN_TOOLS, WEB_TOOLS, Settings
+from botservice.tools.catalogue import built_in
 from botservice.tools.recalling import recall
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
@@ -116,4 +116,4 @@ def test_the_settings_say_which_tools_the_default_agent_has(tools, names):
 
 
 def test_the_settings_know_every_tool():
-    assert set(BUILTIN_TOOLS) == set(BUILTIN)
+    assert all(built_in([name]) for name in (*BUILTIN_TOOLS, *WEB_TOOLS))

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final, Protocol
 
 from botservice.messages import Attachment, storable
+from botservice.reading.reader import TooMuchToRead
 from transports.files.attempts import Attempt
 from transports.files.kept import FileKey, FileText, KeptTexts
-from transports.files.reader import TooMuchToRead
 from transports.files.room import Room
 
 logger = logging.getLogger(__name__)

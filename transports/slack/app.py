@@ -9,13 +9,13 @@ from starlette.routing import BaseRoute, Route
 
 from botservice.errors import SettingsError
 from botservice.messages import InboundMessage, Message
+from botservice.reading.reader import PdfReader
 from botservice.settings import SlackListen
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
-from transports.files.reader import PdfReader
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace
 from transports.slack.client import SlackClient

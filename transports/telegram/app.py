@@ -12,13 +12,13 @@ from botservice.commands.standard import standard_commands
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import DeliveryError, SettingsError
 from botservice.messages import InboundMessage, Message
+from botservice.reading.reader import PdfReader
 from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
-from transports.files.reader import PdfReader
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.commands import menus

@@ -34,12 +34,13 @@ def as_text(arguments: Any) -> str:
     return json.dumps(arguments)  # some servers parse them
 
 
-def read_usage(usage: Any, *, given: str, made: str) -> TokenUsage | None:
+def read_usage(usage: Any, *, given: str, made: str, tools: Any = None) -> TokenUsage | None:
     """Return what a call took.
 
     Args:
         given: What the wire calls tokens that go in, such as prompt.
         made: What it calls tokens that come out.
+        tools: What it says of the tools that the server ran itself.
     """
     if not isinstance(usage, Mapping):
         return None
@@ -50,6 +51,7 @@ def read_usage(usage: Any, *, given: str, made: str) -> TokenUsage | None:
         cached_tokens=_number(details_in, "cached_tokens"),
         reasoning_tokens=_number(details_out, "reasoning_tokens"),
         cache_write_tokens=_number(details_in, "cache_write_tokens"),
+        web_searches=_number(tools.get("web_search"), "num_requests") if isinstance(tools, Mapping) else None,
     )
 
 

@@ -1,5 +1,6 @@
 """One call of a model: what is sent, and what is sent instead where the server refuses that."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,9 +11,11 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_answers import ChatAnswer
-from botservice.llm.openai.habits import ServerHabits, Wire, may_be_about_items, other_wire, refused_field
+from botservice.llm.openai.habits import WEB_SEARCH, ServerHabits, Wire, may_be_about_items, other_wire, refused_field
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.responses_answers import ResponsesAnswer
+
+logger = logging.getLogger(__name__)
 
 
 class OpenAICall:
@@ -73,6 +76,8 @@ class OpenAICall:
         if name is None:
             return False
         self._habits.refused |= {name}
+        if name == WEB_SEARCH:
+            logger.warning("model.no_web_search", extra={"model": self._options.model})
         self._options = replace(self._options, refused=self._options.refused | {name})
         return True
 

@@ -17,8 +17,8 @@ def build_body(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], opt
     marks = CacheMarks.of(messages, options)
     shown = [_marked(each, place, marks) for place, each in enumerate(messages)]
     body: dict[str, Any] = {"model": options.model, "stream": True}
-    if tools:
-        body["tools"] = list(tools)
+    if functions := [tool for tool in tools if tool.get("type") == "function"]:
+        body["tools"] = functions  # what a server runs itself is there by Responses alone
     if "stream_options" not in options.refused:
         body["stream_options"] = {"include_usage": True}
     if options.max_answer_tokens is not None:

@@ -15,6 +15,7 @@ _MOST_SEALS: Final = 10_000
 _REFUSING: Final = (400, 422)
 _REFUSING_ITEMS: Final = (400, 404, 422)
 _MAY_BE_LEFT_OUT: Final = ("stream_options", "max_completion_tokens", KEY, BREAKPOINT)
+WEB_SEARCH: Final = "web_search"
 _UNKNOWN: Final = re.compile(
     r"un(recogni|known|supported|expected)|extra|additional|not (permitted|allowed|support)", re.IGNORECASE
 )
@@ -73,6 +74,8 @@ def refused_field(error: openai.APIStatusError, refused: frozenset[str]) -> str 
         return None
     if "include" not in refused and (error.param == "include" or _NO_SEALS.search(text)):
         return "include"
+    if WEB_SEARCH not in refused and WEB_SEARCH in text:
+        return WEB_SEARCH
     if not _UNKNOWN.search(text) and error.code != "unknown_parameter":
         return None
     return next((name for name in _MAY_BE_LEFT_OUT if name in text and name not in refused), None)

@@ -13,7 +13,7 @@ from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai.call import OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.errors import translate
-from botservice.llm.openai.habits import ServerHabits, Wire
+from botservice.llm.openai.habits import WEB_SEARCH, ServerHabits, Wire
 from botservice.llm.openai.options import CallOptions, is_openai
 from botservice.settings import ApiChoice, ModelSettings, ReasoningEffort, ReasoningSummary, one_of
 
@@ -88,6 +88,11 @@ class OpenAIChatLLM:
     def api(self) -> str:
         """How the server is spoken to at the moment: responses or chat."""
         return self._habits.wire.value
+
+    @property
+    def searches_web(self) -> bool:
+        """Whether the server may search the web itself: by Responses, and as far as it has not refused to."""
+        return self._habits.wire is Wire.RESPONSES and WEB_SEARCH not in self._habits.refused
 
     @property
     def shows_thoughts(self) -> bool:

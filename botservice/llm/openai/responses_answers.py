@@ -6,9 +6,11 @@ from typing import Any, Final
 from botservice.errors import LLMError
 from botservice.llm.chat import ChatResponse, FinishReason, ModelItem, TextSink
 from botservice.llm.openai.answer_parts import as_text, read_calls, read_usage
+from botservice.llm.openai.citations import Citations
 from botservice.llm.openai.errors import reported
 from botservice.llm.openai.responses_wire import item_text
 
+_SEARCH: Final = "web_search_call"
 _PARAGRAPH: Final = "\n\n"  # between the messages of one answer
 
 
@@ -27,6 +29,11 @@ class ResponsesAnswer:
         self._speaking: object = None
         self._items: dict[int, ModelItem] = {}
         self._end: Mapping[str, Any] = {}
+        self._has_searched = False
+        self._citations = Citations()
+        self._heard_part: tuple[object, object] | None = None
+        self._heard = self._told = ""
+        self._heard_annotations: list[Mapping[str, Any]] = []
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Take the next event.
@@ -36,9 +43,13 @@ class ResponsesAnswer:
         """
         match event.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
-                self._say(event.get("item_id") or event.get("output_index"), event.get("delta") or "")
+                self._hear(event)
+            case "response.output_text.annotation.added":
+                self._heard_annotations.append(event.get("annotation") or {})
             case "response.output_item.done":
                 self._items[event.get("output_index", len(self._items))] = event["item"]
+                self._has_searched = self._has_searched or event["item"].get("type") == _SEARCH
+                self._tell_rest()
             case "response.reasoning_summary_text.done" if self._on_thought is not None:
                 self._on_thought(event.get("text") or "")
             case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
@@ -65,18 +76,21 @@ class ResponsesAnswer:
         if not self.is_over:
             raise LLMError("the model's answer broke off")
         items = tuple(item for _, item in sorted(self._items.items()))
+        citations = Citations()
+        whole = item_text(items, citations)
         wanted = [item for item in items if item.get("type") == "function_call"]
         calls = read_calls(
             (item.get("call_id") or "", item.get("name") or "", as_text(item.get("arguments"))) for item in wanted
         )
         is_whole = self._end.get("status") != "incomplete"
         return ChatResponse(
-            "".join(self._text) or item_text(items),
+            whole if citations.sources else "".join(self._text) or whole,
             calls,
-            read_usage(self._end.get("usage"), given="input", made="output"),
+            read_usage(self._end.get("usage"), given="input", made="output", tools=self._end.get("tool_usage")),
             self._end.get("model"),
             self._reason(items, has_calls=bool(calls)).value,
             items if is_whole else (),
+            citations.sources,
         )
 
     def _reason(self, items: tuple[ModelItem, ...], *, has_calls: bool) -> FinishReason:
@@ -93,10 +107,36 @@ class ResponsesAnswer:
         """Take the end of an answer; what came item by item is what was sealed."""
         if response.get("error") or response.get("status") in ("failed", "cancelled"):
             raise reported(response.get("error") or {})
+        self._tell_rest()
         self._items = self._items or dict(enumerate(response.get("output") or ()))
         self._end, self.is_over = response, True
         if not self._text and (text := item_text(list(self._items.values()))):
             self._say(None, text)
+
+    def _hear(self, event: Mapping[str, Any]) -> None:
+        """Take the next piece of a text: once the web was searched, it is told line by line, with numbers for links."""
+        speaking = event.get("item_id") or event.get("output_index")
+        if not self._has_searched:
+            return self._say(speaking, event.get("delta") or "")
+        part = speaking, event.get("content_index")
+        if part != self._heard_part:
+            self._tell_rest()
+            self._heard_part = part
+        self._heard += event.get("delta") or ""
+        self._tell(self._heard.rfind("\n") + 1)
+        return None
+
+    def _tell_rest(self) -> None:
+        """Tell what was heard of a part, which has ended."""
+        if self._heard_part is not None:
+            self._tell(len(self._heard))
+        self._heard_part, self._heard, self._told, self._heard_annotations = None, "", "", []
+
+    def _tell(self, end: int) -> None:
+        text = self._citations.number(self._heard[:end], self._heard_annotations)
+        if self._heard_part is not None and text.startswith(self._told):
+            self._say(self._heard_part[0], text[len(self._told) :])
+            self._told = text
 
     def _say(self, speaking: object, piece: str) -> None:
         if self._text and speaking != self._speaking:

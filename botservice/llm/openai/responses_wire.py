@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage, ToolSchema
+from botservice.llm.openai.citations import Citations
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
 
@@ -34,8 +35,8 @@ def build_body(
     body: dict[str, Any] = {"model": options.model, "stream": True, "store": False}
     if "include" not in options.refused:
         body["include"] = [SEALED_REASONING]
-    if tools:
-        body["tools"] = [_tool(tool) for tool in tools]
+    if offered := [_tool(tool) for tool in tools if is_offered(tool, options.refused)]:
+        body["tools"] = offered
     if options.max_answer_tokens is not None:
         body["max_output_tokens"] = max(options.max_answer_tokens, _FEWEST_ANSWER_TOKENS)
     reasoning = {"effort": options.reasoning_effort, "summary": options.reasoning_summary}
@@ -97,11 +98,16 @@ def _seals(message: SaidMessage) -> Iterator[str]:
         yield str(item.get("encrypted_content") or item.get("id") or item.get("call_id"))
 
 
-def item_text(items: Sequence[ModelItem]) -> str:
-    """Return what the messages among items say."""
+def item_text(items: Sequence[ModelItem], citations: Citations | None = None) -> str:
+    """Return what the messages among items say, with numbers for the pages that they name."""
+    citations = citations or Citations()
     said = (item.get("content") or () for item in items if item.get("type") == "message")
-    texts = ("".join(str(part.get("text") or part.get("refusal") or "") for part in parts) for parts in said)
+    texts = ("".join(_part_text(part, citations) for part in parts) for parts in said)
     return "\n\n".join(text for text in texts if text)
+
+
+def _part_text(part: Mapping[str, Any], citations: Citations) -> str:
+    return citations.number(str(part.get("text") or part.get("refusal") or ""), part.get("annotations") or ())
 
 
 def _parsed(arguments: Any) -> Any:
@@ -136,6 +142,12 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
             return {"type": "input_file", **part["file"]}
         case _:
             return dict(part)
+
+
+def is_offered(schema: ToolSchema, refused: frozenset[str]) -> bool:
+    """Return whether a tool goes along: a function, or what the server runs itself and has not refused."""
+    kind = schema.get("type")
+    return kind == "function" or kind not in refused
 
 
 def _tool(schema: ToolSchema) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from standins.serving import Exchange, Served
 
 from botservice.errors import LLMError
 from botservice.messages import Attachment
+from botservice.reading.reader import PdfReader
 from transports.files.documents import MAX_TEXT_CHARACTERS, Reading, read_document
 from transports.files.hearing import OpenAITranscriber
-from transports.files.reader import PdfReader
 
 
 def pdf(*texts: str) -> bytes:

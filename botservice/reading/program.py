@@ -1,6 +1,6 @@
-"""The text of PDFs, through pypdf: a program of its own, which ends when it takes too much or nobody waits for it.
+"""The text of PDFs and of web pages: a program of its own, which ends when it takes too much or nobody waits for it.
 
-It imports nothing of the service, so that it starts quickly; `transports.files.reader` starts it. What it is given
+It imports nothing of the service, so that it starts quickly; `botservice.reading.reader` starts it. What it is given
 comes by stdin: one line with the limits, then the file. What it finds goes to stdout: a sign and the text.
 """
 
@@ -12,12 +12,16 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from typing import Any, Final
 
 READ: Final = b"+"
 REFUSED: Final = b"-"
 
 _WATCH_SECONDS: Final = 0.05
+_LONGEST_LINK: Final = 500
+_LONGEST_TITLE: Final = 300
+_SHORT_TEXT: Final = 200
 
 
 def read_pdf(data: bytes, *, max_characters: int, max_pages: int) -> str:
@@ -39,15 +43,49 @@ def read_pdf(data: bytes, *, max_characters: int, max_pages: int) -> str:
     return "\n\n".join(page for page in pages if page)[:max_characters]
 
 
+def read_html(data: bytes, *, max_characters: int) -> str:
+    """Return the title of a web page and the text that it is about, with the addresses of its links.
+
+    Args:
+        data: The page's address in the first line, then the page, in UTF-8.
+
+    Raises:
+        ValueError: it cannot be parsed.
+    """
+    from urllib.parse import urljoin
+
+    from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.parse.html import HTMLTree
+
+    address, _, page = data.partition(b"\n")
+    tree = HTMLTree.parse(page.decode("utf-8", "replace"))
+    for link in tree.document.get_elements_by_tag_name("a") if tree.document is not None else ():
+        try:
+            target = urljoin(address.decode(), (link.getattr("href") or "").strip())
+        except ValueError:
+            target = ""
+        is_shown = target.startswith(("http://", "https://")) and len(target) <= _LONGEST_LINK
+        link.setattr("href", target if is_shown else "")
+    extract = partial(extract_plain_text, tree, preserve_formatting=True, alt_texts=False, links=True)
+    text = extract(main_content=True)
+    if len(text) < _SHORT_TEXT:  # a page that is no article
+        text = max(text, extract(main_content=False), key=len)
+    title = " ".join((tree.title or "").split())[:_LONGEST_TITLE]
+    return f"{title}\n{text.strip()}"[:max_characters]
+
+
 def main() -> None:
     """Read the limits and a file, write its text, and end."""
     limits = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read(limits["size_bytes"])
     _watch(limits["memory_bytes"])
     _limit(limits["memory_bytes"], limits["cpu_seconds"])
-    _limit_streams(limits["stream_bytes"])
     try:
-        text = read_pdf(data, max_characters=limits["max_characters"], max_pages=limits["max_pages"])
+        if limits["kind"] == "html":
+            text = read_html(data, max_characters=limits["max_characters"])
+        else:
+            _limit_streams(limits["stream_bytes"])
+            text = read_pdf(data, max_characters=limits["max_characters"], max_pages=limits["max_pages"])
         found = READ + text.encode("utf-8", "replace")
     except MemoryError:
         os._exit(3)

@@ -1,4 +1,4 @@
-"""Reading PDFs in processes of their own: a hostile one costs its own process, and nobody else anything."""
+"""Reading PDFs and web pages in processes of their own: a hostile one costs its own process alone."""
 
 import asyncio
 import contextlib
@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from botservice.errors import BotServiceError
-from transports.files import pages
+from botservice.reading import program
 
 _AT_ONCE: Final = 2
 _QUEUE_SECONDS: Final = 60.0
@@ -33,7 +33,7 @@ class TooMuchToRead(BotServiceError):
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """What reading one PDF may take.
+    """What reading one file may take.
 
     Attributes:
         seconds: From the start of its process to its end, whatever else the machine does.
@@ -51,6 +51,8 @@ class PageLimits:
 class PdfReader:
     """Reads PDFs, each in a process that ends at its limits. A few are read side by side; the others wait."""
 
+    kind: ClassVar[str] = "pdf"
+
     def __init__(self, limits: PageLimits | None = None, *, at_once: int = _AT_ONCE) -> None:
         self._limits = limits or PageLimits()
         self._slots = asyncio.Semaphore(at_once)
@@ -59,7 +61,7 @@ class PdfReader:
         """Return the text on a PDF's pages, up to max_characters.
 
         Raises:
-            ValueError: it is damaged, locked, or no PDF.
+            ValueError: it is damaged, locked, or nothing of the kind.
             TooMuchToRead: it takes too much, or too many wait before it.
         """
         try:
@@ -71,12 +73,12 @@ class PdfReader:
             found = await self._run(data, max_characters)
         finally:
             self._slots.release()
-        if found.startswith(pages.READ):
+        if found.startswith(program.READ):
             return found[1:].decode("utf-8", "replace")[:max_characters]
         reason = found[1:100].decode("utf-8", "replace")
-        if not found.startswith(pages.REFUSED) or reason in _OUR_LIMITS:
+        if not found.startswith(program.REFUSED) or reason in _OUR_LIMITS:
             raise TooMuchToRead(f"reading it was cut off: {reason or 'it took too much'}")
-        raise ValueError(f"the PDF cannot be read: {reason}")
+        raise ValueError(f"the {self.kind} cannot be read: {reason}")
 
     async def _run(self, data: bytes, max_characters: int) -> bytes:
         """Return what a process of its own says of a file; nothing where it was cut off."""
@@ -84,13 +86,13 @@ class PdfReader:
             sys.executable,
             "-P",  # nothing beside this program, and nothing in the current folder, takes a library's place
             "-Wignore",
-            pages.__file__,
+            program.__file__,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             env=_environment(),
         )
-        limits = {**asdict(self._limits), "size_bytes": len(data), "max_characters": max_characters}
+        limits = {**asdict(self._limits), "kind": self.kind, "size_bytes": len(data), "max_characters": max_characters}
         try:
             async with asyncio.timeout(self._limits.seconds):
                 return await _converse(process, json.dumps(limits).encode() + b"\n", data, 4 * max_characters + 1)
@@ -98,6 +100,15 @@ class PdfReader:
             return b""
         finally:
             await asyncio.shield(_end(process))
+
+
+class HtmlReader(PdfReader):
+    """Reads web pages, given as their address, a line's end, and the page in UTF-8: first its title, then its text."""
+
+    kind = "html"
+
+    def __init__(self, limits: PageLimits | None = None, *, at_once: int = _AT_ONCE) -> None:
+        super().__init__(limits or PageLimits(seconds=10.0, cpu_seconds=4), at_once=at_once)
 
 
 async def _converse(process: asyncio.subprocess.Process, head: bytes, data: bytes, max_bytes: int) -> bytes:

@@ -1,0 +1,158 @@
+"""Asking for a page: few redirects, each looked at like the first address, and all of it within bounds."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.message import Message as Headers
+from typing import Final
+
+import httpcore
+
+from botservice.errors import PageRefused
+from botservice.pages.addresses import PageAddress
+from botservice.pages.connecting import PublicNetwork
+from botservice.pages.decoding import Unpacker
+from botservice.tls import tls_context
+
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_MOST_REDIRECTS: Final = 5
+_MOST_HEADERS: Final = 200
+_HEADERS: Final[Mapping[bytes | str, bytes | str]] = {
+    "User-Agent": "botservice (reads one page for a person who asked)",
+    "Accept": "text/html, application/xhtml+xml, text/plain, application/json, application/xml;q=0.9, */*;q=0.1",
+    "Accept-Encoding": "gzip",
+}
+_PLAIN: Final = frozenset(("application/json", "application/xml", "application/ld+json", "application/x-ndjson"))
+_HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
+_PDF: Final = "application/pdf"
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What asking for one page may take.
+
+    Attributes:
+        seconds: From the first name that is looked up to the last byte.
+        wait_seconds: For a connection, and between two pieces.
+        most_bytes: Of the page, unpacked.
+    """
+
+    seconds: float = 20.0
+    wait_seconds: float = 8.0
+    most_bytes: int = 4 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A page as it came.
+
+    Attributes:
+        address: Where it was in the end.
+        kind: html, text or pdf.
+        is_cut: Whether it goes on.
+    """
+
+    address: PageAddress
+    kind: str
+    charset: str | None
+    data: bytes
+    is_cut: bool = False
+
+
+class PageFetcher:
+    """Asks for pages of the public web. It sends no cookie, no name, and nothing of who asks."""
+
+    def __init__(
+        self,
+        network: PublicNetwork | None = None,
+        limits: FetchLimits | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._network = network or PublicNetwork()
+        self._limits = limits or FetchLimits()
+        self._tls = tls
+
+    async def fetch(self, address: PageAddress) -> Fetched:
+        """Return a page.
+
+        Raises:
+            PageRefused: it cannot be had, or is not to be asked for; the message says why, and repeats nothing of it.
+        """
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                return await self._follow(address)
+        except (TimeoutError, httpcore.TimeoutException):
+            raise PageRefused("the page did not come in time") from None
+        except httpcore.ConnectError as error:
+            is_tls = isinstance(error.__cause__, ssl.SSLError) or "CERTIFICATE" in str(error)
+            why = "its certificate is not valid" if is_tls else "its server is not there, or has no such name"
+            raise PageRefused(f"the page cannot be reached: {why}") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, OSError, ssl.SSLError):
+            raise PageRefused("the page's server broke off") from None
+
+    async def _follow(self, address: PageAddress) -> Fetched:
+        for _ in range(_MOST_REDIRECTS + 1):
+            found = await self._ask(address)
+            if isinstance(found, Fetched):
+                return found
+            address = found
+        raise PageRefused(f"the page leads on more than {_MOST_REDIRECTS} times")
+
+    async def _ask(self, address: PageAddress) -> Fetched | PageAddress:
+        """Return the page at an address, or where it leads."""
+        wait = self._limits.wait_seconds
+        waits = {"connect": wait, "read": wait, "write": wait, "pool": wait}
+        # One connection for one request: nothing of one page is left for another.
+        pool = httpcore.AsyncConnectionPool(
+            ssl_context=self._tls or tls_context(), network_backend=self._network, max_connections=1
+        )
+        async with (
+            pool,
+            pool.stream("GET", str(address), headers=_HEADERS, extensions={"timeout": waits}) as response,
+        ):
+            headers = _read_headers(response.headers)
+            if response.status in _REDIRECTS and "location" in headers:
+                return address.join(headers["location"])
+            if response.status != 200:
+                raise PageRefused(f"the page's server answered {response.status}")
+            kind, charset = _read_type(headers.get("content-type", ""))
+            unpacker = Unpacker(headers.get("content-encoding", "").strip().lower(), self._limits.most_bytes)
+            async for piece in response.aiter_stream():
+                unpacker.add(piece)
+                if unpacker.is_full:
+                    break
+        if unpacker.is_full and kind == "pdf":
+            raise PageRefused("the file is too large to be read")
+        return Fetched(address, kind, charset, bytes(unpacker.data), unpacker.is_full)
+
+
+def _read_headers(given: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Return headers by their names; the first one counts.
+
+    Raises:
+        PageRefused: there are too many.
+    """
+    if len(given) > _MOST_HEADERS:
+        raise PageRefused("the page's server says too much before the page")
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reversed(given)}
+
+
+def _read_type(header: str) -> tuple[str, str | None]:
+    """Return how a page is to be read, and its encoding where that is said.
+
+    Raises:
+        PageRefused: it is nothing that can be read.
+    """
+    said = Headers()
+    said["content-type"] = header
+    name = said.get_content_type() if header else "text/html"
+    charset = said.get_content_charset()
+    if name in _HTML:
+        return "html", charset
+    if name == _PDF:
+        return "pdf", None
+    if name.startswith("text/") or name in _PLAIN or name.endswith(("+json", "+xml")):
+        return "text", charset
+    raise PageRefused("this is neither a page nor a text that could be read")

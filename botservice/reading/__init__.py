@@ -1,0 +1,1 @@
+"""What strangers send, read in processes of their own."""

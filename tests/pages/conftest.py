@@ -1,0 +1,26 @@
+"""A web of the tests' own, and what reads its pages."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from standins.web_pages import PagesWeb
+
+from botservice.pages.connecting import PublicNetwork
+from botservice.pages.fetching import FetchLimits, PageFetcher
+from botservice.pages.reading import Pages
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[PagesWeb]:
+    async with PagesWeb().running() as running:
+        yield running
+
+
+@pytest.fixture
+def fetcher(web: PagesWeb) -> PageFetcher:
+    return PageFetcher(PublicNetwork(web.resolve, web), FetchLimits(most_bytes=100_000))
+
+
+@pytest.fixture
+def pages(fetcher: PageFetcher) -> Pages:
+    return Pages(fetcher)

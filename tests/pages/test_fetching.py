@@ -1,0 +1,171 @@
+"""Asking for a page: what comes is bounded in time, size and kind, whatever its server does."""
+
+import asyncio
+import gzip
+import ssl
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from standins.web_pages import PUBLIC, PagesWeb, page, redirect
+
+from botservice.errors import PageRefused
+from botservice.pages.addresses import PageAddress, addresses_in
+from botservice.pages.connecting import PublicNetwork
+from botservice.pages.decoding import decode
+from botservice.pages.fetching import FetchLimits, PageFetcher
+
+HERE = PageAddress.read("http://site.example/")
+
+
+async def test_a_page_comes_with_its_kind_and_its_last_address(web: PagesWeb, fetcher: PageFetcher) -> None:
+    web.pages["site.example/"] = redirect("//www.site.example/start?x=1#part")
+    web.pages["www.site.example/start?x=1"] = page("<p>Hi", "Text/HTML; Charset=ISO-8859-1")
+    found = await fetcher.fetch(HERE)
+    assert (str(found.address), found.kind, found.charset) == (
+        "http://www.site.example/start?x=1",
+        "html",
+        "iso-8859-1",
+    )
+    assert found.data == b"<p>Hi"
+    assert "cookie" not in web.requests[1].lower()
+    assert "Accept-Encoding: gzip\r\n" in web.requests[1]
+
+
+async def test_a_page_that_leads_on_for_ever_is_left(web: PagesWeb, fetcher: PageFetcher) -> None:
+    web.pages["site.example/"] = redirect("/")
+    with pytest.raises(PageRefused, match="more than 5 times"):
+        await fetcher.fetch(HERE)
+    assert len(web.requests) == 6
+
+
+async def test_more_than_may_be_read_is_cut(web: PagesWeb, fetcher: PageFetcher) -> None:
+    web.pages["site.example/"] = page("a" * 100_001, "text/plain")
+    found = await fetcher.fetch(HERE)
+    assert (len(found.data), found.is_cut) == (100_000, True)
+    web.pages["site.example/"] = page("a" * 100_001, "application/pdf")
+    with pytest.raises(PageRefused, match="too large"):
+        await fetcher.fetch(HERE)
+
+
+async def test_a_page_that_unpacks_to_gigabytes_is_cut(web: PagesWeb, fetcher: PageFetcher) -> None:
+    bomb = gzip.compress(bytes(50_000_000))
+    web.pages["site.example/"] = page(bomb, "text/plain", Content_Encoding="gzip")
+    found = await fetcher.fetch(HERE)
+    assert (len(found.data), found.is_cut) == (100_000, True)
+    web.pages["site.example/"] = page(gzip.compress(b"small"), "text/plain", Content_Encoding="gzip")
+    assert (await fetcher.fetch(HERE)).data == b"small"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (page(b"x", "text/plain", Content_Encoding="br"), "packed"),
+        (page(b"x", "text/plain", Content_Encoding="gzip, gzip"), "packed"),
+        (page(b"no gzip", "text/plain", Content_Encoding="gzip"), "damaged"),
+        (page(b"x", "image/png"), "neither a page nor a text"),
+        (page(b"x", "application/octet-stream"), "neither a page nor a text"),
+        (page(b"x", "text/html", status="404 Not Found"), "answered 404"),
+        (page(b"x", "text/html", status="304 Not Modified"), "answered 304"),
+        (b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(300)) + b"\r\n", "too much before"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 300_000 + b"\r\n\r\n", "broke off"),
+        (b"SSH-2.0-OpenSSH\r\n", "broke off"),
+        (b"", "broke off"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "broke off"),
+    ],
+)
+async def test_what_is_no_page_is_refused_with_a_reason(web: PagesWeb, fetcher: PageFetcher, answer, why) -> None:
+    web.pages["site.example/"] = answer
+    with pytest.raises(PageRefused, match=why):
+        await fetcher.fetch(HERE)
+
+
+@pytest.mark.parametrize("drip", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"])
+async def test_a_server_that_drips_is_left_in_time(web: PagesWeb, drip: bytes) -> None:
+    is_left = asyncio.Event()
+
+    async def answer(reader, writer) -> None:
+        try:
+            while True:
+                writer.write(drip)
+                drip_on = b"a: b\r\n" if b"\r\n\r\n" not in drip else b"x"
+                writer.write(drip_on)
+                await writer.drain()
+                if await reader.read(1) == b"":
+                    return
+        finally:
+            is_left.set()
+
+    web.pages["site.example/"] = answer
+    fetcher = PageFetcher(PublicNetwork(web.resolve, web), FetchLimits(seconds=0.3))
+    with pytest.raises(PageRefused, match="in time"):
+        await fetcher.fetch(HERE)
+    async with asyncio.timeout(30):
+        await is_left.wait()
+
+
+async def test_https_is_checked_by_the_name_and_not_by_the_number(tmp_path) -> None:
+    server, client = certificate_for("site.example", tmp_path)
+    async with PagesWeb().running(server) as web:
+        web.pages |= {"site.example/": page("safe", "text/plain"), "other.example/": page("not safe", "text/plain")}
+        fetcher = PageFetcher(PublicNetwork(web.resolve, web), tls=client)
+        assert (await fetcher.fetch(PageAddress.read("https://site.example/"))).data == b"safe"
+        assert "Host: site.example\r\n" in web.requests[0]
+        with pytest.raises(PageRefused, match="certificate"):
+            await fetcher.fetch(PageAddress.read("https://other.example/"))
+        assert web.connected == [PUBLIC, PUBLIC]
+        assert len(web.requests) == 1
+
+
+def certificate_for(name, folder):
+    """Return the contexts of a server with a certificate of its own, and of a client that trusts it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime.now(UTC) - timedelta(days=1))
+        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = folder / "certificate.pem"
+    file.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(file)
+    return server, ssl.create_default_context(cafile=file)
+
+
+@pytest.mark.parametrize(
+    ("data", "charset", "text"),
+    [
+        ("Grüße".encode(), None, "Grüße"),
+        ("Grüße".encode("latin-1"), "iso-8859-1", "Grüße"),
+        ("Grüße".encode("latin-1"), None, "Grüße"),
+        ("Привет".encode("koi8-r"), "KOI8-R", "Привет"),
+        ("日本".encode("shift-jis"), "Shift_JIS", "日本"),
+        ('<meta charset="windows-1251">Привет'.encode("cp1251"), None, '<meta charset="windows-1251">Привет'),
+        ("\ufeffHi".encode("utf-16"), "utf-8", "Hi"),
+        ("Grüße".encode(), "rot13", "Grüße"),
+        ("Grüße".encode(), "unicode_escape", "Grüße"),
+        (b"+ADw-script+AD4-", "utf-7", "+ADw-script+AD4-"),
+        (("ü" * 200).encode()[:-1], "utf-8", "ü" * 199 + "\ufffd"),
+    ],
+)
+def test_pages_are_text_in_every_usual_encoding_and_in_no_other(data, charset, text) -> None:
+    assert decode(data, charset).strip("\ufeff") == text
+
+
+def test_addresses_are_found_in_texts_however_they_are_written_there() -> None:
+    text = "See (https://a.example/x?y=1), <HTTP://B.example/>, [c](http://c.example:80/d#e) or www.d.example/f/."
+    assert {"a.example/x?y=1", "b.example", "c.example/d", "www.d.example/f"} <= addresses_in(text)
+    for spelling in ("https://c.example/d", "http://C.EXAMPLE/d/", "https://c.example/d#other"):
+        assert PageAddress.read(spelling).target == "c.example/d"
