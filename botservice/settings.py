@@ -21,6 +21,7 @@ DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 NO_EMBEDDING = "none"
 BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
 _NO_TOOLS = "none"
+DEFAULT_MCP_FILE = Path("mcp.json")
 SHORTEST_ENCRYPTION_KEY = 32
 SHORTEST_ADMIN_TOKEN = 16
 
@@ -64,6 +65,7 @@ _MUST_BE = {
     "search_k": "a whole number, 0 or more",
     "tools": f"a list, with commas between them, of {', '.join(BUILTIN_TOOLS)}; or none",
     "search_tokens": "a whole number, 0 or more",
+    "mcp_config": "a file such as mcp.json; or none",
     "model_timeout_seconds": "a number of seconds above 0",
     "access": "open, allow or pairing",
     "owners": "people such as telegram:42, slack:T024BE7LD:U2147483697",
@@ -339,6 +341,7 @@ class Settings(ModelSettings):
     search_tokens: int = Field(1000, ge=0)
     system_prompt: str | None = None
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
+    mcp_config: str | None = None
 
     access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN
     owners: Identities = frozenset()
@@ -357,6 +360,13 @@ class Settings(ModelSettings):
 
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT
+
+    @property
+    def mcp_file(self) -> Path | None:
+        """The file that names MCP servers; None where there is none."""
+        if self.mcp_config is not None:
+            return None if self.mcp_config.lower() == _NO_TOOLS else Path(self.mcp_config)
+        return DEFAULT_MCP_FILE if DEFAULT_MCP_FILE.is_file() else None
 
     def secrets(self) -> list[str]:
         """Return every value that must never be shown."""

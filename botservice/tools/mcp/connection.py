@@ -23,10 +23,15 @@ _LIST_SECONDS: Final = 30.0
 _WAIT_SECONDS: Final = 10.0  # how long a call waits for a connection
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 _STEADY_SECONDS: Final = 60.0  # who was up so long begins with the shortest pause again
+_NO_SESSION: Final = (400, 404)  # MCP, streamable HTTP: what a server that began anew answers, the first one by habit
 _MOST_PAGES: Final = 50
 _MOST_TOOLS: Final = 1_000
 
 logger = logging.getLogger(__name__)
+
+
+class _SessionLost(OutputError):
+    """An HTTP server knows nothing of this connection any more."""
 
 
 class Connection:
@@ -44,6 +49,8 @@ class Connection:
         self.problem: str | None = None
         self.is_tried = asyncio.Event()
         self._children = children
+        self._line = Line()
+        self._tries = 0
         self._client: Client | None = None
         self._is_up = asyncio.Event()
         self._is_stale = asyncio.Event()
@@ -60,27 +67,39 @@ class Connection:
         Raises:
             OutputError: it gives nothing; the message says why, for the model to read.
         """
+        client = await self._wait_for_client()
+        try:
+            return await self._ask(client, tool, arguments)
+        except _SessionLost:  # the server did nothing: it began anew, and knows this connection no more
+            if client is self._client:
+                self._line.is_lost.set()
+                self._let_go()
+            return await self._ask(await self._wait_for_client(is_patient=True), tool, arguments)
+
+    async def _ask(self, client: "Client", tool: str, arguments: Mapping[str, Any]) -> Any:
         from mcp import MCPError
 
-        client = await self._wait_for_client()
         seconds = self.config.timeout_seconds + 1  # the executor's limit comes first, and is said better
+        name = self.config.name
         try:
             return await client.call_tool(tool, dict(arguments), read_timeout_seconds=seconds)
         except MCPError as error:
             if is_closed(error) or client is not self._client:
                 raise OutputError(
-                    f"the connection to server {self.config.name} was lost during the call: its outcome is unknown"
+                    f"the connection to server {name} was lost during the call: its outcome is unknown"
                 ) from None
-            raise OutputError(f"server {self.config.name} refused the call: {error.message[:1_000]}") from None
+            if self._line.refused_with in _NO_SESSION and client.session.initialize_result is not None:
+                raise _SessionLost(f"server {name} refused the call: {error.message[:1_000]}") from None
+            raise OutputError(f"server {name} refused the call: {error.message[:1_000]}") from None
         except (ValueError, RuntimeError) as error:
             raise OutputError(
-                f"server {self.config.name} answered with something that is no result ({type(error).__name__}); "
+                f"server {name} answered with something that is no result ({type(error).__name__}); "
                 "the outcome of the call is unknown"
             ) from None
 
-    async def _wait_for_client(self) -> "Client":
+    async def _wait_for_client(self, *, is_patient: bool = False) -> "Client":
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0 if self.problem else _WAIT_SECONDS):
+            async with asyncio.timeout(0 if self.problem and not is_patient else _WAIT_SECONDS):
                 await self._is_up.wait()
         if self._client is None:
             raise OutputError(self.explain_absence())
@@ -95,9 +114,10 @@ class Connection:
 
     async def _keep(self) -> None:
         """Connect, and again whenever the connection is lost, until somebody cancels this task."""
-        loop, tries = asyncio.get_running_loop(), 0
+        loop = asyncio.get_running_loop()
         while True:
             began, line = loop.time(), Line()
+            self._line = line
             try:
                 await self._live(line)
                 self._note_down("it has ended")
@@ -107,9 +127,10 @@ class Connection:
                 self._note_down(
                     explain(error, refused_with=line.refused_with, last_words="" if self.listing else line.last_words)
                 )
-            tries = 0 if loop.time() - began > _STEADY_SECONDS else tries
-            await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
-            tries += 1
+            if loop.time() - began > _STEADY_SECONDS:
+                self._tries = 0
+            await asyncio.sleep(_PAUSES[min(self._tries, len(_PAUSES) - 1)])
+            self._tries += 1
 
     async def _live(self, line: Line) -> None:
         """Connect and stay so for as long as it lasts."""
@@ -123,8 +144,7 @@ class Connection:
                 try:
                     await self._stay(client, line)
                 finally:
-                    self._client = None
-                    self._is_up.clear()
+                    self._let_go()
 
     async def _stay(self, client: "Client", line: Line) -> None:
         """List the tools again whenever the server says that they have changed, until the line is lost."""
@@ -186,6 +206,10 @@ class Connection:
         self._is_up.set()
         self.is_tried.set()
         logger.info("mcp.up", extra={"server": self.config.prefix, "tools": len(self.listing)})
+
+    def _let_go(self) -> None:
+        self._client = None
+        self._is_up.clear()
 
     def _note_down(self, problem: str) -> None:
         if problem != self.problem:

@@ -17,6 +17,7 @@ _DEEPEST: Final = 24
 _LONGEST_KEY: Final = 128
 _OF_SCHEMAS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _VALUES: Final = ("const", "default", "enum", "examples", "required")
+_PACKED: Final = "x-as-it-came"
 _LEFT_OUT: Final = ("title", "$comment", "$schema", "$id")
 
 logger = logging.getLogger(__name__)
@@ -59,8 +60,10 @@ def read_listing(server: str, tools: Iterable[Any], allowed: frozenset[str] | No
             continue
         try:
             found[tool.name] = _read(tool)
-        except (UnusableSchema, RecursionError) as error:
-            _leave_out(server, tool.name, str(error) or "its schema is nested too deep")
+        except UnusableSchema as error:
+            _leave_out(server, tool.name, str(error))
+        except Exception as error:  # noqa: BLE001 - a border: whatever a server says, it costs this tool only
+            _leave_out(server, tool.name, f"it cannot be read ({type(error).__name__})")
     missing = () if allowed is None else sorted(allowed - found.keys())
     for name in missing:
         _leave_out(server, name, "the server has no such tool that can be used")
@@ -86,7 +89,17 @@ def _read(tool: Any) -> ListedTool:
     )
 
 
-def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def pack_schema(schema: Any) -> dict[str, Any]:
+    """Return what a server says of a tool's arguments in a form that the client takes, whatever it is."""
+    if isinstance(schema, dict) and schema.get("type", "object") == "object":
+        properties, required = schema.get("properties", {}), schema.get("required", [])
+        are_objects = isinstance(properties, dict) and all(isinstance(each, dict) for each in properties.values())
+        if are_objects and isinstance(required, list) and all(isinstance(each, str) for each in required):
+            return {**schema, "type": "object"}
+    return {"type": "object", _PACKED: json.dumps(schema)}
+
+
+def read_schema(schema: Any) -> dict[str, Any]:
     """Return the schema of a tool's arguments as a model's server takes it.
 
     Raises:
@@ -95,12 +108,13 @@ def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
+    if _PACKED in schema:
+        schema = json.loads(schema[_PACKED])
     if len(json.dumps(schema, ensure_ascii=False)) > _LARGEST_SCHEMA:
         raise UnusableSchema(f"its schema is longer than {_LARGEST_SCHEMA} characters")
-    kind, properties = schema.get("type", "object"), schema.get("properties", {})
-    if kind != "object" or not isinstance(properties, dict):
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         raise UnusableSchema("its schema is not that of an object")
-    read: dict[str, Any] = _cleaned({**schema, "type": "object", "properties": properties}, 0)
+    read: dict[str, Any] = _cleaned({"properties": {}, **schema, "type": "object"}, 0)
     try:
         Draft202012Validator.check_schema(read)
     except SchemaError as error:

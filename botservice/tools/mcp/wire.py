@@ -10,6 +10,7 @@ from botservice.tls import tls_context
 from botservice.tools.mcp.children import Children, find_command
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import ServerDown
+from botservice.tools.mcp.listing import pack_schema
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,7 +28,7 @@ class Line:
 
     Attributes:
         is_lost: Set when nothing more comes.
-        refused_with: The status with which an HTTP server refused a request.
+        refused_with: The status with which an HTTP server refused the last request; None where it did not.
     """
 
     def __init__(self) -> None:
@@ -113,8 +114,7 @@ def _http_client(headers: Mapping[str, str], line: Line) -> "httpx2.AsyncClient"
             await self._stream.aclose()
 
     async def look(response: httpx2.Response) -> None:
-        if response.status_code >= 400:
-            line.refused_with = response.status_code
+        line.refused_with = response.status_code if response.status_code >= 400 else None
         if response.headers.get("content-encoding", "identity") != "identity":
             raise ServerDown("it answers compressed, though it was not asked to")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
@@ -201,10 +201,8 @@ def mended(message: Any) -> Any:
 def _mended_tool(tool: Any) -> dict[str, Any] | None:
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
         return None
-    schema = tool.get("inputSchema")
     kept = {key: tool[key] for key in ("name", "title", "description") if isinstance(tool.get(key), str)}
-    # A tool that takes nothing may say nothing of it; one that lies is left out later, with a word in the log.
-    kept["inputSchema"] = schema if isinstance(schema, dict) else {"type": "array" if schema is not None else "object"}
+    kept["inputSchema"] = pack_schema(tool.get("inputSchema", {}))
     hints = tool.get("annotations")
     if isinstance(hints, dict):
         kept["annotations"] = {hint: hints[hint] for hint in _HINTS if isinstance(hints.get(hint), bool)}
