@@ -36,6 +36,7 @@ class Toolbox:
         self.toolsets = tuple(toolsets)
         self._finder = Tool(self._find, name=FIND_TOOL, idempotent=True)
         self._said: dict[str, frozenset[str]] = {}
+        self._failing: set[Toolset] = set()
 
     async def callable_tools(self, own: Mapping[str, Tool]) -> Mapping[str, Tool]:
         """Return everything that may be called at this moment, by name."""
@@ -69,7 +70,18 @@ class Toolbox:
                 logger.warning("toolset.close_failed", exc_info=result)
 
     async def _gather(self) -> list[Sequence[Tool]]:
-        return await asyncio.gather(*map(_tools_of, self.toolsets))
+        return await asyncio.gather(*map(self._tools_of, self.toolsets))
+
+    async def _tools_of(self, toolset: Toolset) -> Sequence[Tool]:
+        try:
+            found = await toolset.tools()
+        except Exception as error:  # a border: a toolset is foreign code, and costs its own tools only
+            if toolset not in self._failing:
+                logger.warning("toolset.failed", exc_info=error, extra={"toolset": type(toolset).__name__})
+            self._failing.add(toolset)
+            return ()
+        self._failing.discard(toolset)
+        return found
 
     def _merge(self, own: Mapping[str, Tool], groups: Sequence[Sequence[Tool]]) -> list[Tool]:
         """Return the tools of toolsets, each name once; the toolsets take turns, so that none crowds others out."""
@@ -103,14 +115,6 @@ class Toolbox:
             return f"No tool was found for {query!r}. Try other words."
         lines = (f"- {tool.name}: {' '.join(tool.description.split())[:_LONGEST_LINE]}" for tool in found)
         return "\n".join([_LISTED_HEADING, *lines])
-
-
-async def _tools_of(toolset: Toolset) -> Sequence[Tool]:
-    try:
-        return await toolset.tools()
-    except Exception as error:  # a border: a toolset is foreign code, and costs its own tools only
-        logger.warning("toolset.failed", exc_info=error, extra={"toolset": type(toolset).__name__})
-        return ()
 
 
 def _named_in(done: Iterable[ActionStep]) -> list[str]:

@@ -38,6 +38,9 @@ def text(said):
 
 
 def echo(arguments):
+    if BEHAVIOUR == "kill":  # it takes a call and never ends it, and goes on to read
+        note(f"hold {arguments.get('text')}")
+        return None
     note(f"echo {arguments.get('text')}")
     return text(f"said {arguments.get('text')}")
 
@@ -163,6 +166,8 @@ def serve():
         if "id" not in message:
             continue
         result = answer(message)
+        if result is None and message["method"] == "tools/call":
+            continue
         if result is None:
             say({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
         else:
