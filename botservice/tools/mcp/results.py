@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from botservice.messages import Attachment
+from botservice.quoting import quote_said
 from botservice.tools.outputs import LONGEST_OBSERVATION, OutputError
 
 _LARGEST_FILE: Final = 10 * 1024 * 1024
@@ -44,11 +45,14 @@ def read_result(result: Any) -> Any:
 
 
 def _bounded(texts: Sequence[str]) -> Iterator[str]:
-    """Yield texts up to a little more than what a model is shown: the rest is cut, and said to be."""
+    """Yield texts up to a little more than what a model is shown: the rest is cut, and said to be.
+
+    Nothing in them looks like what the service itself gives a model as its records.
+    """
     room = LONGEST_OBSERVATION + 1
     for text in texts:
         if room > 0:
-            yield text[:room]
+            yield quote_said(text[:room])
         room -= len(text)
 
 
