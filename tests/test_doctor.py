@@ -257,10 +257,10 @@ async def test_servers_of_tools_are_tried_and_one_that_is_down_is_wrong(tmp_path
 
 async def test_a_file_of_servers_that_is_wrong_is_said_once(tmp_path: Path) -> None:
     path = tmp_path / "servers.json"
-    path.write_text('{"mcpServers": {"a": {"command": "x", "aproval": "never"}}}')
+    path.write_text('{"mcpServers": {"a": {"command": "x", "tolls": "never"}}}')
     finding = await examine("tools", mcp_config=str(path))
     assert finding.is_wrong
-    assert "servers.json: server 'a', aproval: there is no such key here" in finding.text
+    assert "servers.json: server 'a', tolls: there is no such key here" in finding.text
 
 
 async def test_a_server_that_wants_a_login_says_what_it_can_be_given(tmp_path: Path) -> None:
