@@ -22,6 +22,7 @@ CONNECT_SECONDS: Final = 60.0  # some commands fetch what they run first
 _LIST_SECONDS: Final = 30.0
 _WAIT_SECONDS: Final = 10.0  # how long a call waits for a connection
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
+_CLOSE_SECONDS: Final = 6.0
 _STEADY_SECONDS: Final = 60.0  # who was up so long begins with the shortest pause again
 _NO_SESSION: Final = (400, 404)  # MCP, streamable HTTP: what a server that began anew answers, the first one by habit
 _MOST_PAGES: Final = 50
@@ -58,8 +59,11 @@ class Connection:
 
     async def close(self) -> None:
         """Let go of the server; what runs in it ends with it."""
-        self._owner.cancel()
-        await asyncio.wait([self._owner])
+        for _ in range(2):  # a server that does not answer to a goodbye is left without one
+            self._owner.cancel()
+            await asyncio.wait([self._owner], timeout=_CLOSE_SECONDS)
+        if self._owner.done() and not self._owner.cancelled():
+            self._owner.exception()  # it was on its way out
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         """Return what a tool of the server gives, as the client has it.
@@ -121,8 +125,8 @@ class Connection:
             try:
                 await self._live(line)
                 self._note_down("it has ended")
-            except BaseException as error:
-                if _is_cancelled() or not isinstance(error, (Exception, asyncio.CancelledError)):
+            except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
+                if _is_cancelled():
                     raise
                 self._note_down(
                     explain(error, refused_with=line.refused_with, last_words="" if self.listing else line.last_words)

@@ -12,6 +12,7 @@ _REFUSED: Final = {
     404: "there is nothing at its url (404)",
 }
 _CLOSED: Final = -32000  # MCP, error codes: CONNECTION_CLOSED
+_CLIENT_SAYS: Final = ("Connection closed", "SSE stream")
 
 
 class ServerDown(BotServiceError):
@@ -42,8 +43,8 @@ def explain(error: BaseException, *, refused_with: int | None = None, last_words
 
 
 def is_closed(error: BaseException) -> bool:
-    """Return whether the client says by an error that the connection has ended."""
-    return getattr(error, "code", None) == _CLOSED
+    """Return whether the client says by an error that the connection has ended; servers use the same code otherwise."""
+    return getattr(error, "code", None) == _CLOSED and str(error).startswith(_CLIENT_SAYS)
 
 
 def _innermost(error: BaseException) -> BaseException:
