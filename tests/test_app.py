@@ -81,8 +81,9 @@ async def test_servers_of_tools_are_there_while_it_runs_and_end_with_it(
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"a": entry, "gone": {"command": "no-such-command"}}}))
     with OpenAIApi.running() as api:
         async with served(database_url=sqlite_url, openai_base_url=api.base_url) as application:
-            tools = await application.service.agent.tools_now()
-            assert {"a__echo", "recall"} <= set(tools)
+            async with asyncio.timeout(60):
+                while not {"a__echo", "recall"} <= set(await application.service.agent.tools_now()):
+                    pass
             assert "  mcp        tools of a, gone" in describe(application)
             number = int((tmp_path / "calls.txt").read_text().split()[1])
             os.kill(number, 0)

@@ -162,7 +162,7 @@ def test_words_of_the_name_count_more_and_forms_of_a_word_are_one():
 
 async def test_a_flood_of_a_server_is_bounded_and_its_tools_are_found(context, storage):
     script_ = [call("find_tool", query="parrot"), call("many__echo", text="hi"), "done"]
-    servers = MCPServers({"many": script("many")})
+    servers = MCPServers({"many": script("many")}, wait_seconds=60)
     service, llm = make_service(storage, script_, tools=[], toolsets=[servers])
     async with service:
         await service.prompt(context, "go")
@@ -171,7 +171,7 @@ async def test_a_flood_of_a_server_is_bounded_and_its_tools_are_found(context, s
 
 
 async def test_the_turn_survives_a_server_that_dies_and_one_that_is_gone(context, storage):
-    servers = MCPServers({"a": script("plain"), "gone": {"command": "no-such-command"}})
+    servers = MCPServers({"a": script("plain"), "gone": {"command": "no-such-command"}}, wait_seconds=60)
     calls = [[call("a__die"), call("gone__do"), call("a__nope")], "It did not work."]
     service, _ = make_service(storage, calls, tools=[add], toolsets=[servers])
     async with service:
@@ -183,7 +183,7 @@ async def test_the_turn_survives_a_server_that_dies_and_one_that_is_gone(context
 
 
 async def test_a_stop_cuts_off_a_call_of_a_server_that_hangs(context, storage, tmp_path):
-    servers = MCPServers({"a": script("plain", tmp_path)})
+    servers = MCPServers({"a": script("plain", tmp_path)}, wait_seconds=60)
     service, _ = make_service(storage, [call("a__hang"), "never"], tools=[], toolsets=[servers])
     async with service:
         run = await service.start(context, "go")
@@ -208,7 +208,7 @@ from tests.turns.bots import call
 async def main():
     async with Storage.open({url!r}) as storage:
         context = await AgentContext.get_or_create(storage, {keys!r})
-        servers = MCPServers({{"a": script("kill", Path({folder!r}))}})
+        servers = MCPServers({{"a": script("kill", Path({folder!r}))}}, wait_seconds=60)
         llm = ScriptedChatLLM([[call("a__echo", text="1"), call("a__write", text="2")]])
         agent = FunctionsBasedAgent(llm=llm, toolsets=[servers], search_k=0, message_selector=NoMessages())
         await (await AgentService(agent, storage).start(context, "go")).step()
@@ -229,7 +229,7 @@ async def test_after_a_kill_calls_that_only_read_run_again_and_no_others(storage
     process.wait()
     async with Storage.open(storage_url) as again:
         context = await AgentContext.get_or_create(again, keys)
-        servers = MCPServers({"a": script("plain", tmp_path)})
+        servers = MCPServers({"a": script("plain", tmp_path)}, wait_seconds=60)
         agent = FunctionsBasedAgent(llm=ScriptedChatLLM(["done"]), toolsets=[servers], message_selector=NoMessages())
         async with AgentService(agent, again) as service:
             run = await service.resume(context)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 60.0  # some commands fetch what they run first
 _LIST_SECONDS: Final = 30.0
-_WAIT_SECONDS: Final = 10.0  # how long a call waits for a connection
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 _CLOSE_SECONDS: Final = 6.0
 _STEADY_SECONDS: Final = 60.0  # who was up so long begins with the shortest pause again
@@ -44,8 +43,14 @@ class Connection:
         is_tried: Set once the first try has ended, well or not.
     """
 
-    def __init__(self, config: ServerConfig, children: Children) -> None:
+    def __init__(self, config: ServerConfig, children: Children, wait_seconds: float) -> None:
+        """Begin to connect.
+
+        Args:
+            wait_seconds: How long a call waits for a connection that is being made.
+        """
         self.config = config
+        self._wait_seconds = wait_seconds
         self.listing: tuple[ListedTool, ...] = ()
         self.problem: str | None = None
         self.is_tried = asyncio.Event()
@@ -103,7 +108,7 @@ class Connection:
 
     async def _wait_for_client(self, *, is_patient: bool = False) -> "Client":
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0 if self.problem and not is_patient else _WAIT_SECONDS):
+            async with asyncio.timeout(0 if self.problem and not is_patient else self._wait_seconds):
                 await self._is_up.wait()
         if self._client is None:
             raise OutputError(self.explain_absence())

@@ -14,36 +14,50 @@ from botservice.tools.mcp.names import name_tools
 from botservice.tools.mcp.tool import MCPTool
 from botservice.tools.tool import Tool
 
-_FIRST_SECONDS: Final = 10.0  # how long a turn waits for servers that are being connected for the first time
+_WAIT_SECONDS: Final = 10.0
 
 
 class MCPServers:
     """A toolset of MCP servers. One that is down costs its own tools only, and is connected again in the background."""
 
-    def __init__(self, servers: Mapping[str, Any], *, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        servers: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str] | None = None,
+        wait_seconds: float = _WAIT_SECONDS,
+    ) -> None:
         """Make a toolset; nothing is connected yet.
 
         Args:
             servers: What stands below `mcpServers` in such a file: by name, with a command or a url.
             environment: What `${NAME}` in them means; by default the environment of this process.
+            wait_seconds: How long a turn waits for servers that are being connected.
 
         Raises:
             SettingsError: something in it is wrong; the message names the server and the key.
         """
         self._configs: tuple[ServerConfig, ...] = tuple(read_servers(servers, environment))
+        self._wait_seconds = wait_seconds
         self._children = Children()
         self._connections: list[Connection] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._made: tuple[list[tuple[ListedTool, ...]], list[Tool]] = ([], [])
 
     @classmethod
-    def load(cls, path: Path | str, *, environment: Mapping[str, str] | None = None) -> Self:
+    def load(
+        cls,
+        path: Path | str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        wait_seconds: float = _WAIT_SECONDS,
+    ) -> Self:
         """Return the servers of a file such as mcp.json; nothing is connected yet.
 
         Raises:
             SettingsError: it cannot be read, or something in it is wrong.
         """
-        made = cls({})
+        made = cls({}, wait_seconds=wait_seconds)
         made._configs = tuple(read_file(path, environment))
         return made
 
@@ -55,7 +69,7 @@ class MCPServers:
     async def tools(self) -> Sequence[Tool]:
         """Return the tools of all servers, also of those that are down and were up before; the servers take turns."""
         self._open()
-        await self.wait(_FIRST_SECONDS)
+        await self.wait(self._wait_seconds)
         listings = [each.listing for each in self._connections]
         if listings != self._made[0]:
             groups = [_made(each) for each in self._connections]
@@ -103,7 +117,7 @@ class MCPServers:
         if self._loop is not loop:  # the tasks of another one have ended with it
             self._loop, self._connections = loop, []
         if not self._connections:
-            self._connections = [Connection(config, self._children) for config in self._configs]
+            self._connections = [Connection(each, self._children, self._wait_seconds) for each in self._configs]
 
 
 def _made(connection: Connection) -> list[Tool]:

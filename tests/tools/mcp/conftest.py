@@ -21,8 +21,8 @@ async def servers() -> AsyncIterator[Callable[..., MCPServers]]:
     """Make toolsets."""
     made: list[MCPServers] = []
 
-    def make(**entries: Any) -> MCPServers:
-        made.append(MCPServers(entries))
+    def make(wait_seconds: float = 60.0, **entries: Any) -> MCPServers:
+        made.append(MCPServers(entries, wait_seconds=wait_seconds))
         return made[-1]
 
     yield make

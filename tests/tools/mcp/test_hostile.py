@@ -107,13 +107,8 @@ async def test_a_list_without_end_is_cut_and_its_tools_work(
     assert (await call(toolset, "a__echo", text="hi")).text == "said hi"
 
 
-async def test_a_server_that_never_answers_does_not_keep_a_turn_waiting_for_others(
-    servers: Make, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("botservice.tools.mcp.servers._FIRST_SECONDS", 1.0)
-    monkeypatch.setattr("botservice.tools.mcp.connection._WAIT_SECONDS", 0.1)
-    toolset = servers(good=script("plain"), mute=script("silent"))
-    await toolset.wait(1)
+async def test_a_server_that_never_answers_does_not_keep_a_turn_waiting_for_others(servers: Make, call: Call) -> None:
+    toolset = servers(wait_seconds=0.1, good=script("plain"), mute=script("silent"))
     while not (tools := await toolset.tools()):
         pass
     assert {tool.name.partition("__")[0] for tool in tools} == {"good"}
