@@ -217,6 +217,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_after_a_kill_calls_that_only_read_run_again_and_no_others(storage, storage_url, tmp_path):
     keys = {"transport": "test", "chat_id": "killed"}
     code = KILLED.format(root=str(TESTS.parent), tests=str(TESTS), url=storage_url, keys=keys, folder=str(tmp_path))

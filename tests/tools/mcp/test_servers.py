@@ -62,6 +62,7 @@ async def test_real_servers_are_called_by_stdio_and_by_http(servers: Make, call:
         assert "Invalid timezone" in wrong.text
 
 
+@pytest.mark.slow
 async def test_an_http_server_that_was_down_is_used_again_when_it_is_back(servers: Make, call: Call) -> None:
     port = free_port()
     toolset = servers(time={"url": f"http://127.0.0.1:{port}/mcp"}, other=script("plain"))
@@ -116,6 +117,7 @@ async def test_a_server_that_dies_in_a_call_says_that_the_outcome_is_unknown_and
     assert calls(tmp_path).count("die") == 1
 
 
+@pytest.mark.slow
 async def test_a_call_that_takes_too_long_or_is_not_wanted_any_more_is_cancelled_at_the_server(
     servers: Make, call: Call, tmp_path: Path
 ) -> None:
@@ -173,6 +175,7 @@ async def test_what_runs_in_a_server_ends_when_it_is_let_go_of(servers: Make, ca
     assert int((await call(toolset, "a__children")).text) != number, "it is started again where it is wanted again"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="job objects do it there")
 async def test_servers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
     entry = json.dumps(script("hang", tmp_path))
