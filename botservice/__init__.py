@@ -66,7 +66,8 @@ from botservice.messages import Attachment, Author, Button, CommandCall, Inbound
 from botservice.references import Reference, ReferenceKind
 from botservice.service import AgentService
 from botservice.storage import Storage
-from botservice.tools import Tool, tool
+from botservice.tools import Tool, Toolset, tool
+from botservice.tools.mcp import MCPServers
 from botservice.tools.remembering import forget_fact, remember
 from botservice.turns import AgentRun, RetryPolicy
 from botservice.turns.results import RunResult, RunState
@@ -115,6 +116,7 @@ __all__ = [
     "LLMError",
     "LLMFailure",
     "LocalEmbedder",
+    "MCPServers",
     "Memory",
     "MemoryItem",
     "MemoryStep",
@@ -153,6 +155,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolResult",
+    "Toolset",
     "TurnInProgress",
     "UnknownStep",
     "default_llm",

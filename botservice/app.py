@@ -4,12 +4,15 @@ import asyncio
 import contextlib
 import importlib
 import logging
+import os
 import sys
 import threading
 import traceback
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from dotenv import dotenv_values
 
 from botservice.access.access import Access
 from botservice.agents import FunctionsBasedAgent
@@ -32,6 +35,7 @@ from botservice.settings import Settings, reveal
 from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
+from botservice.tools.mcp import MCPServers
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.run.billing import models_of
@@ -79,11 +83,17 @@ def prepare(settings: Settings) -> None:
     configure_logging(level=settings.log_level.value, style=settings.log_format.value)
 
 
-def build_service(settings: Settings) -> AgentService:
-    """Return the service that the settings describe, without a storage."""
+def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentService:
+    """Return the service that the settings describe, without a storage.
+
+    Raises:
+        SettingsError: the file that names MCP servers cannot be read, or says something wrong.
+    """
     has_model = settings.has_model
+    servers = build_servers(settings) if has_model and has_toolsets else None  # a script would not know when to call them
     agent = FunctionsBasedAgent(
         tools=built_in(settings.tools, fetch_asks=settings.fetch_asks),
+        toolsets=[] if servers is None else [servers],
         llm=configured_llm(settings),
         # The demo shows what searching finds, so nothing else stands in its prompt.
         message_selector=SteadyWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
@@ -94,6 +104,18 @@ def build_service(settings: Settings) -> AgentService:
     if "web_search" in settings.tools and not searches_web(agent.llm):
         logger.warning("tools.no_web_search", extra={"advice": "it needs a server that speaks Responses: OPENAI_API"})
     return AgentService(agent, max_steps=settings.max_steps)
+
+
+def build_servers(settings: Settings) -> MCPServers | None:
+    """Return the MCP servers that the settings name; None where they name no file.
+
+    Raises:
+        SettingsError: the file cannot be read, or says something wrong.
+    """
+    if settings.mcp_file is None:
+        return None
+    kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
+    return MCPServers.load(settings.mcp_file, environment={**kept, **os.environ})
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
@@ -187,6 +209,7 @@ async def running(
             await stack.enter_async_context(storage)
         service.storage = storage
         stack.enter_context(storage.claims.working())
+        await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
         llm = getattr(service.agent, "llm", None)
         # Loading an encoding may take seconds; nobody has to wait for it before the first message.
         threading.Thread(target=counter_for, args=[getattr(llm, "model", None)], daemon=True).start()
@@ -214,3 +237,16 @@ async def running(
             await transport.start(inbox, storage)
             stack.push_async_callback(transport.stop)
         yield Application(settings, service, storage, worker if has_worker else None, transports)
+
+
+@contextlib.asynccontextmanager
+async def _with_toolsets(service: AgentService, *, are_used: bool) -> AsyncIterator[None]:
+    """Have the tools of toolsets be fetched beside everything else, and let go of them in the end."""
+    fetching = [asyncio.create_task(service.agent.tools_now())] if are_used else []
+    try:
+        yield
+    finally:
+        for task in fetching:
+            task.cancel()
+        await asyncio.gather(*fetching, return_exceptions=True)
+        await service.close()

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from botservice.access.access import Access
 from botservice.agents import Agent
@@ -94,6 +94,16 @@ class AgentService:
             agent, StepCallbacks(step_callbacks), max_steps, clock or self._now, model_retries, budgets or Budgets()
         )
         self._lines: dict[int, _Line] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End what toolsets of the agent have started, such as MCP servers; the storage stays as it is."""
+        await self.agent.close()
 
     async def prompt(
         self,

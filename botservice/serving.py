@@ -278,6 +278,9 @@ def describe(application: Application) -> list[str]:
         "model": _describe_model(application),
         "database": application.storage.name,
     }
+    servers = [name for each in application.service.agent.toolsets for name in getattr(each, "names", ())]
+    if servers:
+        lines["mcp"] = f"tools of {', '.join(servers)}"
     if application.worker is None:
         lines["worker"] = "in processes of its own: botservice worker"
     paas = throwaway_disk(application.storage.is_sqlite)

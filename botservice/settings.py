@@ -23,6 +23,7 @@ BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
 WEB_TOOLS = ("fetch_page", "web_search")
 """Built in as well, and off unless TOOLS names them: they reach beyond the chat."""
 _NO_TOOLS = "none"
+DEFAULT_MCP_FILE = Path("mcp.json")
 SHORTEST_ENCRYPTION_KEY = 32
 SHORTEST_ADMIN_TOKEN = 16
 
@@ -67,6 +68,7 @@ _MUST_BE = {
     "tools": f"a list, with commas between them, of {', '.join((*BUILTIN_TOOLS, *WEB_TOOLS))}; or none",
     "fetch_asks": "made-up, never or always",
     "search_tokens": "a whole number, 0 or more",
+    "mcp_config": "a file such as mcp.json; or none",
     "model_timeout_seconds": "a number of seconds above 0",
     "access": "open, allow or pairing",
     "owners": "people such as telegram:42, slack:T024BE7LD:U2147483697",
@@ -351,6 +353,7 @@ class Settings(ModelSettings):
     system_prompt: str | None = None
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
     fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP
+    mcp_config: str | None = None
 
     access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN
     owners: Identities = frozenset()
@@ -369,6 +372,13 @@ class Settings(ModelSettings):
 
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT
+
+    @property
+    def mcp_file(self) -> Path | None:
+        """The file that names MCP servers; None where there is none."""
+        if self.mcp_config is not None:
+            return None if self.mcp_config.lower() == _NO_TOOLS else Path(self.mcp_config)
+        return DEFAULT_MCP_FILE if DEFAULT_MCP_FILE.is_file() else None
 
     def secrets(self) -> list[str]:
         """Return every value that must never be shown."""

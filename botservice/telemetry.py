@@ -26,6 +26,8 @@ _CHATTY = (
     *("alembic", "filelock", "httpcore", "httpcore2", "httpx", "httpx2", "openai"),
     *("slack_bolt", "slack_sdk", "telegram", "urllib3", "uvicorn"),
 )
+# The client of MCP servers writes down what goes over the wire, and the garbage that comes; our own events say enough.
+_SILENT = ("client", "mcp")
 
 
 def register_secret(secret: str | None) -> None:
@@ -71,6 +73,8 @@ def configure_logging(*, level: str, style: str) -> None:
     root.setLevel(level)
     for chatty in _CHATTY:
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+    for silent in _SILENT:
+        logging.getLogger(silent).setLevel(logging.CRITICAL)
 
 
 class _Handler(logging.StreamHandler[TextIO]):

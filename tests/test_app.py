@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from crash.served import ROOT, ServedBot
 from history.tiny_model import make_tiny_model
 from sqlalchemy import create_engine, make_url
 from standins.bot_api import BotApi
+from standins.mcp_servers import script
 from standins.openai_api import Gate, OpenAIApi, Reply
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -68,6 +70,34 @@ async def test_a_local_model_gives_messages_their_meaning(sqlite_url: str, tmp_p
             while not hits:
                 hits = await context.chat_history.search("dog")
         assert hits[0].message.text == "hound"
+
+
+async def test_servers_of_tools_are_there_while_it_runs_and_end_with_it(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("ECHO_TOKEN=token-of-the-echo-server\n")
+    entry = script("plain", tmp_path, env={"KEY": "${ECHO_TOKEN}"})
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"a": entry, "gone": {"command": "no-such-command"}}}))
+    with OpenAIApi.running() as api:
+        async with served(database_url=sqlite_url, openai_base_url=api.base_url) as application:
+            async with asyncio.timeout(60):
+                while not {"a__echo", "recall"} <= set(await application.service.agent.tools_now()):
+                    pass
+            assert "  mcp        tools of a, gone" in describe(application)
+            number = int((tmp_path / "calls.txt").read_text().split()[1])
+            os.kill(number, 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
+
+
+def test_a_file_of_servers_that_is_wrong_is_said_at_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "servers.json"
+    with pytest.raises(SettingsError, match="it is not there; MCP_CONFIG names the file, or says none"):
+        build_service(settings(openai_api_key="sk-test-key", mcp_config=str(path)))
+    path.write_text('{"mcpServers": {"a": {"url": "ftp://x"}}}')
+    with pytest.raises(SettingsError, match="server 'a', url: it must be an address"):
+        build_service(settings(openai_api_key="sk-test-key", mcp_config=str(path)))
 
 
 async def test_it_is_not_ready_while_its_worker_does_not_run(sqlite_url: str) -> None:

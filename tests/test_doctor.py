@@ -1,6 +1,7 @@
 """`botservice doctor` tries every setting against the real thing, and says in plain words what to do."""
 
 import asyncio
+import json
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,8 +10,13 @@ from typing import Any
 import pytest
 from history.tiny_model import make_tiny_model
 from standins.bot_api import BotApi
+from standins.mcp_servers import script
 from standins.openai_api import Failure, OpenAIApi, Reply, ToolUse, rate_limited
 from standins.openai_catalogue import may_not_list, model_not_found, wrong_key
+from standins.web_server import web_server
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from botservice.cli.doctor import Finding, _check, _check_access, check_everything
 from botservice.settings import Settings
@@ -19,6 +25,7 @@ NAMES = [
     "database",
     "model",
     "models",
+    "tools",
     "search",
     "web",
     "speech",
@@ -47,7 +54,7 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
-    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "·", "·", "·", "✓", "✓", "✓", "·"]
+    assert [finding.mark for finding in findings] == ["·"] * 10 + ["✓", "✓", "✓", "·"]
     assert list(tmp_path.iterdir()) == [], "looking makes nothing"
 
 
@@ -233,6 +240,43 @@ async def test_a_key_without_rights_is_wrong(failure: Failure, says: str) -> Non
 
 
 # Search
+
+
+# Tools
+
+
+async def test_servers_of_tools_are_tried_and_one_that_is_down_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"good": script("plain"), "gone": {"command": "no-such-command"}}}))
+    finding = await examine("tools", mcp_config=str(path))
+    assert finding.is_wrong
+    assert finding.text == (
+        "good: answers; gone: down, there is no command no-such-command: install it, or write its whole path; 4 tools; "
+        "a demo script answers, which calls none"
+    )
+
+
+async def test_a_file_of_servers_that_is_wrong_is_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "servers.json"
+    path.write_text('{"mcpServers": {"a": {"command": "x", "tolls": "never"}}}')
+    finding = await examine("tools", mcp_config=str(path))
+    assert finding.is_wrong
+    assert "servers.json: server 'a', tolls: there is no such key here" in finding.text
+
+
+async def test_a_server_that_wants_a_login_says_what_it_can_be_given(tmp_path: Path) -> None:
+    async def refuse(_: Request) -> Response:
+        return Response(status_code=401, headers={"WWW-Authenticate": 'Bearer resource_metadata="http://127.0.0.1/x"'})
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    async with web_server([Route("/mcp", refuse, methods=["GET", "POST", "DELETE"])], listener):
+        path = tmp_path / "servers.json"
+        path.write_text(
+            json.dumps({"mcpServers": {"wiki": {"url": f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"}}})
+        )
+        finding = await examine("tools", mcp_config=str(path))
+    assert finding.is_wrong
+    assert "it wants a login (401): give it a token by headers, such as Authorization; a login by OAuth" in finding.text
 
 
 async def test_search_by_words_is_what_there_is_without_a_setting() -> None:

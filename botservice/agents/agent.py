@@ -11,7 +11,7 @@ from botservice.agents.checks import FinalAnswerCheck
 from botservice.contexts.context import AgentContext
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage
 from botservice.messages import Attachment, Message, TokenUsage, ToolCall
-from botservice.tools import Tool
+from botservice.tools import Tool, Toolset
 
 T = TypeVar("T")
 SUB_AGENT_TIMEOUT_SECONDS = 600.0
@@ -175,7 +175,8 @@ class Agent(ABC):
     One agent serves every context at once and keeps nothing of any.
 
     Attributes:
-        tools: What it may run, by name.
+        tools: What it may run of its own, by name.
+        toolsets: Where more tools come from.
         prompt: What stands at the top of its prompts.
         planning_interval: A plan comes before the first step and after every so many; None for no plans.
         final_answer_checks: What an answer has to pass before anybody sees it; see `FinalAnswerCheck`.
@@ -184,6 +185,7 @@ class Agent(ABC):
     """
 
     tools: Mapping[str, Tool] = {}
+    toolsets: Sequence[Toolset] = ()
     prompt: str = ""
     planning_interval: int | None = None
     final_answer_checks: Sequence[FinalAnswerCheck] = ()
@@ -223,6 +225,15 @@ class Agent(ABC):
             timeout_seconds=timeout_seconds,
             max_calls=max_calls,
         )
+
+    async def tools_now(self) -> Mapping[str, Tool]:
+        """Return everything that may be called at this moment, by name; `tools` and what comes from elsewhere."""
+        return self.tools
+
+    async def close(self) -> None:
+        """End what its toolsets started; a later turn starts it again."""
+        for toolset in self.toolsets:
+            await toolset.close()
 
     @abstractmethod
     async def next_action(self, context: AgentContext) -> Action | FinishAction:

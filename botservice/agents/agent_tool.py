@@ -1,6 +1,6 @@
 """An agent as a tool of another one."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from botservice.agents.agent import Agent
@@ -49,3 +49,8 @@ class AgentTool(Tool):
             raise BotServiceError(f"{self.name} works within a turn: an AgentService has to run it")
         work: Callable[[], Awaitable[Any]] = context.delegate(self, task)
         return work
+
+
+def agents_among(tools: Iterable[Tool]) -> Iterator[Agent]:
+    """Yield the agents that are tools."""
+    return (tool.agent for tool in tools if isinstance(tool, AgentTool))

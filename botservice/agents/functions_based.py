@@ -1,10 +1,11 @@
 """The agent that lets a model choose among functions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
 from botservice.agents.agent import Action, Agent, FinishAction, Plan, Prompt
+from botservice.agents.agent_tool import agents_among
 from botservice.agents.checks import FinalAnswerCheck, checked_checks
 from botservice.agents.prompt import PromptBuilder, estimate_tokens
 from botservice.agents.sources import with_sources
@@ -14,8 +15,9 @@ from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
 from botservice.llm.hosted import offered_to
 from botservice.texts import in_language
-from botservice.tools import Tool
+from botservice.tools import Tool, Toolset
 from botservice.tools.tool import ToolFunction
+from botservice.tools.toolbox import FIND_TOOL, Toolbox
 
 DEFAULT_PROMPT = (
     "You are a helpful assistant in a chat. Answer briefly and to the point, in the language of the person who asks. "
@@ -43,6 +45,7 @@ class FunctionsBasedAgent(Agent):
         tools: Iterable[Tool | ToolFunction] = (),
         llm: ChatLLM | None = None,
         *,
+        toolsets: Iterable[Toolset] = (),
         message_selector: MessageSelector | None = None,
         search_k: int | None = None,
         search_tokens: int | None = None,
@@ -55,6 +58,8 @@ class FunctionsBasedAgent(Agent):
         """Make an agent; it holds no state and may serve any number of contexts at once.
 
         Args:
+            toolsets: Where more tools come from, such as `MCPServers.load("mcp.json")`. At most 40 of theirs are
+                offered as they are; where there are more, the model finds the others with a tool `find_tool`.
             message_selector: Which messages of the chat stand in the prompt; by default 2000 to 4000 tokens of the
                 newest, beginning at the same message for many turns.
             search_k: How many messages to look for in all that was said before, besides those that stand in the prompt
@@ -67,7 +72,7 @@ class FunctionsBasedAgent(Agent):
 
         Raises:
             InvalidField: a check cannot be called with an answer.
-            InvalidTool: two tools have one name.
+            InvalidTool: two tools have one name, or one has that of `find_tool`.
             ValueError: a number is out of range, or there is no model.
         """
         if llm is None:
@@ -87,6 +92,20 @@ class FunctionsBasedAgent(Agent):
         self.max_prompt_tokens = max_prompt_tokens
         self.final_answer_checks = checked_checks(final_answer_checks)
         self.tools = _by_name(tools)
+        self.toolsets = tuple(toolsets)
+        self._toolbox = Toolbox(self.toolsets)
+        if self.toolsets and FIND_TOOL in self.tools:
+            raise InvalidTool(f"{FIND_TOOL} finds tools of toolsets: give yours another name=")
+
+    async def tools_now(self) -> Mapping[str, Tool]:
+        """Return everything that may be called at this moment, by name."""
+        return await self._toolbox.callable_tools(self.tools)
+
+    async def close(self) -> None:
+        """End what its toolsets, and those of agents among its tools, have started; a later turn starts it again."""
+        await self._toolbox.close()
+        for agent in agents_among(self.tools.values()):
+            await agent.close()
 
     async def build_prompt(self, context: AgentContext) -> Prompt:
         """Return the chat-completions messages of the next call. Changes nothing."""
@@ -94,7 +113,8 @@ class FunctionsBasedAgent(Agent):
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the calls that the model wants, or its answer. Changes nothing."""
-        prompt, response = await self._ask(context, [tool.schema for tool in self.tools.values()])
+        offered = await self._toolbox.offered_tools(self.tools, context.completed_steps)
+        prompt, response = await self._ask(context, [tool.schema for tool in offered])
         if response.tool_calls:
             return Action(response.tool_calls, response.text or None, prompt, **_facts(response))
         return _finish(prompt, response, response.text, context.language)

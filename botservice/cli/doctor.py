@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import httpx
 
-from botservice.app import build_embedder, build_service
+from botservice.app import build_embedder, build_servers, build_service
 from botservice.budgets.budgets import Budgets
 from botservice.errors import BotServiceError, LLMError, LLMFailure
 from botservice.history import OpenAIEmbedder
@@ -32,6 +32,7 @@ from botservice.turns.run.billing import models_of
 from transports.registry import build_slack, build_transcriber, has_slack
 
 _LIMIT_SECONDS = 30.0
+_SERVERS_SECONDS = 20.0
 _MODEL_SECONDS = 20.0  # so that the one of several that hangs is named
 _ANSWER_SECONDS = 10.0
 _HERTZ = 16_000
@@ -68,6 +69,7 @@ async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_
         "database": _check_database,
         "model": _check_model,
         "models": _check_models,
+        "tools": _check_servers,
         "search": _check_search,
         "web": _check_web,
         "speech": _check_speech,
@@ -116,7 +118,7 @@ async def _check_model(settings: Settings) -> Finding:
     if not settings.has_model:
         text = "off: a demo script answers; OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
         return Finding("model", text, is_off=True)
-    llm: Any = getattr(build_service(settings).agent, "llm", None)
+    llm: Any = getattr(build_service(settings, has_toolsets=False).agent, "llm", None)
     try:
         findings = await asyncio.gather(*(_ask(each) for each in getattr(llm, "llms", (llm,))))
     finally:
@@ -151,7 +153,7 @@ async def _answers_without_tools(llm: Any) -> bool:
 async def _check_models(settings: Settings) -> Finding:
     if not settings.has_model:
         return Finding("models", "off: there is no model whose end could come", is_off=True)
-    service = build_service(settings)
+    service = build_service(settings, has_toolsets=False)
     llm: Any = getattr(service.agent, "llm", None)
     try:
         notices = await notices_of(settings, service, datetime.now(UTC).date())
@@ -160,6 +162,22 @@ async def _check_models(settings: Settings) -> Finding:
     if notices:
         return Finding("models", "; ".join(notice.text for notice in notices), is_wrong=True)
     return Finding("models", f"nothing is known of a model that ends within {NOTICE_DAYS} days")
+
+
+async def _check_servers(settings: Settings) -> Finding:
+    servers = build_servers(settings)
+    if servers is None:
+        return Finding("tools", "no MCP servers: mcp.json, or MCP_CONFIG, names some", is_off=True)
+    try:
+        await servers.wait(_SERVERS_SECONDS)
+        tools, problems = await servers.tools(), servers.problems()
+    finally:
+        await servers.close()
+    said = [f"{name}: {'down, ' + problem if problem else 'answers'}" for name, problem in problems.items()]
+    text = f"{'; '.join(said) or 'no MCP servers'}; {len(tools)} tools"
+    if not settings.has_model:
+        text += "; a demo script answers, which calls none"
+    return Finding("tools", text, is_wrong=any(problems.values()))
 
 
 async def _check_search(settings: Settings) -> Finding:
@@ -263,7 +281,7 @@ async def _check_encryption(settings: Settings) -> Finding:
 
 async def _check_access(settings: Settings) -> Finding:
     budgets = Budgets.of(settings)
-    models = models_of(build_service(settings).agent)
+    models = models_of(build_service(settings, has_toolsets=False).agent)
     for model in models:
         budgets.check_model(model)
     limited = [scope.value for scope in Scope if budgets.is_for(scope)]

@@ -2,5 +2,6 @@
 
 from botservice.tools.executor import ToolOutcome, execute
 from botservice.tools.tool import Tool, tool
+from botservice.tools.toolset import Toolset
 
-__all__ = ["Tool", "ToolOutcome", "execute", "tool"]
+__all__ = ["Tool", "ToolOutcome", "Toolset", "execute", "tool"]

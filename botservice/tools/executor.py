@@ -15,7 +15,9 @@ from botservice.tools.outputs import OutputError, cut, read_output
 from botservice.tools.signature import ArgumentsError
 from botservice.tools.threads import run_in_thread
 from botservice.tools.tool import Tool
+from botservice.tools.toolset import Tools
 
+_MOST_NAMED = 128
 logger = logging.getLogger(__name__)
 
 
@@ -58,13 +60,21 @@ async def execute(tools: Mapping[str, Tool], call: ToolCall, context: AgentConte
     started = time.monotonic()
     tool = tools.get(call.name)
     if tool is None:
-        known = ", ".join(sorted(tools)) or "none"
-        outcome = refused(f"there is no tool {call.name!r}; there are: {known}")
+        outcome = refused(_why_missing(tools, call.name))
     elif call.malformed_arguments is not None:
         outcome = refused(f"the arguments of {call.name} are not a JSON object")
     else:
         outcome = await _call(tool, call, context)
     return replace(outcome, duration_seconds=time.monotonic() - started)
+
+
+def _why_missing(tools: Mapping[str, Tool], name: str) -> str:
+    reason = tools.explain_missing(name) if isinstance(tools, Tools) else None
+    if reason is not None:
+        return reason
+    known = sorted(tools)
+    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+    return f"there is no tool {name!r}; there are: {', '.join(known[:_MOST_NAMED]) or 'none'}{more}"
 
 
 async def _call(tool: Tool, call: ToolCall, context: AgentContext) -> ToolOutcome:

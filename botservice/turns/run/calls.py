@@ -29,10 +29,8 @@ class CallRunner:
         outcomes: What is known by now, by the call's place in the step.
     """
 
-    def __init__(
-        self, tools: Mapping[str, Tool], context: AgentContext, claim: Claim, step_row_id: int, live: Live | None
-    ) -> None:
-        self._tools = tools
+    def __init__(self, context: AgentContext, claim: Claim, step_row_id: int, live: Live | None) -> None:
+        self._tools: Mapping[str, Tool] = {}
         self._context = context
         self._claim = claim
         self._row_id = step_row_id
@@ -40,23 +38,30 @@ class CallRunner:
         self.outcomes: dict[int, ToolOutcome] = {}
 
     async def run(
-        self, calls: Sequence[ToolCall], ended: Mapping[int, ToolOutcome], *, is_resumed: bool
+        self,
+        tools: Mapping[str, Tool],
+        calls: Sequence[ToolCall],
+        ended: Mapping[int, ToolOutcome],
+        *,
+        is_resumed: bool,
     ) -> list[ToolOutcome]:
         """Return one outcome per call, in the order of the calls.
 
         Args:
+            tools: What can be called.
             ended: What is known already.
             is_resumed: Whether the calls without a result may have run before: then only idempotent ones run again.
 
         Raises:
             ClaimLost: somebody else works on the context.
         """
+        self._tools = tools
         self.outcomes = {**find_too_many(self._tools, calls, self._done()), **ended}
         waiting = [index for index in range(len(calls)) if index not in self.outcomes]
         if is_resumed:
             for index in waiting:
                 tool = self._tools.get(calls[index].name)
-                if tool is not None and not tool.idempotent:
+                if tool is None or not tool.idempotent:
                     self.outcomes[index] = ToolOutcome(INTERRUPTED, error_type="Interrupted")
             waiting = [index for index in waiting if index not in self.outcomes]
         if len(waiting) == 1:

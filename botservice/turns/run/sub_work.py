@@ -14,7 +14,7 @@ from botservice.llm.chat import ChatMessage
 from botservice.memory import ActionStep, FailedStep, FinalAnswerStep, MemoryStep, PlanningStep, Timing
 from botservice.memory.sub_runs import write_sub_run
 from botservice.texts import in_language
-from botservice.tools import ToolOutcome, execute
+from botservice.tools import Tool, ToolOutcome, execute
 from botservice.tools.limits import find_too_many
 from botservice.turns.failures import model_failure, unchecked, used_up
 from botservice.turns.run.answer import as_text
@@ -95,15 +95,15 @@ class SubWork:
     async def _act(self, action: Action, started_at: datetime) -> FinishAction | None:
         """Run the calls that the model wants; return the answer where a final tool gave it."""
         step = ActionStep(self._next_number(), tool_calls=tuple(action.tool_calls), model_output=action.model_output)
-        tools = self._agent.tools
-        outcomes = await self._run_calls(step)
+        tools = await self._agent.tools_now()
+        outcomes = await self._run_calls(step, tools)
         self.context.steps_taken += 1
         self._keep(step, started_at, action)
         close_step(step, outcomes, tools, self._clock())
         return final_answer(step, tools) if step.is_final_answer else None
 
-    async def _run_calls(self, step: ActionStep) -> list[ToolOutcome]:
-        tools, calls = self._agent.tools, step.tool_calls or ()
+    async def _run_calls(self, step: ActionStep, tools: Mapping[str, Tool]) -> list[ToolOutcome]:
+        calls = step.tool_calls or ()
         refused = find_too_many(tools, calls, self.context.completed_steps)
         async with asyncio.TaskGroup() as group:
             running = {

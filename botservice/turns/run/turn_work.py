@@ -93,6 +93,7 @@ class TurnWork:
         self._mishaps = Mishaps(options, context, self._saver, self._bill, self._call_back)
         self._sub_agents = SubAgents(options, context, turn, claim)
         self._checks = options.agent.final_answer_checks
+        self._tools = options.agent.tools
         self._agent: object = None
         self._said: list[str] = []
         self._open: ActionStep | None = None
@@ -150,7 +151,8 @@ class TurnWork:
         if self._open is not None:
             return await self._run_calls(self._open, is_resumed=True)
         if self._final is not None and self._final.is_final_answer:
-            given = final_answer(self._final, self._options.agent.tools)
+            self._tools = await self._options.agent.tools_now()
+            given = final_answer(self._final, self._tools)
             refusal = await self._find_refusal(given)
             if refusal is None:
                 return await self._answer(given)
@@ -255,9 +257,10 @@ class TurnWork:
     async def _run_calls(self, step: ActionStep, *, is_resumed: bool) -> ActionStep:
         """Run the calls of an open step that have no result yet, and close it."""
         ended = await self._read_ended(step) if is_resumed else {}
-        runner = CallRunner(self._options.agent.tools, self._context, self._claim, self._row_id(step), self._live)
+        runner = CallRunner(self._context, self._claim, self._row_id(step), self._live)
         try:
-            work = runner.run(step.tool_calls or (), ended, is_resumed=is_resumed)
+            self._tools = await self._interruption.guard(self._options.agent.tools_now())
+            work = runner.run(self._tools, step.tool_calls or (), ended, is_resumed=is_resumed)
             outcomes = await self._interruption.guard(work)
         except WorkCut:
             await self._close(step, stopped_outcomes(step, {**ended, **runner.outcomes}))
@@ -266,7 +269,7 @@ class TurnWork:
         return step
 
     async def _close(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> None:
-        close_step(step, outcomes, self._options.agent.tools, self._options.clock())
+        close_step(step, outcomes, self._tools, self._options.clock())
         row_id = self._row_id(step)
         self._memory.steps.append(step)
         self._open = self._context.open_step = None

@@ -1,0 +1,5 @@
+"""Tools of MCP servers. The client is imported where a server is connected, and nowhere else."""
+
+from botservice.tools.mcp.servers import MCPServers
+
+__all__ = ["MCPServers"]

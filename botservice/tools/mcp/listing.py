@@ -1,0 +1,160 @@
+"""What a server says of its tools, as it may be shown to a model: data of somebody else, bounded and never trusted."""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botservice.messages import storable
+from botservice.quoting import quote_text
+from botservice.telemetry import redact
+
+_LONGEST_DESCRIPTION: Final = 2_000
+_LONGEST_REMARK: Final = 500  # of one argument
+_LARGEST_SCHEMA: Final = 16_000  # characters of JSON
+_DEEPEST: Final = 24
+_LONGEST_KEY: Final = 128
+_OF_SCHEMAS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_VALUES: Final = ("const", "default", "enum", "examples", "required")
+_PACKED: Final = "x-as-it-came"
+_LEFT_OUT: Final = ("title", "$comment", "$schema", "$id")
+
+logger = logging.getLogger(__name__)
+
+
+class UnusableSchema(ValueError):
+    """What a server says of a tool's arguments cannot be shown to a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """A tool as it may be offered.
+
+    Attributes:
+        name: As the server has it.
+        description: Bounded, without signs that cannot be seen; nothing in it begins or ends a part of a prompt.
+        parameters: The JSON schema of its arguments.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    is_read_only: bool = False
+    is_idempotent: bool = False
+
+
+def read_listing(server: str, tools: Iterable[Any], allowed: frozenset[str] | None) -> tuple[ListedTool, ...]:
+    """Return the tools that may be offered; each of the others is named in the log.
+
+    Args:
+        tools: As the client has them.
+        allowed: The names of those that are wanted; None for all.
+    """
+    found: dict[str, ListedTool] = {}
+    for tool in tools:
+        if allowed is not None and tool.name not in allowed:
+            continue
+        if tool.name in found:
+            _leave_out(server, tool.name, "there is another one of that name")
+            continue
+        try:
+            found[tool.name] = _read(tool)
+        except UnusableSchema as error:
+            _leave_out(server, tool.name, str(error))
+        except Exception as error:  # noqa: BLE001 - a border: whatever a server says, it costs this tool only
+            _leave_out(server, tool.name, f"it cannot be read ({type(error).__name__})")
+    missing = () if allowed is None else sorted(allowed - found.keys())
+    for name in missing:
+        _leave_out(server, name, "the server has no such tool that can be used")
+    return tuple(found.values())
+
+
+def clean(text: Any, limit: int) -> str:
+    """Return a foreign text: bounded, in lines, without signs that steer, and without what marks parts of a prompt."""
+    seen = "".join(each if each.isprintable() or each == "\n" else " " for each in storable(str(text))[: limit + 1])
+    return redact(quote_text(seen if len(seen) <= limit else f"{seen[:limit]}…").strip())
+
+
+def _read(tool: Any) -> ListedTool:
+    hints = tool.annotations
+    is_read_only = hints is not None and hints.read_only_hint is True
+    said = clean(tool.description or tool.title or "", _LONGEST_DESCRIPTION)
+    return ListedTool(
+        tool.name,
+        said or clean(tool.name, _LONGEST_KEY),
+        read_schema(tool.input_schema),
+        is_read_only=is_read_only,
+        is_idempotent=is_read_only or (hints is not None and hints.idempotent_hint is True),
+    )
+
+
+def pack_schema(schema: Any) -> dict[str, Any]:
+    """Return what a server says of a tool's arguments in a form that the client takes, whatever it is."""
+    if isinstance(schema, dict) and schema.get("type", "object") == "object":
+        properties, required = schema.get("properties", {}), schema.get("required", [])
+        are_objects = isinstance(properties, dict) and all(isinstance(each, dict) for each in properties.values())
+        if are_objects and isinstance(required, list) and all(isinstance(each, str) for each in required):
+            return {**schema, "type": "object"}
+    return {"type": "object", _PACKED: json.dumps(schema)}
+
+
+def read_schema(schema: Any) -> dict[str, Any]:
+    """Return the schema of a tool's arguments as a model's server takes it.
+
+    Raises:
+        UnusableSchema: it is none, or one that refuses a whole request.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    if _PACKED in schema:
+        schema = json.loads(schema[_PACKED])
+    if len(json.dumps(schema, ensure_ascii=False)) > _LARGEST_SCHEMA:
+        raise UnusableSchema(f"its schema is longer than {_LARGEST_SCHEMA} characters")
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        raise UnusableSchema("its schema is not that of an object")
+    read: dict[str, Any] = _cleaned({"properties": {}, **schema, "type": "object"}, 0)
+    try:
+        Draft202012Validator.check_schema(read)
+    except SchemaError as error:
+        where = "/".join(map(str, error.path))[:80]
+        raise UnusableSchema(f"its schema is no JSON schema, at {where or 'its top'}") from None
+    return read
+
+
+def _cleaned(schema: Any, depth: int) -> Any:
+    """Return a schema with its remarks bounded; names and values stay as they are, because calls need them."""
+    if depth > _DEEPEST:
+        raise UnusableSchema("its schema is nested too deep")
+    if isinstance(schema, list):
+        return [_cleaned(each, depth + 1) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    for key in schema:
+        _check_key(key)
+    return {key: _cleaned_entry(key, value, depth) for key, value in schema.items() if key not in _LEFT_OUT}
+
+
+def _cleaned_entry(key: str, value: Any, depth: int) -> Any:
+    if key == "description":
+        return clean(value, _LONGEST_REMARK)
+    if key in _VALUES:
+        return value
+    if key in _OF_SCHEMAS and isinstance(value, dict):
+        for name in value:
+            _check_key(name)
+        return {name: _cleaned(each, depth + 1) for name, each in value.items()}
+    if key in ("$ref", "$dynamicRef") and not str(value).startswith("#"):
+        raise UnusableSchema("its schema points to another place")
+    return _cleaned(value, depth + 1)
+
+
+def _check_key(key: str) -> None:
+    if len(key) > _LONGEST_KEY or not key.isprintable():
+        raise UnusableSchema("its schema has names that nobody can read")
+
+
+def _leave_out(server: str, tool: str, reason: str) -> None:
+    extra = {"server": server, "tool": clean(tool, _LONGEST_KEY), "reason": reason}
+    logger.warning("mcp.tool_left_out", extra=extra)

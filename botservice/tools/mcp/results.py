@@ -1,0 +1,106 @@
+"""What a call of a server's tool gave, as a tool of ours would return it."""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from botservice.messages import Attachment
+from botservice.quoting import quote_said
+from botservice.tools.outputs import LONGEST_OBSERVATION, OutputError
+
+_LARGEST_FILE: Final = 10 * 1024 * 1024
+_MOST_FILES: Final = 10
+_MIME_TYPE: Final = re.compile(r"[a-zA-Z0-9.+-]{1,60}/[a-zA-Z0-9.+-]{1,60}")
+_IMAGES: Final = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+}
+
+
+def read_result(result: Any) -> Any:
+    """Return the text, the value and the files of a result, bounded.
+
+    Raises:
+        OutputError: the server says that the call failed; the message says what it says.
+    """
+    parts = list(_parts(result.content))
+    texts = [part for part in parts if isinstance(part, str)]
+    files = [part for part in parts if isinstance(part, Attachment)]
+    value = result.structured_content
+    if result.is_error:
+        raise OutputError("\n".join(_bounded(texts)) or "the tool failed, and its server does not say why")
+    if value is not None and not texts and not files:
+        return value
+    if value is not None and not any(_says(text, value) for text in texts):
+        texts.append(json.dumps(value, ensure_ascii=False, default=str))
+    if len(files) > _MOST_FILES:
+        texts.append(f"[{len(files) - _MOST_FILES} more files were left out]")
+    said = "\n".join(_bounded(texts))
+    return [said, *files[:_MOST_FILES]] if files else said
+
+
+def _bounded(texts: Sequence[str]) -> Iterator[str]:
+    """Yield texts up to a little more than what a model is shown: the rest is cut, and said to be.
+
+    Nothing in them looks like what the service itself gives a model as its records.
+    """
+    room = LONGEST_OBSERVATION + 1
+    for text in texts:
+        if room > 0:
+            yield quote_said(text[:room])
+        room -= len(text)
+
+
+def _says(text: str, value: Any) -> bool:
+    """Return whether a text is the JSON of a value: servers say it twice, for clients that know no values."""
+    if len(text) > LONGEST_OBSERVATION:
+        return True
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = text
+    return value in (said, {"result": said})
+
+
+def _parts(content: Sequence[Any]) -> Iterator[str | Attachment]:
+    for part in content:
+        match part.type:
+            case "text":
+                yield part.text
+            case "image" | "audio":
+                yield _file(part.mime_type, part.data, part.type)
+            case "resource":
+                resource = part.resource
+                blob = getattr(resource, "blob", None)
+                kind = resource.mime_type or "application/octet-stream"
+                yield f"[{resource.uri}]\n{resource.text}" if blob is None else _file(kind, blob, _last(resource.uri))
+            case "resource_link":
+                about = " ".join(filter(None, (part.title or part.name, part.description)))
+                yield f"[{part.uri}: {about}]"
+            case kind:
+                yield f"[a part of kind {kind!r}, which cannot be shown]"
+
+
+def _file(mime_type: str, data: str, name: str) -> str | Attachment:
+    if len(data) * 3 // 4 > _LARGEST_FILE:
+        return f"[{name}: left out, because it is larger than {_LARGEST_FILE // 1024 // 1024} MB]"
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return f"[{name}: left out, because it is no base64]"
+    if not mime_type.lower().startswith("image/"):
+        return Attachment(mime_type if _MIME_TYPE.fullmatch(mime_type) else "application/octet-stream", name, content)
+    # A model's server refuses a whole request for one image that is none.
+    kind = next((kind for kind, signature in _IMAGES.items() if signature.match(content)), None)
+    if kind is None:
+        return f"[{name}: left out, because it is no {', '.join(_IMAGES)}]"
+    return Attachment(kind, name, content)
+
+
+def _last(uri: str) -> str:
+    return str(uri).rstrip("/").rpartition("/")[2] or "file"

@@ -1,0 +1,125 @@
+"""The tools of MCP servers: one connection for each server in this process, made when the tools are first wanted."""
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+from botservice.tools.mcp.children import Children
+from botservice.tools.mcp.config import ServerConfig, read_file, read_servers
+from botservice.tools.mcp.connection import Connection
+from botservice.tools.mcp.listing import ListedTool
+from botservice.tools.mcp.names import name_tools
+from botservice.tools.mcp.tool import MCPTool
+from botservice.tools.tool import Tool
+
+_WAIT_SECONDS: Final = 10.0
+
+
+class MCPServers:
+    """A toolset of MCP servers. One that is down costs its own tools only, and is connected again in the background."""
+
+    def __init__(
+        self,
+        servers: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str] | None = None,
+        wait_seconds: float = _WAIT_SECONDS,
+    ) -> None:
+        """Make a toolset; nothing is connected yet.
+
+        Args:
+            servers: What stands below `mcpServers` in such a file: by name, with a command or a url.
+            environment: What `${NAME}` in them means; by default the environment of this process.
+            wait_seconds: How long a turn waits for servers that are being connected.
+
+        Raises:
+            SettingsError: something in it is wrong; the message names the server and the key.
+        """
+        self._configs: tuple[ServerConfig, ...] = tuple(read_servers(servers, environment))
+        self._wait_seconds = wait_seconds
+        self._children = Children()
+        self._connections: list[Connection] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._made: tuple[list[tuple[ListedTool, ...]], list[Tool]] = ([], [])
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        wait_seconds: float = _WAIT_SECONDS,
+    ) -> Self:
+        """Return the servers of a file such as mcp.json; nothing is connected yet.
+
+        Raises:
+            SettingsError: it cannot be read, or something in it is wrong.
+        """
+        made = cls({}, wait_seconds=wait_seconds)
+        made._configs = tuple(read_file(path, environment))
+        return made
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the servers, as they stand in the file."""
+        return [config.name for config in self._configs]
+
+    async def tools(self) -> Sequence[Tool]:
+        """Return the tools of all servers, also of those that are down and were up before; the servers take turns."""
+        self._open()
+        await self.wait(self._wait_seconds)
+        listings = [each.listing for each in self._connections]
+        if listings != self._made[0]:
+            groups = [_made(each) for each in self._connections]
+            in_turn = itertools.chain.from_iterable(itertools.zip_longest(*groups))
+            self._made = listings, [tool for tool in in_turn if tool is not None]
+        return self._made[1]
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until each server has been tried once, or the time is over."""
+        self._open()
+        untried = (each.is_tried for each in self._connections if not each.is_tried.is_set())
+        waiting = [asyncio.ensure_future(each.wait()) for each in untried]
+        if waiting:
+            try:
+                await asyncio.wait(waiting, timeout=seconds)
+            finally:
+                for each in waiting:
+                    each.cancel()
+
+    def problems(self) -> Mapping[str, str | None]:
+        """Return by the name of each server why it cannot be used; None for one that can."""
+        return {
+            each.config.name: each.problem if each.is_tried.is_set() else "it is still being connected"
+            for each in self._connections
+        }
+
+    def explain_missing(self, name: str) -> str | None:
+        """Return why a tool of that name cannot be called at this moment; None where no server knows of it."""
+        prefix, separator, _ = name.partition("__")
+        server = next((each for each in self._connections if each.config.prefix == prefix), None)
+        is_away = separator and server is not None and (server.problem is not None or not server.is_tried.is_set())
+        return server.explain_absence() if is_away and server is not None else None
+
+    async def close(self) -> None:
+        """Let go of all servers, side by side; those that run here end."""
+        connections, self._connections = self._connections, []
+        children, self._children = self._children, Children()
+        self._made = ([], [])
+        await asyncio.gather(*(each.close() for each in connections))
+        await children.close()
+
+    def _open(self) -> None:
+        """Begin to connect, where that is not done in this event loop yet."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # the tasks of another one have ended with it
+            self._loop, self._connections = loop, []
+        if not self._connections:
+            self._connections = [Connection(each, self._children, self._wait_seconds) for each in self._configs]
+
+
+def _made(connection: Connection) -> list[Tool]:
+    names = name_tools(connection.config.prefix, (each.name for each in connection.listing))
+    return [MCPTool(connection, each, names[each.name]) for each in connection.listing]

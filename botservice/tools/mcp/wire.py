@@ -1,0 +1,209 @@
+"""The ways to a server, with what this client needs around those of the package: bounds, and a word when they end."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from botservice.tls import tls_context
+from botservice.tools.mcp.children import Children, find_command
+from botservice.tools.mcp.config import ServerConfig
+from botservice.tools.mcp.failures import ServerDown
+from botservice.tools.mcp.listing import pack_schema
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client import Transport
+
+_LARGEST_MESSAGE: Final = 16 * 1024 * 1024
+_MOST_TOOLS: Final = 1_000
+_HTTP_SECONDS: Final = 30.0
+_REMEMBERED: Final = 2_000  # bytes of what a server last said to its standard error
+_HINTS: Final = ("readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
+
+
+class Line:
+    """What is known of one connection.
+
+    Attributes:
+        is_lost: Set when nothing more comes.
+        refused_with: The status with which an HTTP server refused the last request; None where it did not.
+    """
+
+    def __init__(self) -> None:
+        self.is_lost = asyncio.Event()
+        self.refused_with: int | None = None
+        self._said = b""
+
+    @property
+    def last_words(self) -> str:
+        """The last line that the server wrote to its standard error."""
+        lines = self._said.decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def hear(self, data: bytes) -> None:
+        """Take what a server writes to its standard error; all but its end is forgotten."""
+        self._said = (self._said + data)[-_REMEMBERED:]
+
+
+@contextlib.asynccontextmanager
+async def connected(config: ServerConfig, children: Children, line: Line) -> "AsyncIterator[Transport]":
+    """Yield the way to a server, not yet entered.
+
+    Raises:
+        ServerDown: there is no such command.
+    """
+    if config.url is not None:
+        from mcp.client.streamable_http import streamable_http_client
+
+        async with _http_client(config.headers, line) as client:
+            yield _Watched(
+                streamable_http_client(config.url, http_client=client, max_sse_event_size=_LARGEST_MESSAGE), line
+            )
+        return
+    from mcp import StdioServerParameters, stdio_client
+
+    assert config.command is not None  # noqa: S101 - it has either
+    path = config.env.get("PATH", os.environ.get("PATH"))
+    if config.cwd is None and not find_command(config.command, path):
+        raise ServerDown(f"there is no command {config.command}: install it, or write its whole path")
+    with children.starting(config.prefix, config.command, config.args) as (command, args):
+        async with _standard_error(line) as errors:
+            parameters = StdioServerParameters(
+                command=command, args=args, env=dict(config.env), cwd=config.cwd, encoding_error_handler="replace"
+            )
+            yield _Watched(stdio_client(parameters, errlog=errors), line)
+
+
+@contextlib.asynccontextmanager
+async def _standard_error(line: Line) -> AsyncIterator[Any]:
+    """Yield a file for a server's standard error, of which the end is remembered."""
+
+    class Hearing(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            line.hear(data)
+
+    reading, writing = os.pipe()
+    with open(writing, "w", encoding="utf-8") as errors:  # noqa: ASYNC230, PTH123 - a pipe
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(Hearing, open(reading, "rb", 0))  # noqa: ASYNC230, PTH123, SIM115
+        try:
+            yield errors
+        finally:
+            transport.close()
+
+
+def _http_client(headers: Mapping[str, str], line: Line) -> "httpx2.AsyncClient":
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):
+        """The body of an answer, up to a length that is as much as anybody reads."""
+
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            length = 0
+            async for chunk in self._stream:
+                length += len(chunk)
+                if length > _LARGEST_MESSAGE:
+                    raise httpx2.StreamError(f"an answer of more than {_LARGEST_MESSAGE // 1024 // 1024} MB")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def look(response: httpx2.Response) -> None:
+        line.refused_with = response.status_code if response.status_code >= 400 else None
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ServerDown("it answers compressed, though it was not asked to")
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            response.stream = Bounded(response.stream)
+
+    return httpx2.AsyncClient(
+        headers={"accept-encoding": "identity", **headers},
+        timeout=httpx2.Timeout(_HTTP_SECONDS, read=None),  # each request has its own limit
+        verify=tls_context(),
+        event_hooks={"response": [look]},
+    )
+
+
+class _Watched:
+    """A way to a server that says when it has ended, and shows the client only what it can read."""
+
+    def __init__(self, transport: "Transport", line: Line) -> None:
+        self._transport = transport
+        self._line = line
+
+    async def __aenter__(self) -> Any:
+        read, write = await self._transport.__aenter__()
+        return _Reading(read, self._line.is_lost.set), write
+
+    async def __aexit__(self, *error: object) -> bool | None:
+        return await self._transport.__aexit__(*error)  # type: ignore[arg-type]  # passed on as they come
+
+
+class _Reading:
+    """The messages of a server."""
+
+    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_end = on_end
+
+    async def receive(self) -> Any:
+        return mended(await self._stream.receive())
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> "_Reading":
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return mended(await self._stream.__anext__())
+        except BaseException:
+            self._on_end()
+            raise
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> bool | None:
+        self._on_end()
+        done: bool | None = await self._stream.__aexit__(*error)
+        return done
+
+    @property
+    def last_context(self) -> Any:
+        """The context of whoever sent the last message, where the stream knows it."""
+        return getattr(self._stream, "last_context", None)
+
+
+def mended(message: Any) -> Any:
+    """Return a message with what would make the client refuse all of it taken out.
+
+    One tool without a schema would fail a whole list, and a result that does not fit the schema that the server gave
+    for it, or has no content, would be no result.
+    """
+    result = getattr(getattr(message, "message", None), "result", None)
+    if not isinstance(result, dict):
+        return message
+    if isinstance(result.get("tools"), list):
+        read = (_mended_tool(tool) for tool in result["tools"][:_MOST_TOOLS])
+        result["tools"] = [tool for tool in read if tool is not None]
+    if ("structuredContent" in result or "isError" in result) and not isinstance(result.get("content"), list):
+        result["content"] = []
+    return message
+
+
+def _mended_tool(tool: Any) -> dict[str, Any] | None:
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str) or not tool["name"]:
+        return None
+    kept = {key: tool[key] for key in ("name", "title", "description") if isinstance(tool.get(key), str)}
+    kept["inputSchema"] = pack_schema(tool.get("inputSchema", {}))
+    hints = tool.get("annotations")
+    if isinstance(hints, dict):
+        kept["annotations"] = {hint: hints[hint] for hint in _HINTS if isinstance(hints.get(hint), bool)}
+    return kept

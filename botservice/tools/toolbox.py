@@ -1,0 +1,128 @@
+"""Everything that an agent's model may call: its own tools and those of its toolsets, and what is offered of them."""
+
+import asyncio
+import itertools
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from botservice.memory import ActionStep
+from botservice.messages import ToolCall
+from botservice.tools.finding import find_tools
+from botservice.tools.tool import Tool
+from botservice.tools.toolset import Tools, Toolset
+
+MOST_FROM_TOOLSETS: Final = 40
+"""How many tools of toolsets are offered as they are; beyond that, `find_tool` finds the others."""
+MOST_IN_A_REQUEST: Final = 128  # OpenAI API reference, tools
+FIND_TOOL: Final = "find_tool"
+_MOST_FOUND: Final = 8
+_LISTED: Final = re.compile(r"^- ([a-zA-Z0-9_-]{1,64}): ", re.MULTILINE)
+_LONGEST_LINE: Final = 200
+_LISTED_HEADING: Final = "Found, best first. From now on you may call them by their names:"
+
+logger = logging.getLogger(__name__)
+
+
+class Toolbox:
+    """The tools of one agent's toolsets beside its own.
+
+    Attributes:
+        toolsets: Where they come from.
+    """
+
+    def __init__(self, toolsets: Iterable[Toolset]) -> None:
+        self.toolsets = tuple(toolsets)
+        self._finder = Tool(self._find, name=FIND_TOOL, idempotent=True)
+        self._said: dict[str, frozenset[str]] = {}
+        self._failing: set[Toolset] = set()
+
+    async def callable_tools(self, own: Mapping[str, Tool]) -> Mapping[str, Tool]:
+        """Return everything that may be called at this moment, by name."""
+        if not self.toolsets:
+            return own
+        foreign = self._merge(own, await self._gather())
+        finder = [self._finder] if len(foreign) > MOST_FROM_TOOLSETS else []
+        return Tools([*own.values(), *finder, *foreign], self.toolsets)
+
+    async def offered_tools(self, own: Mapping[str, Tool], done: Iterable[ActionStep]) -> list[Tool]:
+        """Return the tools that a model is told of.
+
+        Args:
+            done: The steps of this prompt: what was found or called in them is offered as well.
+        """
+        offered = list(own.values())
+        foreign = self._merge(own, await self._gather()) if self.toolsets else []
+        if len(foreign) <= MOST_FROM_TOOLSETS:
+            offered += foreign
+        else:
+            known = {tool.name: tool for tool in foreign}
+            wanted = [known[name] for name in _named_in(done) if name in known]
+            offered += dict.fromkeys([self._finder, *wanted, *foreign[:MOST_FROM_TOOLSETS]])
+        self._say("tools.not_all_offered", (tool.name for tool in offered[MOST_IN_A_REQUEST:]))
+        return offered[:MOST_IN_A_REQUEST]
+
+    async def close(self) -> None:
+        """Close the toolsets, side by side."""
+        for result in await asyncio.gather(*(each.close() for each in self.toolsets), return_exceptions=True):
+            if isinstance(result, Exception):
+                logger.warning("toolset.close_failed", exc_info=result)
+
+    async def _gather(self) -> list[Sequence[Tool]]:
+        return await asyncio.gather(*map(self._tools_of, self.toolsets))
+
+    async def _tools_of(self, toolset: Toolset) -> Sequence[Tool]:
+        try:
+            found = await toolset.tools()
+        except Exception as error:  # a border: a toolset is foreign code, and costs its own tools only
+            if toolset not in self._failing:
+                logger.warning("toolset.failed", exc_info=error, extra={"toolset": type(toolset).__name__})
+            self._failing.add(toolset)
+            return ()
+        self._failing.discard(toolset)
+        return found
+
+    def _merge(self, own: Mapping[str, Tool], groups: Sequence[Sequence[Tool]]) -> list[Tool]:
+        """Return the tools of toolsets, each name once; the toolsets take turns, so that none crowds others out."""
+        merged: dict[str, Tool] = {}
+        taken = []
+        for tool in itertools.chain.from_iterable(itertools.zip_longest(*groups)):
+            if tool is None:
+                continue
+            if tool.name in own or tool.name == FIND_TOOL or merged.setdefault(tool.name, tool) is not tool:
+                taken.append(tool.name)
+        self._say("tools.name_taken", taken)
+        return list(merged.values())
+
+    def _say(self, event: str, names: Iterable[str]) -> None:
+        """Log which tools are left out, once per change."""
+        found = frozenset(names)
+        if found != self._said.get(event, frozenset()):
+            self._said[event] = found
+            if found:
+                logger.warning(event, extra={"tools": ", ".join(sorted(found))})
+
+    async def _find(self, query: str) -> str:
+        """Find tools that you have besides those that you see, by what they do.
+
+        Args:
+            query: A few words for what you want to do, in English, such as: create calendar event.
+        """
+        foreign = self._merge({}, await self._gather())
+        found = await asyncio.to_thread(find_tools, query, foreign, most=_MOST_FOUND)
+        if not found:
+            return f"No tool was found for {query!r}. Try other words."
+        lines = (f"- {tool.name}: {' '.join(tool.description.split())[:_LONGEST_LINE]}" for tool in found)
+        return "\n".join([_LISTED_HEADING, *lines])
+
+
+def _named_in(done: Iterable[ActionStep]) -> list[str]:
+    """Return the names of tools that were found or called in steps, the newest first."""
+    names: list[str] = []
+    for step in done:
+        names += [call.name for call in step.tool_calls or () if isinstance(call, ToolCall)]
+        for call, result in zip(step.tool_calls or (), step.tool_results or (), strict=False):
+            if isinstance(call, ToolCall) and call.name == FIND_TOOL and not result.is_error:
+                names += reversed(_LISTED.findall(result.text))
+    return list(dict.fromkeys(reversed(names)))
