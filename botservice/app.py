@@ -90,7 +90,8 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
         SettingsError: the file that names MCP servers cannot be read, or says something wrong.
     """
     has_model = settings.has_model
-    servers = build_servers(settings) if has_model and has_toolsets else None  # a script would not know when to call them
+    # The demo script would not know when to call them.
+    servers = build_servers(settings) if has_model and has_toolsets else None
     agent = FunctionsBasedAgent(
         tools=built_in(settings.tools, fetch_asks=settings.fetch_asks),
         toolsets=[] if servers is None else [servers],
