@@ -6,6 +6,7 @@ from botservice.agents import Action, Agent, FinishAction, FunctionsBasedAgent, 
 from botservice.agents.checks import FinalAnswerCheck
 from botservice.contexts.context import AgentContext
 from botservice.errors import (
+    ApprovalPending,
     BotServiceError,
     ClaimLost,
     ContextOverflow,
@@ -19,6 +20,7 @@ from botservice.errors import (
     InvalidTool,
     LLMError,
     LLMFailure,
+    ResultPending,
     RunFinished,
     RunInterrupted,
     SchemaMismatch,
@@ -26,6 +28,7 @@ from botservice.errors import (
     StorageError,
     StorageUnavailable,
     TurnInProgress,
+    TurnWaiting,
 )
 from botservice.history import (
     ChatHistory,
@@ -65,10 +68,11 @@ from botservice.messages import Attachment, Author, Button, CommandCall, Inbound
 from botservice.references import Reference, ReferenceKind
 from botservice.service import AgentService
 from botservice.storage import Storage
-from botservice.tools import Tool, tool
+from botservice.tools import Later, Tool, tool
 from botservice.tools.remembering import forget_fact, remember
 from botservice.turns import AgentRun, RetryPolicy
 from botservice.turns.results import RunResult, RunState
+from botservice.turns.waiting.calls import PendingCall
 
 if TYPE_CHECKING:
     from botservice.llm import OpenAIChatLLM
@@ -83,6 +87,7 @@ __all__ = [
     "AgentMemory",
     "AgentRun",
     "AgentService",
+    "ApprovalPending",
     "Attachment",
     "Author",
     "BotServiceError",
@@ -113,6 +118,7 @@ __all__ = [
     "InvalidTool",
     "LLMError",
     "LLMFailure",
+    "Later",
     "LocalEmbedder",
     "Memory",
     "MemoryItem",
@@ -123,11 +129,13 @@ __all__ = [
     "NoMessages",
     "OpenAIChatLLM",
     "OpenAIEmbedder",
+    "PendingCall",
     "Plan",
     "PlanningStep",
     "Prompt",
     "Reference",
     "ReferenceKind",
+    "ResultPending",
     "RetryPolicy",
     "Role",
     "RunFinished",
@@ -153,6 +161,7 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "TurnInProgress",
+    "TurnWaiting",
     "UnknownStep",
     "forget_fact",
     "forget_old_images",

@@ -65,6 +65,7 @@ _MUST_BE = {
     "tools": f"a list, with commas between them, of {', '.join(BUILTIN_TOOLS)}; or none",
     "search_tokens": "a whole number, 0 or more",
     "model_timeout_seconds": "a number of seconds above 0",
+    "approval_hours": "a number of hours above 0",
     "access": "open, allow or pairing",
     "owners": "people such as telegram:42, slack:T024BE7LD:U2147483697",
     "allowed": "people and chats such as telegram:42, telegram:-100123, slack:T024BE7LD:C2147483705",
@@ -339,6 +340,8 @@ class Settings(ModelSettings):
     search_tokens: int = Field(1000, ge=0)
     system_prompt: str | None = None
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
+
+    approval_hours: float = Field(24.0, gt=0, le=_MOST_DAYS * 24, allow_inf_nan=False)
 
     access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN
     owners: Identities = frozenset()

@@ -266,12 +266,16 @@ class AgentContext:
     def _load_steps(self, snapshot: Snapshot) -> None:
         put_in = self.unsaved_steps()
         self.turn_id = snapshot.turn_id
-        self.records = StepRecords(self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs)
-        for stored in snapshot.steps:
+        self.records = StepRecords(
+            self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs, stride=snapshot.stride
+        )
+        # An open step of another turn in view is what that one waits with.
+        shown = [each for each in snapshot.steps if not each.is_open or each.turn_id == snapshot.turn_id]
+        for stored in shown:
             self.records.note(stored)
-        self.task = find_task(snapshot.steps, snapshot.turn_id)
-        self.open_step = next((stored for stored in snapshot.steps if stored.is_open), None)
-        closed = [stored.item for stored in snapshot.steps if not stored.is_open]
+        self.task = find_task(shown, snapshot.turn_id)
+        self.open_step = next((stored for stored in shown if stored.is_open), None)
+        closed = [stored.item for stored in shown if not stored.is_open]
         self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
         self.step_view = StepView()
 

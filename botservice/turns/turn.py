@@ -14,6 +14,7 @@ class EventKind(StrEnum):
     EDIT = "edit"  # a control: what a message says from now on
     DELETE = "delete"  # a control: a message is gone
     MOVE = "move"  # a control: the conversation goes on at the end of another one
+    DECISION = "decision"  # no event is stored of it: replicas tell each other that somebody had their word
 
 
 class TurnStatus(StrEnum):
@@ -21,6 +22,7 @@ class TurnStatus(StrEnum):
 
     QUEUED = "queued"  # accepted, not begun
     RUNNING = "running"  # begun; whoever holds its context goes on with it
+    WAITING = "waiting"  # parked with a call that waits; nobody holds its context for it
     DONE = "done"  # nothing more to do
     SET_ASIDE = "set_aside"  # given up; a person may have it tried again
 
