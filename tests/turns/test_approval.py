@@ -76,7 +76,7 @@ async def test_another_process_goes_on_with_what_was_allowed(context, storage):
     service, _ = make_service(storage, [pay()], tools=[till.pay])
     pending = await ask(service, context)
     other = await AgentContext.get_or_create(storage, KEYS)
-    again, llm = make_service(storage, ["done"], tools=[till.pay])
+    again, _ = make_service(storage, ["done"], tools=[till.pay])
     with pytest.raises(ApprovalPending):
         await again.resume(other)
     await again.decide(other, pending.calls[0].number)
