@@ -106,7 +106,8 @@ def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
     """Have nothing of a turn that waits be run any more, also what was allowed; return whether it waits still."""
     if not lock_turn(connection, turn_id):
         return False
-    execute(connection, _OPEN_OF_TURN, {"turn": turn_id, "status": PendingStatus.WITHDRAWN.value, **set_due(now, now)})
+    values = {"status": PendingStatus.WITHDRAWN.value, "decided_at": now, "told_at": None, **set_due(now, now)}
+    execute(connection, _OPEN_OF_TURN, {"turn": turn_id, **values})
     return True
 
 
