@@ -20,7 +20,7 @@ from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, T
 from botservice.memory.agent_memory import completed_steps
 from botservice.memory.container import checked_item
 from botservice.memory.step_view import StepView
-from botservice.messages import storable
+from botservice.messages import Author, storable
 from botservice.personas import PROMPT, prompt_of, system_prompt
 from botservice.storage import Storage
 from botservice.storage.statements import execute
@@ -156,6 +156,12 @@ class AgentContext:
     def completed_steps(self) -> list[ActionStep]:
         """The finished action steps of the current prompt; changing this list changes nothing."""
         return completed_steps(self.memory, self.task)
+
+    @property
+    def asker(self) -> Author | None:
+        """Who wrote the message that is answered; the newest one of a person, where none is."""
+        question = self.chat_history.last_user_message
+        return None if question is None else question.author
 
     def system_prompt_for(self, prompt: str) -> str:
         """Return what stands at the top of prompts here, for an agent whose own prompt is this."""

@@ -34,16 +34,8 @@ async def find_to_ask(
     ]
     if not wanted:
         return []
-    granted = await granted_tools(context)
+    granted = await _granted_tools(context)
     return [index for index in wanted if calls[index].name not in granted]
-
-
-async def granted_tools(context: AgentContext) -> set[str]:
-    """Return the tools that need not ask for whoever asks in a context."""
-    question = context.chat_history.last_user_message
-    author = None if question is None else question.author
-    found = await context.storage.read(lambda connection: find_grants(connection, context.id, author))
-    return {each.tool for each in found}
 
 
 async def needs_word(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
@@ -78,3 +70,9 @@ async def _judge(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
         return bool(await judge(arguments, context))
     said = await run_in_thread(lambda: judge(arguments, context), name=f"approval-{tool.name}")
     return bool(await said if inspect.isawaitable(said) else said)
+
+
+async def _granted_tools(context: AgentContext) -> set[str]:
+    """Return the tools that need not ask for whoever asks in a context."""
+    found = await context.storage.read(lambda connection: find_grants(connection, context.id, context.asker))
+    return {each.tool for each in found}

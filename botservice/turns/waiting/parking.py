@@ -53,9 +53,9 @@ class Parking:
                 call.name,
                 call.arguments,
                 PendingStatus.WAITING,
-                self._author,
+                self.context.asker,
                 now + lasts,
-                is_named(self._author),
+                is_named(self.context.asker),
             )
             for index, call in calls.items()
         ]
@@ -85,11 +85,6 @@ class Parking:
         self._park(connection)
         return result_pending(self.turn.id, pending)
 
-    @property
-    def _author(self) -> Author | None:
-        question = self.context.chat_history.last_user_message
-        return None if question is None else question.author
-
     def _insert(
         self,
         connection: Connection,
@@ -99,7 +94,7 @@ class Parking:
         values: Mapping[str, Any],
         now: datetime,
     ) -> int:
-        author = self._author or Author()
+        author = self.context.asker or Author()
         of_call = {"step_id": step_id, "call_index": index, "call_id": storable(call.id), "tool": storable(call.name)}
         of_author = {"author_platform": author.platform, "author_id": author.id, "author_name": author.name}
         of_turn = {"context_id": self.turn.context_id, "turn_id": self.turn.id, "transport": self.turn.transport}
