@@ -105,8 +105,10 @@ def _many(calls: Sequence[Asked], language: str | None) -> str:
 def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]:
     numbers = [each.number for each in calls]
     is_one = len(numbers) == 1
-    keys = ("allow_button", "deny_button") if is_one else ("allow_all_button", "deny_all_button")
-    allow, deny = (in_language(f"approval.{key}", language) for key in keys)
+    keys = ("approval.allow_button", "approval.deny_button")
+    if not is_one:
+        keys = ("approval.allow_all_button", "approval.deny_all_button")
+    allow, deny = (in_language(key, language) for key in keys)
     buttons = (Button(allow, say(ALLOW, numbers)), Button(deny, say(DENY, numbers)))
     if not is_one or not calls[0].is_nameable:
         return buttons
