@@ -55,6 +55,7 @@ NEXT: Final = (
         deliveries.c.attempts,
         deliveries.c.due_at,
         func.coalesce(deliveries.c.external_id, _REPLACED).label("external_id"),
+        deliveries.c.replaces,
         when_due_was_set(deliveries),
     )
     .where(
@@ -301,6 +302,7 @@ def read_delivery(found: Rows) -> Delivery | None:
         row.due_at,
         row.external_id,
         row.due_set_at,
+        row.replaces is not None,
     )
 
 

@@ -133,6 +133,7 @@ class Delivery:
             transport that waits before it sends asks it after that.
         payload: JSON that its transport wrote and understands.
         external_id: The platform's id of the message, where it is known already.
+        is_replacing: Whether it says something else in the place of a message that was sent; that one's buttons go.
         attempts: How often it was tried before; above 0, an earlier try may have arrived.
     """
 
@@ -145,4 +146,5 @@ class Delivery:
     due_at: datetime
     external_id: str | None = None
     due_set_at: datetime | None = None
+    is_replacing: bool = False
     confirm: Callable[[], Awaitable[None]] = field(default=_is_sure, compare=False, repr=False)
