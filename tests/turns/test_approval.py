@@ -1,6 +1,7 @@
 """Calls of tools that ask first: nothing runs before somebody's word, and what was shown is what runs, once."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,11 +11,18 @@ from botservice import (
     ApprovalPending,
     Author,
     BotServiceError,
+    FunctionsBasedAgent,
     Later,
+    NoMessages,
     ResultPending,
+    RunInterrupted,
+    ScriptedChatLLM,
     ToolCall,
     tool,
 )
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.work.backlog import drop_turn, list_turns, retry_turn
+from botservice.upkeep.upkeep import Upkeep
 from tests.turns.bots import add, call, make_service
 
 KEYS = {"transport": "test", "chat_id": "1"}
@@ -226,3 +234,47 @@ async def test_a_result_that_never_comes_is_said_to_the_model(context, storage):
     now[0] += timedelta(hours=1)
     assert (await (await service.resume(context)).finish()).text == "sorry"
     assert "no result came" in llm.prompts[1][-1]["content"]
+
+
+async def test_an_agent_that_works_for_another_asks_nobody_and_says_what_is_to_be_done(context, storage):
+    till = Till()
+    inner = FunctionsBasedAgent(
+        tools=[till.pay], llm=ScriptedChatLLM([pay(), "please pay Anna 5"]), message_selector=NoMessages(), search_k=0
+    )
+    script = [call("cashier", task="pay Anna"), "I am to pay Anna 5."]
+    service, llm = make_service(storage, script, tools=[inner.as_tool("cashier", "Pays")])
+    assert (await service.prompt(context, "pay Anna")).text == "I am to pay Anna 5."
+    assert till.paid == []
+    assert llm.prompts[1][-1]["content"] == "please pay Anna 5"
+    assert "needs the word of a person" in inner.llm.prompts[1][-1]["content"]
+
+
+async def test_what_is_parked_is_listed_for_whom_and_can_be_dropped(context, storage):
+    till = Till()
+    service, _ = make_service(storage, [pay()], tools=[till.pay])
+    pending = await ask(service, context, author=Author("test", "1", "Anna"))
+    (listed,) = await list_turns(storage)
+    assert (listed.id, listed.status) == (pending.turn_id, "parked")
+    assert "a word about pay (#1) of Anna" in listed.waits_for[0]
+    with pytest.raises(BotServiceError, match="waits for a word"):
+        await retry_turn(storage, pending.turn_id, storage.now())
+    await drop_turn(storage, pending.turn_id, storage.now())
+    with pytest.raises(RunInterrupted):
+        await (await service.resume(context)).finish()
+    assert await list_turns(storage) == []
+    assert till.paid == []
+
+
+async def test_upkeep_leaves_what_waits_alone_however_old_it_is(context, storage):
+    till, now = Till(), [datetime(2026, 6, 1, tzinfo=UTC)]
+    storage.now = lambda: now[0]
+    service, _ = make_service(storage, [pay(), "done"], tools=[till.pay])
+    service.options = replace(service.options, approval_lasts=timedelta(days=400))
+    pending = await ask(service, context)
+    now[0] += timedelta(days=100)
+    await Upkeep(storage, rest=lambda _: asyncio.sleep(0)).run_once()
+    assert await service.decide(context, pending.calls[0].id)
+    assert (await (await service.resume(context)).finish()).text == "done"
+    now[0] += timedelta(days=100)
+    await Upkeep(storage, rest=lambda _: asyncio.sleep(0)).run_once()
+    assert await storage.read(lambda connection: connection.execute(pending_calls.select()).all()) == []

@@ -11,7 +11,7 @@ from botservice.storage import Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.due import set_due
+from botservice.turns.due import AT_ONCE, set_due
 from botservice.turns.turn import TurnStatus
 from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
 
@@ -35,7 +35,7 @@ _DUE_TURN = (
         IS_OPEN,
         pending_calls.c.context_id == bindparam("context"),
         pending_calls.c.transport.in_(bindparam("transports", expanding=True)),
-        or_(pending_calls.c.due_at <= bindparam("now"), pending_calls.c.due_set_at > bindparam("now")),
+        or_(pending_calls.c.due_at <= bindparam("now"), pending_calls.c.due_set_at > bindparam("ahead")),
         turns.c.status == TurnStatus.WAITING.value,
     )
     .order_by(pending_calls.c.due_at, pending_calls.c.id)
@@ -167,7 +167,7 @@ def find_call(connection: Connection, context_id: int, number: int) -> WaitingCa
 
 def find_due_turn(connection: Connection, context_id: int, transports: Collection[str], now: datetime) -> int | None:
     """Return the turn of a context that waits and is to be seen to now."""
-    sought = {"context": context_id, "transports": list(transports), "now": now}
+    sought = {"context": context_id, "transports": list(transports), "now": now, "ahead": now + AT_ONCE}
     found: int | None = execute(connection, _DUE_TURN, sought).scalar_one_or_none()
     return found
 
