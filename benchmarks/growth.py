@@ -77,9 +77,11 @@ class Bench:
         agent = FunctionsBasedAgent(llm=Model(), message_selector=SteadyWindowMessageSelector(4000), search_k=0)
         self.options = RunOptions(agent, StepCallbacks(None), 10)
         self.asked = self.forgotten = 0
+        self.scrubbing = 0.0
 
     async def __aenter__(self):
         self.storage = await Storage.open(self.url)
+        self.scrub, self.storage.scrub = self.storage.scrub, self._scrub
         self.worker = Worker(self.storage, self.options, [self.platform])
         self.inbox = Inbox(self.storage, self.worker.wake)
         await self.worker.start()
@@ -122,6 +124,7 @@ class Bench:
             f"accept to answer beside {READERS} readers": (self._ask_beside_readers, 3),
             "accept to answer beside forgetting one of the group": (self._ask_beside_forgetting, 3),
             "forgetting a person": (partial(self._forget, self.contexts - 10), 3),
+            "its bytes leave the file": (self._took_to_scrub, 1),
             "forgetting one of the group": (partial(self._forget, 20), 3),
             "start": (self._start, 3),
         }
@@ -170,8 +173,20 @@ class Bench:
         return took
 
     async def _forget(self, first):
+        """Return how long it takes, but for the pass over SQLite's file: an answer waits 3 s for that."""
         self.forgotten += 1
+        started, self.scrubbing = time.perf_counter(), 0.0
         await forget_person(self.storage, Author("bench", str(first + self.forgotten)))
+        return time.perf_counter() - started - self.scrubbing
+
+    async def _scrub(self, **options):
+        started = time.perf_counter()
+        is_done = await self.scrub(**options)
+        self.scrubbing = time.perf_counter() - started
+        return is_done
+
+    async def _took_to_scrub(self):
+        return self.scrubbing
 
 
 def newest_turn(connection, context_id):

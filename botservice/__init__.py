@@ -44,6 +44,7 @@ from botservice.history import (
     TokenWindowMessageSelector,
 )
 from botservice.llm import ChatLLM, ChatResponse, FallbackLLM, ScriptedChatLLM
+from botservice.llm.configured import default_llm
 from botservice.memory import (
     ActionStep,
     AgentMemory,
@@ -163,6 +164,7 @@ __all__ = [
     "TurnInProgress",
     "TurnWaiting",
     "UnknownStep",
+    "default_llm",
     "forget_fact",
     "forget_old_images",
     "remember",

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from botservice.access.access import Access
 from botservice.agents import FunctionsBasedAgent
@@ -26,8 +25,7 @@ from botservice.history import (
     OpenAIEmbedder,
     SteadyWindowMessageSelector,
 )
-from botservice.llm import ChatLLM, FallbackLLM
-from botservice.llm.demo import DemoChatLLM
+from botservice.llm.configured import configured_llm
 from botservice.llm.tokens import counter_for
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
@@ -40,9 +38,6 @@ from botservice.turns.run.billing import models_of
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
 from transports.served import ServedTransport
-
-if TYPE_CHECKING:
-    from botservice.llm import OpenAIChatLLM
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +84,7 @@ def build_service(settings: Settings) -> AgentService:
     has_model = settings.has_model
     agent = FunctionsBasedAgent(
         tools=[each for name in settings.tools for each in BUILTIN[name]],
-        llm=_build_model(settings) if has_model else DemoChatLLM(),
+        llm=configured_llm(settings),
         # The demo shows what searching finds, so nothing else stands in its prompt.
         message_selector=SteadyWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
         search_k=settings.search_k if has_model else _DEMO_SEARCH_K,
@@ -97,28 +92,6 @@ def build_service(settings: Settings) -> AgentService:
         prompt=settings.system_prompt or DEFAULT_PROMPT,
     )
     return AgentService(agent, max_steps=settings.max_steps)
-
-
-def _build_model(settings: Settings) -> ChatLLM:
-    """Return the model, with those that are asked where it cannot answer."""
-    first = _build_openai(settings, settings.openai_model)
-    others = [_build_openai(settings, name) for name in settings.openai_fallback_models if name != first.model]
-    return FallbackLLM([first, *others]) if others else first
-
-
-def _build_openai(settings: Settings, name: str | None) -> "OpenAIChatLLM":
-    from botservice.llm import OpenAIChatLLM
-
-    return OpenAIChatLLM(
-        name,
-        base_url=settings.openai_base_url,
-        api_key=reveal(settings.openai_api_key),
-        api=settings.openai_api,
-        reasoning_effort=settings.openai_reasoning_effort,
-        reasoning_summary=settings.openai_reasoning_summary,
-        timeout_seconds=settings.model_timeout_seconds,
-        max_answer_tokens=settings.max_answer_tokens,
-    )
 
 
 def build_embedder(settings: Settings) -> Embedder | None:

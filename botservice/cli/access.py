@@ -106,13 +106,16 @@ def usage(
     for line in lines:
         typer.echo(_usage_line(line, printable(line.subject or "(nobody that is known)")))
     typer.echo(_usage_line(total, "in all"))
+    if not total.cost and total.calls:
+        typer.echo("No prices are known: a demo and servers of your own cost nothing; PRICES says what others do.")
 
 
 def _usage_line(line: "UsageLine", name: str) -> str:
     written = f" and {line.cache_write_tokens:,} written" if line.cache_write_tokens else ""
     cached = f"({line.cached_tokens:,}{written})"
     tokens = f"{line.input_tokens:>12,} {cached}  {line.output_tokens:>12,}"
-    return f"{line.calls:>8,}  {tokens}  {line.as_dict()['cost']:>12,.4f}  {name}"
+    cost = f"{line.as_dict()['cost']:,.4f}" if line.cost else "-"
+    return f"{line.calls:>8,}  {tokens}  {cost:>12}  {name}"
 
 
 def _usage_by(text: str) -> "UsageBy":

@@ -13,6 +13,7 @@ import typer
 
 from botservice.cli.access import access_cli, usage
 from botservice.cli.console import load_settings, printable, with_storage
+from botservice.cli.new import new
 from botservice.cli.turns import MOST_ID, turns_cli
 from botservice.errors import BotServiceError, DatabaseInUse
 from botservice.settings import LogLevel, Settings
@@ -69,11 +70,21 @@ def serve(
     worker: Annotated[
         bool, typer.Option("--worker/--no-worker", help="Whether this process also works on turns.")
     ] = True,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="In place of PORT; 0 takes any.")] = None,
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Begin anew when a .py file, .env or mcp.json changes here; chats stay.")
+    ] = False,
 ) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
+    if reload:
+        from botservice.cli.reloading import serve_again
+
+        raise typer.Exit(serve_again())
     from botservice import serving
 
     settings = load_settings()
+    if port is not None:
+        settings.port = port
     asyncio.run(serving.serve(settings, _build_service(settings, app), has_worker=worker))
 
 
@@ -161,6 +172,7 @@ def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON o
             typer.echo(f"{each.id:>6}  {each.message_count:>7} messages  {last:<16}  {keys}")
 
 
+cli.command()(new)
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
 cli.add_typer(access_cli, name="access", invoke_without_command=True)
 cli.command()(usage)

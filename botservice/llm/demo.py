@@ -1,7 +1,9 @@
 """The model that answers where none is configured: a script that says so, remembers, and uses a tool."""
 
+import json
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
@@ -50,6 +52,8 @@ class DemoChatLLM:
         text = next((_text(message) for message in reversed(messages) if message["role"] == "user"), "")
         if messages and messages[-1]["role"] == "tool":
             answer = f"My tool says: {_text(messages[-1])}"
+        elif (call := _called(text, tools)) is not None:
+            return ChatResponse("", (call,))
         elif _asks_for_the_time(text) and any(tool["function"]["name"] == "current_time" for tool in tools):
             return ChatResponse("", (ToolCall("demo_call", "current_time", {}),))
         elif (wish := _WISH.fullmatch(text)) and any(tool["function"]["name"] == "remember" for tool in tools):
@@ -67,6 +71,32 @@ class DemoChatLLM:
             for piece in _PIECES.findall(answer):
                 on_text(piece)
         return ChatResponse(answer)
+
+
+def _called(text: str, tools: Sequence[ToolSchema]) -> ToolCall | None:
+    """Return the call of a tool whose name a message begins with: `add 2 3`, or `add a=2 b=3`."""
+    try:
+        name, *words = shlex.split(text)
+    except ValueError:  # there is nothing, or a quotation mark that stands alone
+        return None
+    found = next((tool["function"]["parameters"] for tool in tools if tool["function"]["name"] == name), None)
+    if found is None:
+        return None
+    parameters = found.get("properties", {})
+    arguments: dict[str, str] = {}
+    for parameter, word in zip(parameters, words, strict=False):
+        named, _, value = word.partition("=")
+        arguments.update({named: value} if named in parameters else {parameter: word})
+    return ToolCall("demo_call", name, {each: _value(word, parameters[each]) for each, word in arguments.items()})
+
+
+def _value(word: str, schema: Mapping[str, Any]) -> Any:
+    if schema.get("type") == "string":
+        return word
+    try:
+        return json.loads(word)
+    except ValueError:
+        return word
 
 
 def _recall(question: str, messages: Sequence[ChatMessage]) -> str:

@@ -4,8 +4,9 @@ That is what is forwarded from an account that hides itself, and answers of the 
 """
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from botservice.messages import Author
 from botservice.privacy.own_messages import own_message_ids
@@ -13,6 +14,7 @@ from botservice.privacy.said import SHORTEST_QUOTE, Said, read_said
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conversations import message_references, messages
 
+_SEEN_LATE: Final = 1000  # on Postgres, of two transactions the one that counted later may be seen first
 _HELD = messages.c.said_by_others
 _UNNAMED = (
     select(messages.c.context_id, _HELD)
@@ -40,11 +42,24 @@ def carried(texts: Collection[str]) -> Said:
     return Said(texts=texts, answer_texts=texts, shortest=SHORTEST_QUOTE)
 
 
-def find_contexts_carrying(connection: Connection, said: Said) -> list[int]:
-    """Return the conversations into which some words were carried."""
+def find_contexts_carrying(connection: Connection, said: Said, *, after: int = 0) -> list[int]:
+    """Return the conversations into which some words were carried.
+
+    Args:
+        after: What `newest_reference` was when all that was there by then was looked through.
+    """
+    if not said.texts:
+        return []
+    unnamed = _UNNAMED.where(message_references.c.id > after - _SEEN_LATE) if after else _UNNAMED
     found = {
         row.context_id
-        for row in connection.execute(_UNNAMED)
+        for row in connection.execute(unnamed)
         if any(said.is_repeated_by(each) for each in decode_references(row.said_by_others))
     }
     return sorted(found)
+
+
+def newest_reference(connection: Connection) -> int:
+    """Return how far whoever looks through all that is held of others has come: whatever comes later stands behind."""
+    newest: int = connection.execute(select(func.coalesce(func.max(message_references.c.id), 0))).scalar_one()
+    return newest

@@ -16,7 +16,7 @@ from botservice.people.identities import Identity, find_identity, identities_of
 from botservice.people.names import person_name
 from botservice.privacy.accounting import Forgotten, take_stock
 from botservice.privacy.bringing_over import bring_over_contexts
-from botservice.privacy.carried import carried, find_contexts_carrying, telling, told_in
+from botservice.privacy.carried import carried, find_contexts_carrying, newest_reference, telling, told_in
 from botservice.privacy.clearing import clear_work, forget_work
 from botservice.privacy.erasing import Erasure, delete_turns, erase_chat, erase_messages, first_turn_of
 from botservice.privacy.exports import drop_exports
@@ -87,7 +87,8 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     but_turn = None if here is None else here.turn_id
     await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))
-    gone = await _forget_carried(storage, context_ids, accounts)
+    told = await _read_told(storage, context_ids, accounts)
+    seen, gone = await _forget_carried(storage, told)
     for _ in range(_MOST_ROUNDS):
         for context_id in context_ids:
             gone += await _forget_in(storage, context_id, accounts, here)
@@ -97,8 +98,9 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         )
         gone += last
         if not context_ids:
+            _, carried_since = await _forget_carried(storage, told, after=seen)
             await storage.scrub()
-            return gone
+            return gone + carried_since
     raise StorageError("whoever is to be forgotten was heard again and again meanwhile: ask again, to forget the rest")
 
 
@@ -143,7 +145,9 @@ async def forget_messages(
         for other in sorted(elsewhere):
             gone += _erase_said(connection, other, said, None, now)
         words = carried(telling(connection, context_id, said))
-        for other in find_contexts_carrying(connection, words) if words.texts else ():
+        # What was looked through before is not looked through again while all others wait, unless it says more now.
+        since = seen if set(words.texts) <= set(told.texts) else 0
+        for other in find_contexts_carrying(connection, words, after=since):
             gone += _erase_said(connection, other, words, None, now)
         all_of_it = said if author is None else read_said(connection, context_id, ids, [author])
         gone += _erase_said(connection, context_id, all_of_it, here, now)
@@ -153,22 +157,37 @@ async def forget_messages(
 
     await bring_over_contexts(storage, [context_id])
     ids = await storage.read(find, is_long=True)
+    told = await storage.read(lambda connection: _tell(connection, context_id, ids), is_long=True)
+    seen, carried_before = await _forget_carried(storage, told)
     await _clear(storage, _Written(context_id, list(ids), is_alone=False), here)
-    gone = await storage.write(forget)
+    gone = carried_before + await storage.write(forget)
     await storage.scrub()
     return gone
 
 
-async def _forget_carried(storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author]) -> Forgotten:
-    """Delete what others carried elsewhere without its author's name; before its words are gone that tell it."""
+def _tell(connection: Connection, context_id: int, message_ids: Collection[int]) -> Said:
+    return carried(telling(connection, context_id, read_said(connection, context_id, message_ids)))
+
+
+async def _read_told(storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author]) -> Said:
+    """Return the words of some accounts by which others may carry them elsewhere, before they are gone."""
     told: set[str] = set()
     for context_id in context_ids:
         told.update(await storage.read(partial(told_in, context_id=context_id, accounts=accounts), is_long=True))
-    said = carried(told)
+    return carried(told)
+
+
+async def _forget_carried(storage: Storage, said: Said, *, after: int = 0) -> tuple[int, Forgotten]:
+    """Delete what others carried elsewhere without its author's name; return how far they were looked through."""
+
+    def find(connection: Connection) -> tuple[int, list[int]]:
+        return newest_reference(connection), find_contexts_carrying(connection, said, after=after)
+
+    seen, found = await storage.read(find, is_long=True)
     gone = Forgotten()
-    for other in await storage.read(partial(find_contexts_carrying, said=said), is_long=True) if told else ():
-        gone += await storage.write(partial(_erase_carried, context_id=other, said=said, now=storage.now()))
-    return gone
+    for context_id in found:
+        gone += await storage.write(partial(_erase_carried, context_id=context_id, said=said, now=storage.now()))
+    return seen, gone
 
 
 def _erase_carried(connection: Connection, context_id: int, said: Said, now: datetime) -> Forgotten:

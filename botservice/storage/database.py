@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.errors import StorageError, StorageUnavailable
+from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable
 from botservice.storage import schema
 from botservice.storage.blobs import with_cipher
 from botservice.storage.claim import Claim
@@ -281,7 +281,7 @@ class Storage:
         if not path.parent.is_dir():
             raise StorageUnavailable(f"cannot open the database {self.name}: its folder does not exist")
         if not self._migrates and not path.exists():
-            schema.check_version(None, remedy=_REMEDY)
+            raise SchemaMismatch(f"there is no database {self.name}: {_REMEDY}, or go to the folder that has it")
 
     def _start_readers(self, undo: contextlib.ExitStack) -> Readers:
         """Return the readers that turns wait for; the others are started, too."""

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
-    Exists,
     Select,
     Text,
     and_,
@@ -77,12 +77,14 @@ def _found(what: What, table: Any, tries: Any, since: Any) -> Select[Any]:
     return select(*columns).where(table.c.transport.in_(bindparam("transports", expanding=True)))
 
 
-def _owes(table: Any) -> Exists:
-    return exists().where(
+def _owes_nothing(table: Any) -> ColumnElement[bool]:
+    # A subquery with a limit, for each row that is due: as a join, Postgres may read all that is owed anywhere.
+    its_message = select(deliveries.c.id).where(
         _IS_OPEN,
         deliveries.c.context_id == table.c.context_id,
         deliveries.c.transport.in_(bindparam("transports", expanding=True)),
     )
+    return its_message.limit(1).scalar_subquery().is_(None)
 
 
 _NEVER = literal(0)
@@ -123,13 +125,13 @@ _CONTROLS = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(_IS
 _CHANGES = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(
     _IS_CHANGE,
     or_(_ITS_MESSAGE.is_not(None), and_(events.c.received_at < bindparam("stale_before"), ~_HAS_TURN)),
-    ~_owes(events),
+    _owes_nothing(events),
 )
 _TURNS = _found(What.TURN, turns, turns.c.attempts, turns.c.due_at).where(
-    _IS_OPEN_TURN, turns.c.attempts < bindparam("beginnings"), ~_owes(turns)
+    _IS_OPEN_TURN, turns.c.attempts < bindparam("beginnings"), _owes_nothing(turns)
 )
 _REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(
-    _IS_REMINDER, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, ~_owes(reminders)
+    _IS_REMINDER, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, _owes_nothing(reminders)
 )
 # What has waited goes on beside no turn that has begun; a turn that waits still has its state.
 _IS_FREE = ~exists().where(
@@ -154,6 +156,8 @@ _DUE_BY_A_WRONG_CLOCK = union_all(
     _TURNS.where(due_by_a_wrong_clock_in(turns)),
     _WAITING.where(due_by_a_wrong_clock_in(pending_calls)),
 )
+# Postgres would plan these long questions anew each time, which takes longer than they do.
+_KEEP_THE_PLAN = text("SET LOCAL plan_cache_mode = force_generic_plan")
 # The time as an expression: by the index of what is due, a planner may go through everything that is open anywhere.
 _PUT_OFF = tuple(
     update(table)
@@ -185,6 +189,8 @@ def find_due_contexts(
     """
     sought = {"transports": list(transports), "beginnings": beginnings, "stale_before": now - PATIENCE, **due_by(now)}
     sought["resending"] = list(transports if resending is None else resending)
+    if connection.dialect.name == "postgresql":
+        execute(connection, _KEEP_THE_PLAN, {})
     rows = execute(connection, _DUE, sought).all()
     if is_thorough:
         rows += execute(connection, _DUE_BY_A_WRONG_CLOCK, sought).all()

@@ -209,6 +209,7 @@ def test_an_empty_database_is_not_made_by_looking(run: Run, monkeypatch: pytest.
     code, _, error = run("contexts")
     assert code == 1
     assert "botservice migrate" in error
+    assert f"{Path.cwd()}/new.db" in error
     assert not Path("new.db").exists()
     assert run("migrate")[0] == 0
     assert run("contexts") == (0, "", "")
@@ -234,3 +235,10 @@ def test_a_newer_database_is_left_alone(run: Run, tmp_path: Path) -> None:
         code, _, error = run(command)
         assert code == 1
         assert "newer" in error
+
+
+def test_usage_of_what_has_no_price_shows_no_sum_of_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("chat", typed=b"My dog is called Rex\n")[0] == 0
+    said = run("usage")[1]
+    assert "0.0000" not in said
+    assert "PRICES" in said

@@ -60,3 +60,32 @@ async def test_what_may_be_anybodys_stays(storage, held):
     before = await texts(his)
     await forget_person(storage, ALICE)
     assert await texts(his) == before
+
+
+class AtWrite:
+    """A storage in which something happens before one of the writes."""
+
+    def __init__(self, storage, number, happen):
+        self._storage, self._left, self._happen = storage, number, happen
+
+    def __getattr__(self, name):
+        return getattr(self._storage, name)
+
+    async def write(self, operation, **options):
+        self._left -= 1
+        if self._left == 0:
+            await self._happen()
+        return await self._storage.write(operation, **options)
+
+
+@pytest.mark.parametrize(("whole", "number"), [(True, 1), (True, 2), (True, 3), (False, 1)])
+async def test_what_is_carried_elsewhere_while_it_is_forgotten_goes_as_well(storage, whole, number):
+    chat, his, said = await talk(storage)
+
+    async def carry():
+        await say(his, "and this?", BOB, Reference(ReferenceKind.FORWARD, HIDDEN, WORDS))
+
+    meanwhile = AtWrite(storage, number, carry)
+    await (forget_person(meanwhile, ALICE) if whole else forget_messages(meanwhile, chat.id, [said.id]))
+    assert WORDS not in str(await texts(his))
+    assert "and this?" in str(await texts(his))

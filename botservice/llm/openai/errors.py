@@ -54,7 +54,8 @@ def translate(
         case openai.APITimeoutError():
             return LLMError("the model's server did not take the call in time")
         case openai.APIConnectionError():
-            return LLMError("the model's server cannot be reached, or it cut the connection: is OPENAI_BASE_URL right?")
+            where = "is there a way to it from here, and is OPENAI_BASE_URL right, where it is set?"
+            return LLMError(f"the model's server cannot be reached, or it cut the connection: {where}")
         case openai.APIStatusError():
             return _of_status(error, model, named_by)
         case openai.APIError():  # an event in the stream

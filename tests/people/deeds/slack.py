@@ -67,6 +67,22 @@ async def bob_shares(town: Town) -> None:
     town.slack.person_says(said, channel="C0GENERAL", user="U0BOB", attachments=[shared])
 
 
+async def broadcast(town: Town) -> None:
+    ts = town.slack.person_says(f"{MENTION} {town.words(OTHER)}", channel="C0GENERAL", user="U0BOB")
+    root = {"type": "message", "user": "U0BOB", "text": f"{MENTION} {OTHER}", "ts": ts, "thread_ts": ts}
+    said = f"{MENTION} {town.words()}"
+    town.slack.person_says(said, channel="C0GENERAL", thread_ts=ts, subtype="thread_broadcast", root=root)
+
+
+async def bob_broadcasts(town: Town) -> None:
+    words = town.words()
+    ts = town.slack.person_says(words, channel="C0GENERAL", deliver=False)
+    root = {"type": "message", "user": "U0ALICE", "text": words, "ts": ts, "thread_ts": ts}
+    said = f"{MENTION} {town.words(OTHER)}"
+    how = {"channel": "C0GENERAL", "user": "U0BOB", "thread_ts": ts, "root": root}
+    town.slack.person_says(said, subtype="thread_broadcast", **how)
+
+
 async def bob_asks_about(town: Town) -> None:
     words, known = town.words(), len(town.slack.world.modals)
     ts = town.slack.person_says(words, channel="C0OTHER", deliver=False)
@@ -85,5 +101,5 @@ async def bob_asks_about(town: Town) -> None:
 
 DEEDS = (
     *(alone, in_a_channel, in_a_thread_of_bob, send_a_file, give_a_command, edit, judge),
-    *(bob_in_a_channel, bob_shares, bob_asks_about),
+    *(bob_in_a_channel, bob_shares, bob_asks_about, broadcast, bob_broadcasts),
 )

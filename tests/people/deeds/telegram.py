@@ -83,6 +83,16 @@ async def fail_to_be_told(town: Town) -> None:
     town.telegram.person_says(town.words(), chat_id=ALICE.id)
 
 
+async def in_a_group_that_moves(town: Town) -> None:
+    before, after = -4_000_000 - len(town.said), -1004_000_000_000 - len(town.said)
+    town.telegram.add_group(before, type="group", members=[ALICE, BOB])
+    for user, word in ((BOB, OTHER), (ALICE, MARK)):
+        town.telegram.person_says(f"@{town.telegram.username} {town.words(word)}", chat_id=before, user=user)
+    await town.quiet()
+    town.telegram.migrate(before, after)
+    town.said.append(town.telegram.person_says(f"@{town.telegram.username} {town.words()}", chat_id=after, user=ALICE))
+
+
 async def bob_alone(town: Town) -> None:
     town.telegram.person_says(f"keep: {town.words(OTHER)[:60]}", chat_id=BOB.id)
 
@@ -98,5 +108,5 @@ async def bob_sends_a_like_file(town: Town) -> None:
 DEEDS = (
     *(alone, in_a_group, unaddressed_in_a_group, keep, remind, remind_a_group, send_a_file, send_a_picture),
     *(send_an_album, send_a_voice, edit, choose, ask_for_an_export, list_facts, give_a_persona, ask_for_a_code),
-    *(fail_to_be_told, bob_alone, bob_in_a_group, bob_sends_a_like_file),
+    *(fail_to_be_told, in_a_group_that_moves, bob_alone, bob_in_a_group, bob_sends_a_like_file),
 )

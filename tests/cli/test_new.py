@@ -1,0 +1,142 @@
+"""`botservice new` makes a bot that answers and passes its test, and `serve --reload` begins anew where it changes."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from botservice import BotServiceError, default_llm
+from botservice.cli.new import requirement_of_this
+from botservice.llm.demo import DemoChatLLM
+
+ROOT = Path(__file__).parents[2]
+FILES = {
+    *(".env.example", ".gitignore", "Dockerfile", "Procfile", "README.md"),
+    *("bot.py", "requirements-dev.txt", "requirements.txt", "test_bot.py"),
+}
+
+
+@pytest.fixture
+def bot(run, tmp_path):
+    """The folder of a new bot."""
+    code, said, _ = run("new", "bots/my-bot")
+    assert code == 0
+    assert "botservice serve --app bot:service" in said
+    return tmp_path / "bots" / "my-bot"
+
+
+def python(folder, *arguments, typed=None):
+    """Run Python in a folder, as somebody does who has installed botservice."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "PYTEST_ADDOPTS")}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**kept, "PYTHONPATH": str(ROOT)},
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+def test_a_new_bot_passes_its_test_and_answers_without_any_key(bot):
+    assert {each.name for each in bot.iterdir()} == FILES
+    tested = python(bot, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "1 passed" in tested.stdout, tested.stdout + tested.stderr
+    talked = python(bot, "-m", "botservice", "chat", "--app", "bot:service", typed="roll 1\nroll sides=1\n")
+    assert talked.stdout.splitlines() == ["My tool says: 1", "My tool says: 1"], talked.stderr
+    assert "my-bot" in (bot / "bot.py").read_text()
+    assert "{{" not in "".join(each.read_text() for each in bot.iterdir() if each.is_file() and each.suffix != ".db")
+
+
+def test_what_its_procfile_says_can_be_run_from_its_folder(bot):
+    commands = dict(line.split(": ", 1) for line in (bot / "Procfile").read_text().splitlines())
+    assert commands["web"].endswith("python -m botservice serve --app bot:service")
+    done = python(bot, *commands["release"].split()[1:])
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["1bot", "my bot", "bot!", "b" * 65])
+def test_a_name_that_makes_no_bot_is_refused(run, tmp_path, name):
+    code, _, said = run("new", name)
+    assert code == 1
+    assert "a bot's name is a letter" in said
+    assert not (tmp_path / name).exists()
+
+
+def test_what_is_there_stays_as_it_is(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "bot.py").write_text("mine")
+    code, _, said = run("new", "mine")
+    assert code == 1
+    assert "is there already" in said
+    assert (tmp_path / "mine" / "bot.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "line", "can_be_deployed"),
+    [
+        (None, "botservice==1.2.3", True),
+        (
+            {"url": "https://example.com/bot.git", "vcs_info": {"vcs": "git", "commit_id": "abc123"}},
+            "botservice @ git+https://example.com/bot.git@abc123",
+            True,
+        ),
+        ({"url": "file:///home/me/botservice", "dir_info": {"editable": True}},
+         "botservice @ file:///home/me/botservice", False),
+        ({"url": "https://example.com/botservice-1.2.3.whl", "archive_info": {}},
+         "botservice @ https://example.com/botservice-1.2.3.whl", True),
+    ],
+)  # fmt: skip
+def test_its_requirements_say_where_botservice_came_from(monkeypatch, tmp_path, recorded, line, can_be_deployed):
+    installed = tmp_path / "botservice-1.2.3.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: botservice\nVersion: 1.2.3\n")
+    if recorded is not None:
+        (installed / "direct_url.json").write_text(json.dumps(recorded))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert requirement_of_this() == (line, can_be_deployed)
+
+
+def test_a_bot_without_a_model_gets_the_demo_script_and_one_with_a_model_gets_that(monkeypatch):
+    assert isinstance(default_llm(), DemoChatLLM)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("OPENAI_MODEL", "mine")
+    monkeypatch.setenv("OPENAI_FALLBACK_MODELS", "other")
+    assert [each.model for each in default_llm().llms] == ["mine", "other"]
+    monkeypatch.setenv("MAX_TURNS", "none")
+    with pytest.raises(BotServiceError, match="MAX_TURNS"):
+        default_llm()
+
+
+@pytest.mark.slow
+def test_a_server_begins_anew_when_its_bot_changes_and_ends_with_who_started_it(bot):
+    kept = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    command = [sys.executable, "-m", "botservice", "serve", "--app", "bot:service", "--reload", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=bot, env={**kept, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            first = _read_until(server.stdout, r"listening  127\.0\.0\.1:\d+")
+            program = bot / "bot.py"
+            program.write_text(f'print("changed")\n{program.read_text()}')
+            again = _read_until(server.stdout, r"listening  127\.0\.0\.1:\d+")
+            assert "changed" in again
+            assert "changed" not in first
+        finally:
+            server.terminate()
+        assert server.wait(60) == 0
+
+
+def _read_until(stream, pattern):
+    said = ""
+    for line in stream:
+        said += line
+        if re.search(pattern, line):
+            return said
+    raise AssertionError(f"ended before {pattern!r}: {said}")
