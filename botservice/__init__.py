@@ -6,6 +6,7 @@ from botservice.agents import Action, Agent, FinishAction, FunctionsBasedAgent, 
 from botservice.agents.checks import FinalAnswerCheck
 from botservice.contexts.context import AgentContext
 from botservice.errors import (
+    ApprovalPending,
     BotServiceError,
     ClaimLost,
     ContextOverflow,
@@ -19,6 +20,7 @@ from botservice.errors import (
     InvalidTool,
     LLMError,
     LLMFailure,
+    ResultPending,
     RunFinished,
     RunInterrupted,
     SchemaMismatch,
@@ -26,6 +28,7 @@ from botservice.errors import (
     StorageError,
     StorageUnavailable,
     TurnInProgress,
+    TurnWaiting,
 )
 from botservice.history import (
     ChatHistory,
@@ -66,11 +69,12 @@ from botservice.messages import Attachment, Author, Button, CommandCall, Inbound
 from botservice.references import Reference, ReferenceKind
 from botservice.service import AgentService
 from botservice.storage import Storage
-from botservice.tools import Tool, Toolset, tool
+from botservice.tools import Later, Tool, Toolset, tool
 from botservice.tools.mcp import MCPServers
 from botservice.tools.remembering import forget_fact, remember
 from botservice.turns import AgentRun, RetryPolicy
 from botservice.turns.results import RunResult, RunState
+from botservice.turns.waiting.calls import PendingCall
 
 if TYPE_CHECKING:
     from botservice.llm import OpenAIChatLLM
@@ -85,6 +89,7 @@ __all__ = [
     "AgentMemory",
     "AgentRun",
     "AgentService",
+    "ApprovalPending",
     "Attachment",
     "Author",
     "BotServiceError",
@@ -115,6 +120,7 @@ __all__ = [
     "InvalidTool",
     "LLMError",
     "LLMFailure",
+    "Later",
     "LocalEmbedder",
     "MCPServers",
     "Memory",
@@ -126,11 +132,13 @@ __all__ = [
     "NoMessages",
     "OpenAIChatLLM",
     "OpenAIEmbedder",
+    "PendingCall",
     "Plan",
     "PlanningStep",
     "Prompt",
     "Reference",
     "ReferenceKind",
+    "ResultPending",
     "RetryPolicy",
     "Role",
     "RunFinished",
@@ -157,6 +165,7 @@ __all__ = [
     "ToolResult",
     "Toolset",
     "TurnInProgress",
+    "TurnWaiting",
     "UnknownStep",
     "default_llm",
     "forget_fact",

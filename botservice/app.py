@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -189,7 +190,13 @@ def govern(settings: Settings, service: AgentService) -> None:
         budgets.check_model(model)
         if settings.openai_api_key is not None and not budgets.has_price(model):
             logger.info("budget.price_unknown", extra={"model": model})
-    service.options = replace(service.options, budgets=budgets, access=service.access or Access.of(settings))
+    hours = settings.approval_hours if service.approval_hours is None else service.approval_hours
+    service.options = replace(
+        service.options,
+        budgets=budgets,
+        access=service.access or Access.of(settings),
+        approval_lasts=timedelta(hours=hours),
+    )
 
 
 @contextlib.asynccontextmanager
@@ -227,7 +234,14 @@ async def running(
         worker = Worker(storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns)
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
-        inbox = Inbox(storage, worker.wake, service.options.clock, pressure=pressure, is_worked_here=has_worker)
+        inbox = Inbox(
+            storage,
+            worker.wake,
+            service.options.clock,
+            pressure=pressure,
+            is_worked_here=has_worker,
+            access=service.options.access,
+        )
         for transport in transports:
             stack.push_async_callback(transport.close)
         if has_worker:

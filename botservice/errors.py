@@ -20,13 +20,18 @@ BotServiceError
 ├── ClaimLost                  the right to write to this context has passed to somebody else
 ├── RunInterrupted             the run was stopped
 ├── RunFinished                the run has its answer already
+├── TurnWaiting                a turn waits
+│   ├── ApprovalPending        for a person's word about calls of tools
+│   └── ResultPending          for results that come later
 └── DeliveryError              a platform did not take a message
     ├── DeliveryRefused        it never will (blocked, deleted, forbidden)
     └── DeliveryUnknown        it may have taken it: the answer was lost
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 
 class BotServiceError(Exception):
@@ -170,6 +175,28 @@ class RunInterrupted(BotServiceError):
 
 class RunFinished(BotServiceError):
     """The run has its answer; there is no further step."""
+
+
+class TurnWaiting(BotServiceError):
+    """A turn waits; it stays, and goes on when what it waits for has come.
+
+    Attributes:
+        turn_id: Which turn.
+        calls: The calls that it waits with: `PendingCall`s.
+    """
+
+    def __init__(self, message: str, *, turn_id: int, calls: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.turn_id = turn_id
+        self.calls = tuple(calls)
+
+
+class ApprovalPending(TurnWaiting):
+    """Calls of tools wait for a person's word: `service.decide` gives it, `service.resume` goes on."""
+
+
+class ResultPending(TurnWaiting):
+    """Tools have said that their results come later: `service.hand_in` brings one, `service.resume` goes on."""
 
 
 class DeliveryError(BotServiceError):

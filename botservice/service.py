@@ -5,15 +5,17 @@ import contextlib
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Self
+
+from sqlalchemy import Connection
 
 from botservice.access.access import Access
 from botservice.agents import Agent
 from botservice.budgets.budgets import Budgets
 from botservice.commands.standard import standard_commands
 from botservice.contexts.context import AgentContext
-from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress
+from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress, TurnWaiting
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.memory.images import as_attachment
@@ -21,11 +23,21 @@ from botservice.messages import Attachment, Author, InboundMessage, Message
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
 from botservice.turns.options import Clock, RunOptions, utc_now
-from botservice.turns.records import begin_turn, find_failed_turn, find_running_turn, finish_turn, reopen_turn
+from botservice.turns.records import (
+    begin_turn,
+    find_failed_turn,
+    find_running_turn,
+    find_turn,
+    finish_turn,
+    reopen_turn,
+)
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run.agent_run import AgentRun
 from botservice.turns.start.opening import open_api_turn
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus
+from botservice.turns.waiting.going_on import check_decided
+from botservice.turns.waiting.handing_in import decide, hand_in
+from botservice.turns.waiting.records import find_due_turn, find_open
 
 Callbacks = Iterable[Callable[..., Any]] | Mapping[type, Any]
 
@@ -52,7 +64,7 @@ class AgentService:
         commands: What people may ask of the service itself, such as /help, while it is served.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a choice of the user's
         self,
         agent: Agent,
         storage: Storage | None = None,
@@ -63,6 +75,7 @@ class AgentService:
         model_retries: RetryPolicy = MODEL_RETRIES,
         clock: Clock | None = None,
         budgets: Budgets | None = None,
+        approval_hours: float | None = None,
     ) -> None:
         """Make a service; nothing starts by itself.
 
@@ -75,16 +88,21 @@ class AgentService:
                 `EmbeddingIndexer(storage, embedder)` around the prompts does the same.
             budgets: What people, chats and the service may use; by default nothing is limited, and a service that is
                 served has the budgets of the settings.
+            approval_hours: How long a person may take to allow a call that asks first; by default what the settings say
+                while the service is served, or else 24.
             clock: What time it is; by default what the storage says, which all replicas share.
             model_retries: How often, and for how long, a model that fails is asked again within a step.
 
         Raises:
-            ValueError: max_steps is negative.
+            ValueError: max_steps is negative, or approval_hours are not above 0.
             InvalidField: a callback cannot be called with a step.
         """
         if max_steps < 0:
             raise ValueError(f"max_steps must be 0 or more, not {max_steps}")
+        if approval_hours is not None and not 0 < approval_hours < float("inf"):
+            raise ValueError(f"approval_hours must be above 0, not {approval_hours}")
         self.agent = agent
+        self.approval_hours = approval_hours
         self.storage = storage
         self.embedder = embedder
         self.commands = standard_commands()
@@ -93,6 +111,8 @@ class AgentService:
         self.options = RunOptions(
             agent, StepCallbacks(step_callbacks), max_steps, clock or self._now, model_retries, budgets or Budgets()
         )
+        if approval_hours is not None:
+            self.options = replace(self.options, approval_lasts=timedelta(hours=approval_hours))
         self._lines: dict[int, _Line] = {}
 
     async def __aenter__(self) -> Self:
@@ -122,6 +142,8 @@ class AgentService:
             TurnInProgress: a run that is paused between two steps has the context.
             BudgetExceeded: a budget of the service does not reach; the message is kept, and `resume` tries it again.
             RunInterrupted: a callback stopped the run.
+            ApprovalPending: a call waits for a person's word: `decide` gives it, and `resume` goes on.
+            ResultPending: a tool gives its result later: `hand_in` brings it, and `resume` goes on.
         """
         message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, attachments)))
         async with self._in_order(context.id), self._claimed(context, waits=True) as claim:
@@ -158,25 +180,65 @@ class AgentService:
         return self._run(context, turn, claim)
 
     async def resume(self, context: AgentContext) -> AgentRun | None:
-        """Return the turn of this context that was cut off, or that failed last; None where there is none.
+        """Return the turn of this context that was cut off, has waited or failed last; None where there is none.
 
         A run of this process that is paused between two steps is taken over: the old object does nothing more.
 
         Raises:
             TurnInProgress: somebody works on the turn at this moment.
+            ApprovalPending: there is only one that waits for a person's word; ResultPending: for a result.
         """
         claims = self._of(context).claims
         claim = await self._take_over(context)
         try:
-            turn = await self._load(context) or await self._reopen(context, claim)
+            turn = await self._load(context) or await self._find_waited(context) or await self._reopen(context, claim)
             if turn is None:
+                await self._check_none_waits(context)
                 await claims.release(claim)
                 return None
-            await self._begin_again(context, turn, claim)
+            if turn.status is not TurnStatus.WAITING:
+                await self._begin_again(context, turn, claim)
         except BaseException:
             await asyncio.shield(claims.release(claim))
             raise
         return self._run(context, turn, claim)
+
+    async def decide(
+        self,
+        context: AgentContext,
+        call_id: str | int,
+        allow: bool = True,  # noqa: FBT001, FBT002 - contract
+        *,
+        always: bool = False,
+    ) -> bool:
+        """Allow a call of a tool that waits for a person's word, or deny it; return whether nobody had decided before.
+
+        A worker, or `resume`, goes on with its turn as soon as no call of that waits any more.
+
+        Args:
+            call_id: The `id` of the call, or its number.
+            always: Whether this tool need not ask this person again in this conversation.
+
+        Raises:
+            BotServiceError: no such call waits here, or has.
+        """
+        now = self._options_of(context).clock()
+        return await decide(context, call_id, is_allowed=allow, is_always=always, now=now)
+
+    async def hand_in(self, context: AgentContext, call_id: str, result: Any) -> bool:
+        """Hand in the result of a call whose tool gave `Later`; return whether nothing had become of it before.
+
+        A worker, or `resume`, goes on with its turn as soon as no call of that waits any more.
+
+        Args:
+            call_id: The name that `Later` was given.
+            result: What the tool would have returned, or an exception.
+
+        Raises:
+            BotServiceError: nothing of that name waits here, or has.
+            InvalidField: there is no JSON for the result.
+        """
+        return await hand_in(context, call_id, result, self._options_of(context).clock())
 
     def _check_none_open(self, turn: Turn | None) -> None:
         if turn is not None:
@@ -219,7 +281,7 @@ class AgentService:
             await self._load(context)
             await self._begin_again(context, turn, claim)
             # It is set aside then, and what comes next has its turn.
-            with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted):
+            with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted, TurnWaiting):
                 await self._finish(context, turn, claim)
         finally:
             context.memory.steps.extend(put_in)  # they are for what comes next
@@ -229,6 +291,29 @@ class AgentService:
         turn = await self._of(context).read(lambda connection: find_running_turn(connection, context.id))
         await context.refresh(None if turn is None else turn.id, with_steps=with_steps)
         return turn
+
+    async def _find_waited(self, context: AgentContext) -> Turn | None:
+        """Return the turn of a program that has waited and may go on, and bring context up to date for it."""
+        now = self._options_of(context).clock()
+
+        def find(connection: Connection) -> Turn | None:
+            turn_id = find_due_turn(connection, context.id, [API], now)
+            return None if turn_id is None else find_turn(connection, context.id, turn_id)
+
+        turn = await self._of(context).read(find)
+        if turn is not None:
+            await context.refresh(turn.id)
+        return turn
+
+    async def _check_none_waits(self, context: AgentContext) -> None:
+        pending = await self._of(context).read(lambda connection: find_open(connection, context.id))
+        newest = next((each for each in reversed(pending) if each.transport == API), None)
+        if newest is None:
+            return
+        await context.refresh(newest.turn_id)
+        step = None if context.open_step is None else context.open_step.item
+        calls = () if step is None else step.get_value("tool_calls") or ()
+        check_decided(newest.turn_id, [each for each in pending if each.turn_id == newest.turn_id], calls)
 
     async def _reopen(self, context: AgentContext, claim: Claim) -> Turn | None:
         storage = self._of(context)

@@ -70,6 +70,7 @@ _MUST_BE = {
     "search_tokens": "a whole number, 0 or more",
     "mcp_config": "a file such as mcp.json; or none",
     "model_timeout_seconds": "a number of seconds above 0",
+    "approval_hours": "a number of hours above 0",
     "access": "open, allow or pairing",
     "owners": "people such as telegram:42, slack:T024BE7LD:U2147483697",
     "allowed": "people and chats such as telegram:42, telegram:-100123, slack:T024BE7LD:C2147483705",
@@ -354,6 +355,8 @@ class Settings(ModelSettings):
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
     fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP
     mcp_config: str | None = None
+
+    approval_hours: float = Field(24.0, gt=0, le=_MOST_DAYS * 24, allow_inf_nan=False)
 
     access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN
     owners: Identities = frozenset()

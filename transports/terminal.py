@@ -9,9 +9,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 from starlette.routing import BaseRoute
 
+from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, Button, InboundMessage, Message
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import deliveries, events, turns
@@ -20,6 +21,8 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
+from botservice.turns.waiting.orders import order_of
+from botservice.turns.waiting.records import find_open
 
 _LOOK_SECONDS = 0.2
 _PROMPT = "\nyou> "
@@ -46,6 +49,7 @@ class TerminalTransport:
         self._is_stopped = False
         self._is_gone = False
         self._choices: tuple[Button, ...] = ()
+        self._has_decided = False
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take note of where events go."""
@@ -102,6 +106,8 @@ class TerminalTransport:
         """Print an answer, or the rest of one that was printed while it grew."""
         if context_keys.get("session_id") != self._session_id:
             return None  # of an earlier chat that was killed: it is in the history
+        if delivery.is_replacing and self._has_decided:
+            return None  # whoever said so was told
         text = visible(str(delivery.payload["text"]))
         self._choices = read_buttons(delivery.payload.get("choices"))
         if not delivery.payload.get("answers"):
@@ -166,6 +172,7 @@ class TerminalTransport:
         self._answered.clear()
         self._shown = ""
         self._is_stopped = False
+        self._has_decided = order_of(line) is not None
         self._asked = await self._accept(line, EventKind.MESSAGE)
         while not self._answered.is_set():
             with contextlib.suppress(TimeoutError):
@@ -174,6 +181,28 @@ class TerminalTransport:
                 self._write("" if self._is_stopped else "(no answer)\n")
                 break
         self._asked = None
+        if self._has_decided:
+            await self._see_it_through()
+
+    async def _see_it_through(self) -> None:
+        """Wait for what goes on after somebody's word: the input may end, and with it the process."""
+        while await self._storage.read(self._goes_on):  # noqa: ASYNC110 - nobody tells this process of it
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _goes_on(self, connection: Connection) -> bool:
+        """Return whether a turn of this session runs, or waits for nothing any more, or something is to be printed."""
+        context_id = find_context(connection, ContextKeys.of(self._keys))
+        if context_id is None:
+            return False
+        runs = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.status.in_(["queued", "running"]))
+        owes = select(deliveries.c.id).where(
+            deliveries.c.context_id == context_id, deliveries.c.status.in_(["pending", "attempting"])
+        )
+        if any(connection.execute(query.limit(1)).first() is not None for query in (runs, owes)):
+            return True
+        pending = find_open(connection, context_id)
+        undecided = {each.turn_id for each in pending if each.is_waiting}
+        return any(each.turn_id not in undecided for each in pending)
 
     async def _is_over(self, key: str) -> bool:
         """Return whether a turn has ended and nothing of it is left to be printed."""

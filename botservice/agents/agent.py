@@ -12,6 +12,7 @@ from botservice.contexts.context import AgentContext
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage
 from botservice.messages import Attachment, Message, TokenUsage, ToolCall
 from botservice.tools import Tool, Toolset
+from botservice.tools.tool import NeedsApproval
 
 T = TypeVar("T")
 SUB_AGENT_TIMEOUT_SECONDS = 600.0
@@ -201,6 +202,7 @@ class Agent(ABC):
         idempotent: bool = False,
         timeout_seconds: float = SUB_AGENT_TIMEOUT_SECONDS,
         max_calls: int | None = None,
+        needs_approval: NeedsApproval = False,
     ) -> Tool:
         """Return a tool by which another agent has this one work on a task, which is all that this one is told.
 
@@ -224,6 +226,7 @@ class Agent(ABC):
             idempotent=idempotent,
             timeout_seconds=timeout_seconds,
             max_calls=max_calls,
+            needs_approval=needs_approval,
         )
 
     async def tools_now(self) -> Mapping[str, Tool]:

@@ -23,7 +23,7 @@ TurnArgument = Annotated[
 def turns(
     command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
 ) -> None:
-    """List the turns that run, wait or were set aside, and those whose answer could not be delivered yet."""
+    """List the turns that run, wait, are parked or were set aside, and answers that are not delivered yet."""
     from botservice.turns.work.backlog import list_turns
 
     if command.invoked_subcommand is not None:
@@ -44,6 +44,8 @@ def turns(
         again = f"  next try at {each.due_at:%H:%M:%S} UTC" if is_later else ""
         error = f"{again}  {printable(each.error)}" if each.error else ""
         typer.echo(f"{each.id:>6}  {each.status:<9}  {age!s:>8}  {each.transport:<8}  {about}{keys}{error}")
+        for waits_for in each.waits_for:
+            typer.echo(f"{'':>6}  waits for {printable(waits_for)}")
 
 
 @turns_cli.command()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from botservice.commands.access import ACCESS, APPROVE, REVOKE
+from botservice.commands.approval import ALLOW_COMMAND, DENY_COMMAND
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.commands.export import EXPORT
@@ -14,6 +15,7 @@ from botservice.commands.memory import MEMORY
 from botservice.commands.persona import PERSONA_COMMAND
 from botservice.commands.reminders import REMINDERS
 from botservice.commands.retry import RETRY
+from botservice.commands.tools import TOOLS
 from botservice.commands.usage import USAGE
 from botservice.commands.why import WHY
 
@@ -25,7 +27,7 @@ def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
         return catalogue.menu(language)
 
     # Whoever adds a capability adds its command here, or hands it in where it needs something to work with.
-    of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS]
+    of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS, ALLOW_COMMAND, DENY_COMMAND, TOOLS]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
     for_owners = [APPROVE, REVOKE, ACCESS]
     catalogue = Catalogue([START, help_command(menu), *of_chat, *about_people, USAGE, STOP, *for_owners, *more])

@@ -20,7 +20,7 @@ from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, T
 from botservice.memory.agent_memory import completed_steps
 from botservice.memory.container import checked_item
 from botservice.memory.step_view import StepView
-from botservice.messages import storable
+from botservice.messages import Author, storable
 from botservice.personas import PROMPT, prompt_of, system_prompt
 from botservice.storage import Storage
 from botservice.storage.statements import execute
@@ -157,6 +157,12 @@ class AgentContext:
         """The finished action steps of the current prompt; changing this list changes nothing."""
         return completed_steps(self.memory, self.task)
 
+    @property
+    def asker(self) -> Author | None:
+        """Who wrote the message that is answered; the newest one of a person, where none is."""
+        question = self.chat_history.last_user_message
+        return None if question is None else question.author
+
     def system_prompt_for(self, prompt: str) -> str:
         """Return what stands at the top of prompts here, for an agent whose own prompt is this."""
         return system_prompt(prompt, self.metadata)
@@ -266,12 +272,16 @@ class AgentContext:
     def _load_steps(self, snapshot: Snapshot) -> None:
         put_in = self.unsaved_steps()
         self.turn_id = snapshot.turn_id
-        self.records = StepRecords(self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs)
-        for stored in snapshot.steps:
+        self.records = StepRecords(
+            self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs, stride=snapshot.stride
+        )
+        # An open step of another turn in view is what that one waits with.
+        shown = [each for each in snapshot.steps if not each.is_open or each.turn_id == snapshot.turn_id]
+        for stored in shown:
             self.records.note(stored)
-        self.task = find_task(snapshot.steps, snapshot.turn_id)
-        self.open_step = next((stored for stored in snapshot.steps if stored.is_open), None)
-        closed = [stored.item for stored in snapshot.steps if not stored.is_open]
+        self.task = find_task(shown, snapshot.turn_id)
+        self.open_step = next((stored for stored in shown if stored.is_open), None)
+        closed = [stored.item for stored in shown if not stored.is_open]
         self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
         self.step_view = StepView()
 

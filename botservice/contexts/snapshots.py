@@ -7,9 +7,16 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select
 
 from botservice.contexts.prompt_log import PromptLog
-from botservice.contexts.step_records import LAST_POSITION, StoredStep, find_last_position, read_steps
+from botservice.contexts.step_records import (
+    LAST_POSITION,
+    StoredStep,
+    find_last_position,
+    find_next_position,
+    read_steps,
+)
 from botservice.errors import StorageError
 from botservice.history.chat_history import find_last_user_message
+from botservice.history.rows import BY_ID, read_messages
 from botservice.memory import TaskStep
 from botservice.messages import Message
 from botservice.storage.blobs import read_blobs
@@ -18,9 +25,10 @@ from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, turns
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
-_STEPS_TAKEN = select(turns.c.steps_taken).where(turns.c.id == bindparam("turn"))
+_OF_TURN = select(turns.c.steps_taken, turns.c.question_id).where(turns.c.id == bindparam("turn"))
 _MOST_ID = 2**63 - 1
 _TURNS_AT_ONCE = 64
+_STEPS_BETWEEN = 2**20  # that find room between two neighbours, one after the other
 # Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
 _IN_CONTEXT = turns.c.context_id.between(bindparam("context"), bindparam("context"))
 _NEWEST_FIRST = (turns.c.context_id.desc(), turns.c.id.desc())
@@ -45,6 +53,21 @@ _STATE = select(
 
 
 @dataclass(frozen=True, slots=True)
+class _OfTurn:
+    """What is known of a turn.
+
+    Attributes:
+        question: What it answers, where others may have been asked since.
+        stride: How far from each other its new steps stand: other turns' may follow, where it has waited.
+    """
+
+    steps_taken: int = 0
+    question: Message | None = None
+    stride: float = 1.0
+    has_waited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """What a context holds at one moment."""
 
@@ -58,6 +81,7 @@ class Snapshot:
     floor: float
     steps_taken: int
     last_step_number: int
+    stride: float = 1.0
 
 
 def read_snapshot(
@@ -80,6 +104,9 @@ def read_snapshot(
     floor = state.last_position or 0.0
     if in_view:
         floor = find_last_position(connection, context_id, without_turns=in_view)
+    of_turn = _OfTurn() if current is None else _read_turn(connection, context_id, current, stored)
+    if turn_id is not None and of_turn.has_waited:
+        last_user_message = of_turn.question
     return Snapshot(
         state.context_keys,
         state.metadata,
@@ -89,8 +116,9 @@ def read_snapshot(
         stored,
         logs,
         floor,
-        _read_steps_taken(connection, current) if current is not None else 0,
+        of_turn.steps_taken,
         state.last_step_number or 0,
+        of_turn.stride,
     )
 
 
@@ -101,8 +129,17 @@ def find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:
     return first.item if first is not None and isinstance(first.item, TaskStep) else None
 
 
-def _read_steps_taken(connection: Connection, turn_id: int) -> int:
-    return execute(connection, _STEPS_TAKEN, {"turn": turn_id}).scalar_one_or_none() or 0
+def _read_turn(connection: Connection, context_id: int, turn_id: int, stored: list[StoredStep]) -> _OfTurn:
+    row = execute(connection, _OF_TURN, {"turn": turn_id}).one_or_none()
+    if row is None or row.question_id is None:
+        return _OfTurn(0 if row is None else row.steps_taken)
+    found = execute(connection, BY_ID, {"context": context_id, "ids": [row.question_id]}).all()
+    question = next(iter(read_messages(connection, context_id, found)), None)
+    last = max((each.position for each in stored if each.turn_id == turn_id), default=None)
+    following = None if last is None else find_next_position(connection, context_id, last)
+    is_last = last is None or following is None
+    stride = 1.0 if is_last else (following - last) / _STEPS_BETWEEN  # type: ignore[operator]  # both are there
+    return _OfTurn(row.steps_taken, question, stride, has_waited=True)
 
 
 def turns_in_view(connection: Connection, context_id: int, turn_id: int | None = None) -> list[int]:

@@ -26,6 +26,12 @@ LAST_POSITION = (
     .order_by(steps.c.position.desc())
     .limit(1)
 )
+_NEXT_POSITION = (
+    select(steps.c.position)
+    .where(steps.c.context_id == bindparam("context"), steps.c.position > bindparam("after"))
+    .order_by(steps.c.position)
+    .limit(1)
+)
 _LAST_POSITION_ELSEWHERE = LAST_POSITION.where(steps.c.turn_id.not_in(bindparam("turns", expanding=True)))
 
 _LARGEST_NUMBER = 2**31
@@ -76,13 +82,20 @@ class StepRecords:
     """
 
     def __init__(
-        self, context_id: int, turn_id: int, floor: float = 0.0, logs: dict[int, PromptLog] | None = None
+        self,
+        context_id: int,
+        turn_id: int,
+        floor: float = 0.0,
+        logs: dict[int, PromptLog] | None = None,
+        stride: float = 1.0,
     ) -> None:
         """Make the records of a turn.
 
         Args:
             floor: The position of the last step of the context that is not in view.
+            stride: How far from each other new steps stand.
         """
+        self._stride = stride
         self.context_id = context_id
         self.turn_id = turn_id
         self.logs = dict(logs or {})
@@ -121,7 +134,8 @@ class StepRecords:
         rest = self._once_each(present[same:], floor if same else None)
         present[same:] = rest
         known = [self._find(item) for item in rest]
-        positions = place_between([None if stored is None else stored.position for stored in known], floor)
+        places = [None if stored is None else stored.position for stored in known]
+        positions = place_between(places, floor, self._stride)
         if positions is None:  # there is no room between two neighbours: everything gets a new place
             rest, known = present, [self._find(item) for item in present]
             positions = [self._floor + number for number in range(1, len(present) + 1)]
@@ -276,6 +290,14 @@ def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: 
             log = logs[row.turn_id] = PromptLog.load(connection, context_id, row.turn_id)
         item.set_value("model_input_messages", log.restore(row.prompt_ranges))
     return StoredStep(item, row.id, row.turn_id, row.position, row.is_open)
+
+
+def find_next_position(connection: Connection, context_id: int, position: float) -> float | None:
+    """Return the position of the next step of a context behind one; None where that is the last."""
+    found: float | None = execute(
+        connection, _NEXT_POSITION, {"context": context_id, "after": position}
+    ).scalar_one_or_none()
+    return found
 
 
 def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int]) -> float:

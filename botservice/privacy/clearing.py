@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exist
 from botservice.storage import Storage
 from botservice.storage.chunks import chunks
 from botservice.storage.tables.conversations import deliveries, events, prompt_log, steps, turns
+from botservice.storage.tables.waiting import pending_calls
 
 _TURNS_AT_ONCE: Final = 100
 _REST: Final = 1  # times as long as a bite took: somebody waits for the end, and others for their turns
@@ -56,7 +57,7 @@ async def clear_work(storage: Storage, context_id: int, first: int, bite: Bite, 
 def forget_work(connection: Connection, turn_ids: Sequence[int], now: datetime) -> None:
     """Delete the steps and prompts of turns that are over, what was shown of them, and what platforms sent for them."""
     for chunk in chunks(turn_ids):
-        for table in (steps, prompt_log):
+        for table in (steps, prompt_log, pending_calls):
             connection.execute(delete(table).where(table.c.turn_id.in_(chunk)))
         shown = update(deliveries).where(deliveries.c.turn_id.in_(chunk), deliveries.c.finished_at.is_not(None))
         connection.execute(shown.values(payload={}, buttons=None, error=None))

@@ -19,10 +19,11 @@ from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_all_files
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.waiting import pending_calls
 
 _CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
 _SOON: Final = timedelta(seconds=2)  # parts of one message gather for less
-_QUEUED, _RUNNING, _DONE, _FAILED, _PROGRAM = "queued", "running", "done", "failed", "api"
+_QUEUED, _RUNNING, _WAITING, _DONE, _FAILED, _PROGRAM = "queued", "running", "waiting", "done", "failed", "api"
 _FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
 _TOO_OFTEN: Final = 1_000  # beginnings: whoever takes such a turn up sets it aside, and tells its chat so
 # They go with their turns, or one by one.
@@ -37,9 +38,19 @@ _BY_TURN: Final = {
     "blobs",
     "loose_files",
     "exports",
+    "pending_calls",
 }
 _KEPT: Final = {"model_usage"}  # sums, without words
-_OF_ONE_RUN: Final = {"id", "started_at", "finished_at", "outcome", "error", "system_prompt", "compacted_at"}
+_OF_ONE_RUN: Final = {
+    "id",
+    "question_id",
+    "started_at",
+    "finished_at",
+    "outcome",
+    "error",
+    "system_prompt",
+    "compacted_at",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +247,7 @@ def _go_on(connection: Connection, context_id: int, now: datetime) -> None:
 
 def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
     """Forget how a turn of somebody else was answered; one that is under way, or is owed an answer, begins anew."""
-    if status == _RUNNING or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
+    if status in (_RUNNING, _WAITING) or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
         ask_anew(connection, turn_id, now)
         return
     _forget_words_of(connection, turn_id)
@@ -265,5 +276,6 @@ def _forget_words_of(connection: Connection, turn_id: int) -> None:
     """Delete the steps and prompts of a turn, and what was shown of it; the platform's ids of messages stay."""
     connection.execute(delete(steps).where(steps.c.turn_id == turn_id))
     connection.execute(delete(prompt_log).where(prompt_log.c.turn_id == turn_id))
+    connection.execute(delete(pending_calls).where(pending_calls.c.turn_id == turn_id))
     erase_shown(connection, turn_id)
     connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None))

@@ -69,6 +69,16 @@ PLACES: Final = (
     ),
     Place("steps", ("data",), "the agent's work", "from the message on, for everybody, or after 30 days", _PLANTED),
     Place("tool_calls", ("result",), "what tools gave", "with its step", _PLANTED),
+    Place(
+        "pending_calls",
+        ("call_id", "tool", "name", *_AUTHOR),
+        "which calls of tools wait, or waited, for whose word",
+        "with its turn or the person, or as steps",
+        _PLANTED,
+    ),
+    Place(
+        "tool_grants", ("author_platform", "author_id"), "whose tools need not ask", "with the chat or person", _PLANTED
+    ),
     Place("prompt_log", ("content",), "what the model was shown", "as steps", _PLANTED),
     Place(
         "deliveries",
@@ -185,7 +195,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "blobs": (*_ID_AND_CONTEXT, "is_encrypted"),
     "turns": (
         *(*_ID_AND_CONTEXT, "status", "outcome", "transport", "order_key", "due_at", "due_set_at", "attempts"),
-        *("failures", "keeps_steps", "steps_taken", "last_step_number", "joined_events"),
+        *("failures", "keeps_steps", "steps_taken", "last_step_number", "joined_events", "question_id"),
         *("created_at", "started_at", "finished_at", "compacted_at"),
     ),
     "events": (
@@ -196,8 +206,13 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "prompt_log": ("turn_id", "seq", "context_id"),
     "deliveries": (
         *(*_ID_AND_CONTEXT, "turn_id", "transport", "kind", "status", "attempts", "due_at", "due_set_at"),
-        *("created_at", "finished_at"),
+        *("created_at", "finished_at", "replaces"),
     ),
+    "pending_calls": (
+        *(*_ID_AND_CONTEXT, "turn_id", "step_id", "call_index", "kind", "status", "is_open", "transport"),
+        *("delivery_id", "created_at", "expires_at", "due_at", "due_set_at", "decided_at", "decided_by", "told_at"),
+    ),
+    "tool_grants": (*_ID_AND_CONTEXT, "tool", "created_at"),
     "reminders": (
         *(*_ID_AND_CONTEXT, "transport", "status", "is_task", "due_at", "starts_at", "repeats", "time_zone"),
         *("language", "created_at", "fired_at", "finished_at"),

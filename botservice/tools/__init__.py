@@ -1,7 +1,8 @@
 """What a model may do besides talking."""
 
 from botservice.tools.executor import ToolOutcome, execute
+from botservice.tools.later import Later
 from botservice.tools.tool import Tool, tool
 from botservice.tools.toolset import Toolset
 
-__all__ = ["Tool", "ToolOutcome", "Toolset", "execute", "tool"]
+__all__ = ["Later", "Tool", "ToolOutcome", "Toolset", "execute", "tool"]

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from botservice.contexts.context import AgentContext
 from botservice.messages import Attachment, Button, ToolCall, storable
 from botservice.tools.failures import describe_failure
+from botservice.tools.later import Later
 from botservice.tools.outputs import OutputError, cut, read_output
 from botservice.tools.signature import ArgumentsError
 from botservice.tools.threads import run_in_thread
@@ -39,6 +40,7 @@ class ToolOutcome:
         error_type: The kind of failure, where it failed.
         buttons: What the person may press under the answer.
         sub_run: What an agent did that was called as a tool.
+        later: What is waited for, where the result comes later; there is no text then.
     """
 
     text: str
@@ -48,6 +50,7 @@ class ToolOutcome:
     duration_seconds: float | None = None
     buttons: tuple[Button, ...] = ()
     sub_run: Mapping[str, Any] | None = None
+    later: Later | None = None
 
     @property
     def is_error(self) -> bool:
@@ -93,8 +96,9 @@ async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolO
     try:
         async with limit:
             returned = await _run(tool, run)
-        output = read_output(returned)
-        return ToolOutcome(output.text, output.files, output.value, buttons=output.buttons)
+        return ToolOutcome("", later=returned) if isinstance(returned, Later) else outcome_of(returned)
+    except Later as later:
+        return ToolOutcome("", later=later)
     except OutputError as error:
         return refused(str(error))
     except asyncio.CancelledError as error:
@@ -107,6 +111,16 @@ async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolO
             text = f"Error: {tool.name} did not end within {tool.timeout_seconds:g} seconds"
             return ToolOutcome(text, error_type="TimeoutError")
         return _failed(tool, error)
+
+
+def outcome_of(returned: Any) -> ToolOutcome:
+    """Return the outcome of a call that gave this.
+
+    Raises:
+        OutputError: there is no JSON for it.
+    """
+    output = read_output(returned)
+    return ToolOutcome(output.text, output.files, output.value, buttons=output.buttons)
 
 
 async def _run(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> Any:

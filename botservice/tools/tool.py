@@ -13,6 +13,8 @@ from botservice.errors import InvalidTool
 from botservice.tools.signature import Signature
 
 ToolFunction = Callable[..., Any]
+NeedsApproval = bool | Callable[[dict[str, Any], AgentContext], Any]
+"""Whether a person is asked before a call is made: always, never, or as this, async or not, says of its arguments."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # OpenAI API reference, function.name
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -32,6 +34,7 @@ class Tool:
         idempotent: Whether a call that was cut off may be run again.
         timeout_seconds: How long a call may take.
         max_calls: How often it may be called for one prompt; None for as often as the model wants.
+        needs_approval: Whether a person is asked before a call is made; a callable that fails means yes.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Tool:
         idempotent: bool = False,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         max_calls: int | None = None,
+        needs_approval: NeedsApproval = False,
     ) -> None:
         """Wrap function.
 
@@ -58,12 +62,15 @@ class Tool:
             raise InvalidTool(f"timeout_seconds of {self.name} must be a number above 0, not {timeout_seconds}")
         if max_calls is not None and max_calls < 1:
             raise InvalidTool(f"max_calls of {self.name} must be 1 or more, or None, not {max_calls}")
+        if not isinstance(needs_approval, bool) and not callable(needs_approval):
+            raise InvalidTool(f"needs_approval of {self.name} must be True, False or callable, not {needs_approval!r}")
         documented, parameters = _read_docstring(inspect.getdoc(function) or "")
         self.description = description or documented
         self.is_final = is_final
         self.idempotent = idempotent
         self.timeout_seconds = timeout_seconds
         self.max_calls = max_calls
+        self.needs_approval = needs_approval
         self._signature = Signature(function, self.name, parameters)
         self.schema: Mapping[str, Any] = {
             "type": "function",
@@ -103,6 +110,7 @@ def tool(
     idempotent: bool = False,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     max_calls: int | None = None,
+    needs_approval: NeedsApproval = False,
 ) -> Callable[[ToolFunction], Tool]: ...
 def tool(function: ToolFunction | None = None, /, **options: Any) -> Tool | Callable[[ToolFunction], Tool]:
     """Make a tool of the function below: `@tool`, or `@tool(name=…, is_final=…)` with the options of `Tool`."""

@@ -1,8 +1,9 @@
 """Which contexts have something to do now: one question, for whoever was not woken for it.
 
 What a context has to do next is the first of: a message that it owes, a change of what was said, the turn that has
-begun, a reminder, the next turn (`NextWork`). Where the first of them is not due yet, the others are put off to the
-same moment: each row says by itself when it is due, and a chat that waits is not looked at before its time.
+begun, one that has waited, a reminder, the next turn (`NextWork`). Where the first of them is not due yet, the others
+are put off to the same moment: each row says by itself when it is due, and a chat that waits is not looked at before
+its time.
 """
 
 from collections.abc import Collection
@@ -31,6 +32,7 @@ from sqlalchemy import (
 
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import deliveries, events, messages, reminders, turns
+from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.changes import PATIENCE
 from botservice.turns.due import due_by, due_by_a_wrong_clock_in, due_in, set_due
 
@@ -42,6 +44,7 @@ _IS_CHANGE = text("events.handled_at IS NULL AND events.kind IN ('edit', 'delete
 _IS_CONTROL = text("events.turn_id IS NULL AND events.handled_at IS NULL AND events.kind IN ('stop', 'move')")
 _IS_OPEN_TURN = text("turns.status IN ('queued', 'running')")
 _IS_REMINDER = text("reminders.status = 'waiting'")
+_IS_WAITING = text("pending_calls.is_open")
 
 
 class What(StrEnum):
@@ -50,6 +53,7 @@ class What(StrEnum):
     DELIVERY = "delivery"
     CONTROL = "control"
     TURN = "turn"
+    WAITING = "waiting"
     REMINDER = "reminder"
 
 
@@ -129,9 +133,28 @@ _TURNS = _found(What.TURN, turns, turns.c.attempts, turns.c.due_at).where(
 _REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(
     _IS_REMINDER, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, _owes_nothing(reminders)
 )
-_DUE = union_all(_FIRST_TRIES, select(_RESENDS), _CONTROLS, _CHANGES, _TURNS.where(due_in(turns)), _REMINDERS)
+# What has waited goes on beside no turn that has begun; a turn that waits still has its state.
+_IS_FREE = ~exists().where(
+    _IS_OPEN_TURN, turns.c.context_id == pending_calls.c.context_id, turns.c.status == literal_column("'running'")
+)
+_its_turn = turns.alias("its_turn")
+_WAITS = exists().where(_its_turn.c.id == pending_calls.c.turn_id, _its_turn.c.status == literal_column("'waiting'"))
+_WAITING = _found(What.WAITING, pending_calls, _NEVER, pending_calls.c.due_at).where(
+    _IS_WAITING, pending_calls.c.due_at.is_not(None), _IS_FREE, _WAITS, ~_owes(pending_calls)
+)
+_DUE = union_all(
+    _FIRST_TRIES,
+    select(_RESENDS),
+    _CONTROLS,
+    _CHANGES,
+    _TURNS.where(due_in(turns)),
+    _REMINDERS,
+    _WAITING.where(due_in(pending_calls)),
+)
 _DUE_BY_A_WRONG_CLOCK = union_all(
-    _DELIVERIES.where(due_by_a_wrong_clock_in(deliveries)), _TURNS.where(due_by_a_wrong_clock_in(turns))
+    _DELIVERIES.where(due_by_a_wrong_clock_in(deliveries)),
+    _TURNS.where(due_by_a_wrong_clock_in(turns)),
+    _WAITING.where(due_by_a_wrong_clock_in(pending_calls)),
 )
 # Postgres would plan these long questions anew each time, which takes longer than they do.
 _KEEP_THE_PLAN = text("SET LOCAL plan_cache_mode = force_generic_plan")
@@ -144,7 +167,7 @@ _PUT_OFF = tuple(
         func.coalesce(table.c.due_at, bindparam("until")) < bindparam("until"),
     )
     .values(**set_due(bindparam("until"), bindparam("now")))
-    for table, is_open in ((deliveries, _IS_OPEN), (turns, _IS_OPEN_TURN))
+    for table, is_open in ((deliveries, _IS_OPEN), (turns, _IS_OPEN_TURN), (pending_calls, _IS_WAITING))
 )
 
 

@@ -20,6 +20,7 @@ from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import events
 from botservice.turns.transport import ReadEvent
 from botservice.turns.turn import EventKind, StoredEvent
+from botservice.turns.waiting.records import withdraw_question
 
 logger = logging.getLogger(__name__)
 
@@ -196,6 +197,7 @@ def _writer(
         if known is not None and known > newest.order_key:
             return  # a newer one took effect before this one had come
         if newest.kind is EventKind.DELETE:
+            withdraw_question(connection, context_id, external_id, now)
             delete_message(connection, context_id, external_id)
         elif words is not None:
             change_message(connection, context_id, external_id, words, now)

@@ -1,15 +1,21 @@
 """Accepting what platforms deliver: stored before they are told so, once for each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from botservice.contexts.context import ContextKeys
+from botservice.access.access import Access
+from botservice.access.values import AccessRole
+from botservice.contexts.context import ContextKeys, find_context
+from botservice.messages import Author, InboundMessage
 from botservice.storage import Storage
+from botservice.texts import in_language
 from botservice.turns.options import Clock
 from botservice.turns.pressure import Pressure
 from botservice.turns.records import insert_event
 from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.waiting.deciding import Decider, Decision, decide_now
+from botservice.turns.waiting.orders import order_of
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 Wake = Callable[[int, EventKind], None]
@@ -27,6 +33,7 @@ class Inbox:
         *,
         pressure: Pressure | None = None,
         is_worked_here: bool = True,
+        access: Access | None = None,
     ) -> None:
         """Make an inbox.
 
@@ -35,12 +42,14 @@ class Inbox:
             wake: Has this process work on what is new.
             pressure: Says when nothing more is taken; by default everything is.
             is_worked_here: Whether this process has a worker; otherwise the others are told to see to what is new.
+            access: Who is let in, and who owns the service; by default everybody is, and nobody does.
         """
         self._storage = storage
         self._wake = wake
         self._clock = clock or storage.now
         self._pressure = pressure or Pressure()
         self._is_worked_here = is_worked_here
+        self._access = access or Access()
 
     async def accept(self, transport: str, inbound: Sequence[InboundEvent]) -> int:
         """Store events in one commit and return how many of them were new.
@@ -76,3 +85,46 @@ class Inbox:
         for context_id, kind in accepted:
             self._wake(context_id, kind)
         return len(accepted)
+
+    async def decide(
+        self,
+        context_keys: Mapping[str, str],
+        says: str,
+        presser: Author,
+        *,
+        language: str | None = None,
+        is_private: bool = True,
+    ) -> Decision | None:
+        """Store somebody's word about calls of tools; None where a button says something else.
+
+        What it decided is stored when this returns. Only then may the platform be told; pressed twice, it counts once.
+
+        Args:
+            says: What the pressed button says, such as "/allow 3".
+            is_private: Whether nobody else is in that conversation.
+
+        Raises:
+            StorageUnavailable: it is not stored: the platform has to deliver it again.
+        """
+        order = order_of(says)
+        if order is None or order.is_showing:
+            return None
+        storage, keys = self._storage, ContextKeys.of(context_keys)
+        context_id = await storage.read(lambda connection: find_context(connection, keys))
+        message = InboundMessage("", presser, is_private=is_private)
+        ruling = await self._access.judge(storage, message, context_keys, self._clock())
+        if context_id is None or not ruling.is_admitted:
+            return Decision(in_language("buttons.gone", language))
+        decider = Decider(presser, is_owner=ruling.role is AccessRole.OWNER)
+        wakeup = Wakeup(context_id, EventKind.DECISION, not self._is_worked_here)
+
+        def store(connection: Connection) -> Decision:
+            made = decide_now(connection, context_id, order, decider, language, self._clock())
+            if made.is_taken:
+                notify_replicas(connection, [wakeup])
+            return made
+
+        decision = await storage.write(store, sort_key=(keys.digest,))
+        if decision.is_taken:
+            self._wake(context_id, EventKind.DECISION)
+        return decision

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from botservice.access.access import Access
 from botservice.agents import Agent
@@ -29,3 +29,4 @@ class RunOptions:
     model_retries: RetryPolicy = MODEL_RETRIES
     budgets: Budgets = field(default_factory=Budgets)
     access: Access = field(default_factory=Access)
+    approval_lasts: timedelta = timedelta(hours=24)

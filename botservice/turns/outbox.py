@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, case, exists, insert, literal, null, select, text, update
+from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, text, update
 
 from botservice.errors import ClaimLost, DeliveryError, StorageUnavailable
 from botservice.storage import Claim, Storage
@@ -35,6 +35,16 @@ _FINISH = _UPDATE.values(
     buttons=case((_IS_FORGOTTEN, null()), else_=deliveries.c.buttons),
 )
 _INSERT = insert(deliveries).returning(deliveries.c.id)
+_INSERT_IN_PLACE = insert(deliveries)
+_replaced = deliveries.alias("replaced")
+# What stands in the place of another message goes out after that one: by then its id is known.
+_REPLACED = select(_replaced.c.external_id).where(_replaced.c.id == deliveries.c.replaces).scalar_subquery()
+_LAY_OFF = (
+    update(deliveries)
+    .where((deliveries.c.id == bindparam("row")) | (deliveries.c.replaces == bindparam("row")))
+    .where(deliveries.c.turn_id == bindparam("turn"))
+    .values(buttons=None)
+)
 NEXT: Final = (
     select(
         deliveries.c.id,
@@ -44,7 +54,8 @@ NEXT: Final = (
         deliveries.c.payload,
         deliveries.c.attempts,
         deliveries.c.due_at,
-        deliveries.c.external_id,
+        func.coalesce(deliveries.c.external_id, _REPLACED).label("external_id"),
+        deliveries.c.replaces,
         when_due_was_set(deliveries),
     )
     .where(
@@ -198,6 +209,23 @@ def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payl
     _write(connection, turn, payloads, now, _find_owed(connection, turn.context_id), has_begun=False)
 
 
+def owe(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> list[Delivery]:
+    """Store what makes a message visible, and return what is to be sent for it, in order."""
+    return _write(connection, turn, payloads, now, _find_owed(connection, turn.context_id), has_begun=False)
+
+
+def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: Payload, now: datetime) -> None:
+    """Have a message that was sent, or is about to be, say something else; its buttons do nothing any more."""
+    execute(connection, _LAY_OFF, {"row": delivery_id, "turn": turn.id})
+    asked = connection.execute(select(deliveries.c.status).where(deliveries.c.id == delivery_id)).scalar_one_or_none()
+    if asked is None or asked == DeliveryStatus.FAILED.value:
+        return  # nobody has seen it
+    values = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "attempts": 0}
+    of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport, "created_at": now}
+    shown = {**_content(payload), **set_due(now, now), "replaces": delivery_id}
+    execute(connection, _INSERT_IN_PLACE, {**values, **of_turn, **shown})
+
+
 def begin_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> Delivery | None:
     """Store what makes an answer visible, and return the first message of it, for the caller to send at once.
 
@@ -274,6 +302,7 @@ def read_delivery(found: Rows) -> Delivery | None:
         row.due_at,
         row.external_id,
         row.due_set_at,
+        row.replaces is not None,
     )
 
 

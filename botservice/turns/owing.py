@@ -21,6 +21,7 @@ _STOPPED = and_(
     deliveries.c.context_id == bindparam("context"),
     deliveries.c.kind == DeliveryKind.MESSAGE.value,
     _IS_PENDING,
+    deliveries.c.replaces.is_(None),  # what says that a question is over is no answer
     exists().where(turns.c.id == deliveries.c.turn_id, turns.c.order_key < bindparam("stop")),
     exists().where(_earlier.c.turn_id == deliveries.c.turn_id, _earlier.c.id < deliveries.c.id),
 )

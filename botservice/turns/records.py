@@ -96,6 +96,7 @@ _NEXT_TURN = (
     .order_by(turns.c.status.desc(), turns.c.order_key, turns.c.id)  # running comes after queued in the alphabet
     .limit(1)
 )
+_TURN = _TURNS.where(turns.c.id == bindparam("turn"))
 _NEWEST_TURN = _TURNS.order_by(turns.c.id.desc()).limit(1)
 _EVENTS_OF_TURN = (
     select(events.c.id, events.c.key, events.c.raw, events.c.received_at)
@@ -302,6 +303,12 @@ def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:
 def find_running_turn(connection: Connection, context_id: int) -> Turn | None:
     """Return the turn of a context that has begun and not ended."""
     row = execute(connection, _RUNNING_TURN, {"context": context_id}).one_or_none()
+    return None if row is None else _read_turn(connection, row)
+
+
+def find_turn(connection: Connection, context_id: int, turn_id: int) -> Turn | None:
+    """Return a turn of a context."""
+    row = execute(connection, _TURN, {"context": context_id, "turn": turn_id}).one_or_none()
     return None if row is None else _read_turn(connection, row)
 
 

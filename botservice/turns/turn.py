@@ -14,6 +14,7 @@ class EventKind(StrEnum):
     EDIT = "edit"  # a control: what a message says from now on
     DELETE = "delete"  # a control: a message is gone
     MOVE = "move"  # a control: the conversation goes on at the end of another one
+    DECISION = "decision"  # no event is stored of it: replicas tell each other that somebody had their word
 
 
 class TurnStatus(StrEnum):
@@ -21,6 +22,7 @@ class TurnStatus(StrEnum):
 
     QUEUED = "queued"  # accepted, not begun
     RUNNING = "running"  # begun; whoever holds its context goes on with it
+    WAITING = "waiting"  # parked with a call that waits; nobody holds its context for it
     DONE = "done"  # nothing more to do
     SET_ASIDE = "set_aside"  # given up; a person may have it tried again
 
@@ -131,6 +133,7 @@ class Delivery:
             transport that waits before it sends asks it after that.
         payload: JSON that its transport wrote and understands.
         external_id: The platform's id of the message, where it is known already.
+        is_replacing: Whether it says something else in the place of a message that was sent; that one's buttons go.
         attempts: How often it was tried before; above 0, an earlier try may have arrived.
     """
 
@@ -143,4 +146,5 @@ class Delivery:
     due_at: datetime
     external_id: str | None = None
     due_set_at: datetime | None = None
+    is_replacing: bool = False
     confirm: Callable[[], Awaitable[None]] = field(default=_is_sure, compare=False, repr=False)

@@ -11,6 +11,7 @@ from botservice.reminders.reminder import ReminderStatus
 from botservice.storage.blobs import DIGEST
 from botservice.storage.orphans import loosen_files
 from botservice.storage.tables.conversations import deliveries, events, prompt_log, reminders, steps, turns
+from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import DeliveryStatus, TurnStatus
 
 TURNS_AT_ONCE = 50  # each with a dozen rows: the writer is held for some hundredths of a second
@@ -29,7 +30,7 @@ _WHOLE_TURNS = (
 _OLD_BUTTONS = (
     select(deliveries.c.id)
     .join(turns, turns.c.id == deliveries.c.turn_id)
-    .where(_HAS_BUTTONS, turns.c.created_at < bindparam("before"))
+    .where(_HAS_BUTTONS, turns.c.created_at < bindparam("before"), turns.c.status != TurnStatus.WAITING.value)
     .limit(EVENTS_AT_ONCE)
 )
 _NEWEST_TURN = (
@@ -128,6 +129,7 @@ def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None
     ids = list(doomed.turn_ids)
     connection.execute(delete(steps).where(steps.c.turn_id.in_(ids)))
     connection.execute(delete(prompt_log).where(prompt_log.c.turn_id.in_(ids)))
+    connection.execute(delete(pending_calls).where(pending_calls.c.turn_id.in_(ids)))
     connection.execute(delete(deliveries).where(deliveries.c.turn_id.in_(ids), deliveries.c.status.in_(_OVER)))
     compacted = update(turns).where(turns.c.id.in_(ids))
     connection.execute(compacted.values(compacted_at=now))

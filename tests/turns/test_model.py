@@ -18,7 +18,17 @@ from sqlalchemy import select
 from standins.patience import PATIENT
 from turns.messenger import Messenger, SetClock, message, office
 
-from botservice import Author, BotServiceError, InboundMessage, LLMError, Storage, StorageError
+from botservice import (
+    AgentContext,
+    Author,
+    BotServiceError,
+    InboundMessage,
+    LLMError,
+    Storage,
+    StorageError,
+    ToolCall,
+    tool,
+)
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import DeliveryError
 from botservice.privacy.forgetting import forget_person
@@ -26,6 +36,8 @@ from botservice.reminders.records import NewReminder, insert_reminder
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.records import find_stops
 from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.waiting.handing_in import decide
+from botservice.turns.waiting.records import find_open
 from botservice.turns.work.backlog import retry_turn
 
 PATIENCE_SECONDS = 60
@@ -84,14 +96,30 @@ class Walk:
     order: int = 0
     stoppable: set[int] = field(default_factory=set)
     bot: Any = None
+    allowed: set[str] = field(default_factory=set)
+    paid: list[str] = field(default_factory=list)
 
     @property
     def keys(self) -> dict[str, str]:
         return {"transport": "messenger", "chat_id": f"walk {self.run}"}
 
-    async def think(self, prompt: Any) -> str:
+    async def think(self, prompt: Any) -> Any:
         await self.model.wait()
+        asked = [each["content"] for each in prompt if each["role"] == "user"][-1]
+        if "pay" in asked and prompt[-1]["role"] != "tool":
+            return ToolCall("", "pay", {"what": asked})
         return f"{prompt[-1]['content']} 1|2|3"
+
+    def till(self) -> Any:
+        """Return a tool that asks first; it takes note of what it is called for."""
+
+        @tool(needs_approval=True)
+        async def pay(what: str) -> str:
+            """Pay."""
+            self.paid.append(what)
+            return "paid"
+
+        return pay
 
     async def go(self, steps: list[str]) -> None:
         """Take steps, a process after the other, until one walks to the end."""
@@ -100,7 +128,12 @@ class Walk:
         step = ""
         while step != "end":
             async with office(
-                self.storage, self.think, messenger=self.platform, clock=self.clock, sweep_seconds=NEVER
+                self.storage,
+                self.think,
+                messenger=self.platform,
+                clock=self.clock,
+                sweep_seconds=NEVER,
+                tools=[self.till()],
             ) as self.bot:
                 await self.rest()
                 for step in left:
@@ -140,6 +173,8 @@ class Walk:
             return
         rows = connection.execute(select(turns).where(turns.c.context_id == context_id)).all()
         assert sum(row.status == "running" for row in rows) <= 1, "one turn at a time"
+        assert len(self.paid) == len(set(self.paid)), "nothing is paid twice"
+        assert set(self.paid) <= self.allowed, "nothing is paid that nobody allowed"
         is_busy = context_id in self.bot.worker._busy
         assert is_busy or not find_stops(connection, [context_id]), "no stop is left to end a later turn"
         for row in rows:
@@ -152,18 +187,43 @@ class Walk:
     async def accept(self) -> None:
         await self._say("bob")
 
+    async def pay(self) -> None:
+        await self._say("bob", "pay ")
+
+    async def allow(self) -> None:
+        await self._decide(is_allowed=True)
+
+    async def deny(self) -> None:
+        await self._decide(is_allowed=False)
+
+    async def _decide(self, *, is_allowed: bool) -> None:
+        context = await AgentContext.get_or_create(self.storage, self.keys)
+        pending = await self.storage.read(lambda connection: find_open(connection, context.id))
+        call = next((each for each in pending if each.is_waiting), None)
+        if call is not None and await decide(
+            context, call.id, is_allowed=is_allowed, is_always=False, now=self.clock()
+        ):
+            if is_allowed:
+                step = (await AgentContext.load(self.storage, context.id, call.turn_id)).open_step
+                assert step is not None
+                self.allowed.add(step.item.get_value("tool_calls")[0].arguments["what"])
+            self.bot.worker.wake(context.id, EventKind.DECISION)
+
+    async def expire(self) -> None:
+        self.clock.now += timedelta(hours=25)
+
     async def of_another(self) -> None:
         await self._say("alice")
 
-    async def _say(self, who: str) -> None:
+    async def _say(self, who: str, what: str = "") -> None:
         self.order += 1
-        event = message(f"{who}: q{self.order}", chat=self.keys["chat_id"], order=self.order)
+        event = message(f"{who}: {what}q{self.order}", chat=self.keys["chat_id"], order=self.order)
         key = f"{self.run}:{who}:{self.order}"
         await self.bot.inbox.accept("messenger", [InboundEvent(key, self.keys, event.order_key, event.raw)])
 
     async def stop(self) -> None:
         self.order += 1
-        begun = select(turns.c.id).where(turns.c.status == "running")
+        begun = select(turns.c.id).where(turns.c.status.in_(["running", "waiting"]))
         self.stoppable |= set(await self.storage.read(lambda connection: connection.execute(begun).scalars().all()))
         event = InboundEvent(f"{self.run}:stop:{self.order}", self.keys, self.order, b"", EventKind.STOP)
         await self.bot.inbox.accept("messenger", [event])
@@ -221,7 +281,7 @@ class Walk:
         for _ in range(400):
             await self.rest()
             if not (self.model.let_pass() or self.platform.gate.let_pass()):
-                await self.later()
+                await self.expire()
                 await self.rest()
                 if not self._held():
                     break
@@ -229,7 +289,7 @@ class Walk:
 
         def left(connection: Any) -> list[str]:
             context_id = find_context(connection, context)
-            is_open = turns.c.status.in_(["queued", "running"])
+            is_open = turns.c.status.in_(["queued", "running", "waiting"])
             return list(
                 connection.execute(select(turns.c.status).where(turns.c.context_id == context_id, is_open)).scalars()
             )
@@ -239,6 +299,7 @@ class Walk:
 
 STEPS = [
     *("accept", "accept", "of_another", "stop", "edit", "remind", "forget", "kill", "retry"),
+    *("pay", "pay", "allow", "deny", "expire"),
     *("step", "step", "fail", "deliver", "deliver", "refuse", "later"),
 ]
 
@@ -269,6 +330,11 @@ def test_whatever_happens_when_every_question_comes_to_its_end(walk_url: str, st
         ),
         pytest.param("accept kill stop kill accept step", id="a stop while nobody is there"),
         pytest.param("accept fail retry stop step", id="a stop of what is tried again"),
+        pytest.param("pay step deliver accept allow step deliver step", id="a word beside another question"),
+        pytest.param("pay step kill deliver allow kill step", id="a word between two processes"),
+        pytest.param("pay step allow stop step", id="a stop right behind a word"),
+        pytest.param("of_another step deliver pay step forget allow step", id="somebody is forgotten"),
+        pytest.param("pay step refuse expire step", id="a question that is not taken, until it is over"),
     ],
 )
 def test_what_once_went_wrong_goes_right(walk_url: str, steps: str) -> None:

@@ -213,12 +213,23 @@ async def test_it_is_done_by_itself_and_again(storage):
     assert await count(storage, steps) == (0,)
 
 
-COMPACTED = {"steps", "tool_calls", "prompt_log", "deliveries", "events", "blobs", "loose_files", "reminders"}
+COMPACTED = {
+    "steps",
+    "tool_calls",
+    "pending_calls",
+    "prompt_log",
+    "deliveries",
+    "events",
+    "blobs",
+    "loose_files",
+    "reminders",
+}
 KEPT = {
     "messages", "message_references",  # what people said
     "word_blocks", "vectors", "facts", "feedback",  # and what finds it, or came of it
     "turns",  # a line each: when, and how it ended
     "model_usage",  # what was paid for
+    "tool_grants",  # what people allowed for always
     "access_codes", "budget_reservations", "exports",  # these expire
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ from sqlalchemy import (
     text,
 )
 
-from botservice.storage.tables import triggers  # noqa: F401 - they belong to the same metadata
+from botservice.storage.tables import triggers, waiting  # noqa: F401 - they belong to the same metadata
 from botservice.storage.tables.columns import Id, Json, Reason, Timestamp
 from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 
@@ -163,6 +163,7 @@ loose_files = Table(
 # further. steps_taken counts its action steps, also those that were
 # deleted since; last_step_number is the newest one's. joined_events counts those after the first: whoever
 # begins a turn sees by it whether there are more of them than were read. compacted_at: since when its steps are gone.
+# question_id: the message that it answers, where others may have been said since: it has waited (see waiting.py).
 turns = Table(
     "turns",
     metadata,
@@ -186,6 +187,7 @@ turns = Table(
     Column("compacted_at", Timestamp),
     Column("due_set_at", Timestamp),
     Column("failures", Integer, nullable=False, server_default="0"),
+    Column("question_id", Id),
     Index("ix_turns_context_id_id", "context_id", "id"),
     _index_where("ix_turns_uncompacted", "id", where="compacted_at IS NULL"),
     _index_where("ix_turns_numbered", "context_id", "id", where="last_step_number IS NOT NULL"),
@@ -262,7 +264,8 @@ prompt_log = Table(
     Index("ix_prompt_log_context_id", "context_id"),
 )
 
-# What has to become visible on a platform, in order. buttons are what can be pressed under it.
+# What has to become visible on a platform, in order. buttons are what can be pressed under it. replaces: the delivery
+# in whose message's place this one is shown.
 deliveries = Table(
     "deliveries",
     metadata,
@@ -282,6 +285,7 @@ deliveries = Table(
     Index("ix_deliveries_context_id", "context_id"),
     Column("buttons", Json),
     Column("due_set_at", Timestamp),
+    Column("replaces", Id),
     _index_where("ix_deliveries_buttons", "context_id", "external_id", where="buttons IS NOT NULL"),
     _index_where("ix_deliveries_open", "context_id", "id", where="status IN ('pending', 'attempting')"),
     _index_where("ix_deliveries_due", "due_at", where="status IN ('pending', 'attempting')"),

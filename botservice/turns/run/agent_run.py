@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from botservice.contexts.context import AgentContext
-from botservice.errors import RunFinished, RunInterrupted, TurnInProgress
+from botservice.errors import RunFinished, RunInterrupted, TurnInProgress, TurnWaiting
 from botservice.memory import AgentMemory, MemoryStep
 from botservice.messages import Message
 from botservice.storage import Claim
@@ -88,6 +88,7 @@ class AgentRun:
 
         Raises:
             RunInterrupted: the run was interrupted; what was said is kept.
+            ApprovalPending: a call waits for a person's word; ResultPending: for its result. The turn stays, and waits.
             RunFinished: the run has its answer already.
             LLMError: the model did not answer; the step may be tried again.
             ClaimLost: somebody else goes on with this turn.
@@ -99,6 +100,8 @@ class AgentRun:
             raise RunInterrupted(f"turn {self.turn_id} was stopped")
         if self._is_stepping:
             raise TurnInProgress(f"a step of turn {self.turn_id} is under way: await it first")
+        if self._work.waiting is not None:
+            raise self._work.waiting
         self._claim.check()
         self._is_stepping, self._claim.is_idle = True, False
         try:
@@ -107,6 +110,9 @@ class AgentRun:
         except WorkCut:
             await self._stop()
             raise RunInterrupted(f"turn {self.turn_id} was stopped") from None
+        except TurnWaiting:
+            await self._end()
+            raise
         finally:
             self._is_stepping, self._claim.is_idle = False, True
         if self.answer is not None:

@@ -92,7 +92,7 @@ class CallRunner:
         outcome = _keepable(await execute(self._tools, call, self._context))
         self.outcomes[index] = outcome
         # The last result to come is stored with the step itself; one commit less for most steps.
-        if not is_alone and len(self.outcomes) < len(calls):
+        if not is_alone and len(self.outcomes) < len(calls) and outcome.later is None:
             await self._context.storage.write(
                 lambda connection: journal.write_ended(connection, self._row_id, index, outcome),
                 fence=self._claim,
@@ -113,6 +113,7 @@ def _keepable(outcome: ToolOutcome) -> ToolOutcome:
 def stopped_outcomes(step: ActionStep, known: Mapping[int, ToolOutcome]) -> list[ToolOutcome]:
     """Return one outcome per call for a step that was stopped in the middle."""
     unknown = ToolOutcome(_STOPPED, error_type="RunInterrupted")
+    known = {index: outcome for index, outcome in known.items() if outcome.later is None}
     return [known.get(index, unknown) for index in range(len(step.tool_calls or ()))]
 
 

@@ -15,6 +15,7 @@ _STARTED = "started"
 _ENDED = "ended"
 
 _INSERT = insert(tool_calls)
+_INSERT_GIVEN = insert(tool_calls)
 _OF_STEP = tool_calls.c.step_id == bindparam("step")
 _UPDATE = update(tool_calls).where(_OF_STEP, tool_calls.c.call_index == bindparam("index"))
 _DELETE = delete(tool_calls).where(_OF_STEP)
@@ -32,6 +33,19 @@ def write_started(connection: Connection, context_id: int, step_id: int, indices
 def write_ended(connection: Connection, step_id: int, index: int, outcome: ToolOutcome) -> None:
     """Take note of a call's result."""
     execute(connection, _UPDATE, {"step": step_id, "index": index, "status": _ENDED, "result": _write(outcome)})
+
+
+def write_given(connection: Connection, context_id: int, step_id: int, index: int, outcome: ToolOutcome) -> None:
+    """Take note of the result of a call that was not made."""
+    row = {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _ENDED}
+    execute(connection, _INSERT_GIVEN, {**row, "result": _write(outcome)})
+
+
+def has_started(connection: Connection, step_id: int) -> bool:
+    """Return whether any call of a step was about to run."""
+    return (
+        connection.execute(select(tool_calls.c.call_index).where(tool_calls.c.step_id == step_id)).first() is not None
+    )
 
 
 def delete_calls(connection: Connection, step_id: int) -> None:

@@ -12,7 +12,7 @@ from botservice.contexts.context import AgentContext, ContextKeys
 from botservice.errors import BotServiceError
 from botservice.history import ChatHistory
 from botservice.memory import TaskStep
-from botservice.messages import Message
+from botservice.messages import Author, Message
 from botservice.storage import Claim
 from botservice.turns.options import RunOptions
 from botservice.turns.run.asking import ask_model
@@ -34,11 +34,17 @@ class TaskContext(AgentContext):
 
     def __init__(self, above: AgentContext, agent: Agent, task: str) -> None:
         super().__init__(above.storage, above.id, ContextKeys.of(above.context_keys))
+        self._above = above
         self.metadata = above.metadata
         self.language = above.language
         self.chat_history = ChatHistory(above.storage, _NOWHERE)
         self.chat_history.remember_last(Message(text=task))
         self.begin_turn(agent.prompt, TaskStep(task), keeps_steps=False)
+
+    @property
+    def asker(self) -> Author | None:
+        """Who asked the first agent."""
+        return self._above.asker
 
     def system_prompt_for(self, prompt: str) -> str:
         """Return prompt: the one of the conversation is for the agent that speaks in it."""

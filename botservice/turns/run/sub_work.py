@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from botservice.agents import Action, FinishAction
 from botservice.agents.agent_tool import AgentTool
@@ -13,13 +13,16 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage
 from botservice.memory import ActionStep, FailedStep, FinalAnswerStep, MemoryStep, PlanningStep, Timing
 from botservice.memory.sub_runs import write_sub_run
+from botservice.messages import ToolCall
 from botservice.texts import in_language
 from botservice.tools import Tool, ToolOutcome, execute
+from botservice.tools.executor import refused as refuse
 from botservice.tools.limits import find_too_many
 from botservice.turns.failures import model_failure, unchecked, used_up
 from botservice.turns.run.answer import as_text
 from botservice.turns.run.calls import close_step, final_answer
 from botservice.turns.run.prompts import Said, record_answer
+from botservice.turns.waiting.need import find_to_ask
 
 
 class Asked(Said, Protocol):
@@ -30,6 +33,11 @@ class Asked(Said, Protocol):
         """What the model was sent."""
 
 
+_ASKS: Final = (
+    "{name} needs the word of a person, whom you cannot ask: it was not called. Say in your answer what is to be done, "
+    "for whoever gave you the task"
+)
+_TOO_LATE: Final = "its result comes later, and nobody waits for that within another's task"
 T = TypeVar("T", bound=Asked)
 Ask = Callable[[AgentContext, Callable[[AgentContext], Coroutine[Any, Any, Any]]], Coroutine[Any, Any, Any]]
 """Asks a model in a context: with retries, and on somebody's bill."""
@@ -104,14 +112,21 @@ class SubWork:
 
     async def _run_calls(self, step: ActionStep, tools: Mapping[str, Tool]) -> list[ToolOutcome]:
         calls = step.tool_calls or ()
-        refused = find_too_many(tools, calls, self.context.completed_steps)
+        refused = await self._refuse(tools, calls)
         async with asyncio.TaskGroup() as group:
             running = {
                 index: group.create_task(execute(tools, call, self.context))
                 for index, call in enumerate(calls)
                 if index not in refused
             }
-        return [refused[index] if index in refused else running[index].result() for index in range(len(calls))]
+        outcomes = [refused[index] if index in refused else running[index].result() for index in range(len(calls))]
+        return [each if each.later is None else refuse(_TOO_LATE) for each in outcomes]
+
+    async def _refuse(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolOutcome]:
+        """Return what comes of the calls that are not made: nobody can be asked in the middle of another's call."""
+        refused = find_too_many(tools, calls, self.context.completed_steps)
+        asking = await find_to_ask(tools, calls, self.context, refused)
+        return {**refused, **{index: refuse(_ASKS.format(name=calls[index].name)) for index in asking}}
 
     async def _accepts(self, action: FinishAction, started_at: datetime) -> bool:
         """Whether an answer passes the agent's checks; one that does not is an observation."""

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from sqlalchemy import Connection
 
@@ -12,7 +12,7 @@ from botservice.agents import Action, FinishAction
 from botservice.agents.checks import find_refusal
 from botservice.budgets.budgets import Standing
 from botservice.contexts.context import AgentContext
-from botservice.errors import InvalidField, LLMError
+from botservice.errors import InvalidField, LLMError, TurnWaiting
 from botservice.memory import (
     ActionStep,
     CallbackFailure,
@@ -23,10 +23,11 @@ from botservice.memory import (
     Timing,
 )
 from botservice.memory.agent_memory import start_of_work
-from botservice.messages import Message
+from botservice.messages import Message, ToolCall
 from botservice.storage import Claim
 from botservice.texts import in_language
 from botservice.tools import ToolOutcome
+from botservice.tools.limits import find_too_many
 from botservice.tools.threads import run_in_thread
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.failures import is_used_up, model_failure, unchecked, used_up
@@ -44,7 +45,11 @@ from botservice.turns.run.saving import Saver
 from botservice.turns.run.sub_agents import SubAgents
 from botservice.turns.run.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
-from botservice.turns.turn import Delivery, Turn
+from botservice.turns.turn import Delivery, Turn, TurnStatus
+from botservice.turns.waiting.going_on import STOPPED, Settled, go_on
+from botservice.turns.waiting.need import find_to_ask
+from botservice.turns.waiting.parking import Parking
+from botservice.turns.waiting.records import close_pending
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +71,7 @@ class TurnWork:
     Attributes:
         answer: The answer, once it is stored.
         begun: The message that is to be sent once the answer is stored, if one is.
+        waiting: What the turn waits for, once that is stored: then nobody works on it.
     """
 
     def __init__(
@@ -80,6 +86,7 @@ class TurnWork:
     ) -> None:
         self.answer: Message | None = None
         self.begun: Delivery | None = None
+        self.waiting: TurnWaiting | None = None
         self._context = context
         self._memory = context.memory
         self._options = options
@@ -101,6 +108,8 @@ class TurnWork:
             self._open = context.open_step.item
         self._final = self._find_final()
         self._is_new = context.steps_taken == 0 and self._open is None
+        self._is_waiting = turn.status is TurnStatus.WAITING
+        self._parking = Parking(turn, context, plan_deliveries)
 
     async def step(self, agent: object) -> MemoryStep:
         """Do the next thing and return its record.
@@ -129,7 +138,7 @@ class TurnWork:
         """End the turn as stopped, with what was said until then."""
         self._agent = agent
         if self._open is not None:
-            await self._close(self._open, stopped_outcomes(self._open, await self._read_ended(self._open)))
+            await self._close(self._open, await self._stopped_outcomes(self._open))
         self._agent = None
         now = self._options.clock()
         await self._end_live()
@@ -142,22 +151,20 @@ class TurnWork:
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
             self._bill.write(connection, now)
             answer.write_stopped(connection, self._turn, new, payloads, now)
+            if self._is_waiting:
+                close_pending(connection, self._turn.id)
 
         await self._saver.save_with(write_stopped, _ignore)
 
     async def _step(self) -> MemoryStep:
         await self._saver.save(self._open)
         await self._announce_task()
-        if self._open is not None:
-            return await self._run_calls(self._open, is_resumed=True)
-        if self._final is not None and self._final.is_final_answer:
-            self._tools = await self._options.agent.tools_now()
-            given = final_answer(self._final, self._tools)
-            refusal = await self._find_refusal(given)
-            if refusal is None:
-                return await self._answer(given)
-            await self._mishaps.take_back(self._final, refusal)
-            self._final = None
+        begun = await self._finish_begun()
+        if begun is not None:
+            return begun
+        given = await self._find_given()
+        if given is not None:
+            return await self._answer(given)
         if self._context.steps_taken >= self._options.max_steps:
             return await self._finish()
         await self._plan()
@@ -169,6 +176,25 @@ class TurnWork:
         if refusal is None:
             return await self._answer(action, started_at)
         return await self._mishaps.refuse(action, refusal, started_at)
+
+    async def _finish_begun(self) -> ActionStep | None:
+        """Go on with the step that a process had begun, or that the turn waits with; None where there is none."""
+        if self._is_waiting:
+            return await self._go_on()
+        return None if self._open is None else await self._run_calls(self._open, is_resumed=True)
+
+    async def _find_given(self) -> FinishAction | None:
+        """Return the answer that a final tool gave; one that does not pass its checks is an observation from now on."""
+        if self._final is None or not self._final.is_final_answer:
+            return None
+        self._tools = await self._options.agent.tools_now()
+        given = final_answer(self._final, self._tools)
+        refusal = await self._find_refusal(given)
+        if refusal is None:
+            return given
+        await self._mishaps.take_back(self._final, refusal)
+        self._final = None
+        return None
 
     async def _announce_task(self) -> None:
         """Show the task to the callbacks, as the first step that is stored."""
@@ -240,23 +266,67 @@ class TurnWork:
         step.set_value("model_output", action.model_output)
         record_prompt(step, action.prompt, context.records.log)
         record_answer(step, action)
+        asked = await self._find_to_ask(action.tool_calls)
 
-        def write_open(connection: Connection, row_ids: Sequence[int]) -> None:
-            journal.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
+        def write_open(connection: Connection, row_ids: Sequence[int]) -> TurnWaiting | None:
             note_step(connection, self._turn.id, steps_taken=taken, last_step_number=number)
             self._bill.write(connection, started_at)
+            if asked:
+                now, lasts = self._options.clock(), self._options.approval_lasts
+                return self._parking.ask(connection, row_ids[-1], asked, now, lasts)
+            journal.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
+            return None
 
-        def take_note(_: None) -> None:
+        def take_note(waiting: TurnWaiting | None) -> None:
             self._bill.confirm()
             self._open = step
+            self.waiting = waiting
             context.last_step_number, context.steps_taken = number, taken
 
         await self._saver.save_with(write_open, take_note, step)
-        return await self._run_calls(step, is_resumed=False)
+        if self.waiting is not None:
+            raise self.waiting
+        return await self._run_calls(step, {})
 
-    async def _run_calls(self, step: ActionStep, *, is_resumed: bool) -> ActionStep:
+    async def _find_to_ask(self, calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
+        """Return the calls of a step, by their place, that a person is asked about; what is shown ends before that."""
+        tools = await self._interruption.guard(self._options.agent.tools_now())
+        if all(tool.needs_approval is False for tool in tools.values()):
+            return {}
+        done = [each for each in self._context.completed_steps if self._is_own(each)]
+        refused = find_too_many(tools, calls, done)
+        found = await self._interruption.guard(find_to_ask(tools, calls, self._context, refused))
+        if found:
+            await self._end_live()
+        return {index: calls[index] for index in found}
+
+    async def _go_on(self) -> ActionStep:
+        """Go on with the step that the turn waits with: what is to run is stored as started, and then run."""
+        if self._interruption.is_asked:
+            raise WorkCut
+        now, context = self._options.clock(), self._context
+        step, settled = self._open, Settled(is_withdrawn=True)
+
+        def take_note(became: Settled) -> None:
+            nonlocal settled
+            settled = became
+            self._is_waiting = became.is_withdrawn
+
+        if step is not None:
+            calls, row_id = step.tool_calls or (), self._row_id(step)
+            await self._saver.save_with(
+                lambda connection, _: go_on(connection, self._turn.id, context.id, row_id, calls, now), take_note, step
+            )
+        if settled.is_withdrawn or step is None:
+            raise WorkCut
+        return await self._run_calls(step, settled.ended)
+
+    async def _run_calls(
+        self, step: ActionStep, ended: Mapping[int, ToolOutcome] | None = None, *, is_resumed: bool = False
+    ) -> ActionStep:
         """Run the calls of an open step that have no result yet, and close it."""
-        ended = await self._read_ended(step) if is_resumed else {}
+        if ended is None:
+            ended = await self._read_ended(step)
         runner = CallRunner(self._context, self._claim, self._row_id(step), self._live)
         try:
             self._tools = await self._interruption.guard(self._options.agent.tools_now())
@@ -265,8 +335,33 @@ class TurnWork:
         except WorkCut:
             await self._close(step, stopped_outcomes(step, {**ended, **runner.outcomes}))
             raise
+        if any(each.later is not None for each in outcomes):
+            await self._expect(step, outcomes)
         await self._close(step, outcomes)
         return step
+
+    async def _expect(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> NoReturn:
+        """Have the turn wait for the results that come later.
+
+        Raises:
+            TurnWaiting: always.
+        """
+        await self._end_live()
+        now, row_id, calls = self._options.clock(), self._row_id(step), step.tool_calls or ()
+        later = {index: (calls[index], each.later) for index, each in enumerate(outcomes) if each.later is not None}
+
+        def write(connection: Connection, _: Sequence[int]) -> TurnWaiting:
+            for index, outcome in enumerate(outcomes):
+                if index not in later:
+                    journal.write_ended(connection, row_id, index, outcome)
+            return self._parking.expect(connection, row_id, later, now)
+
+        def take_note(waiting: TurnWaiting) -> None:
+            self.waiting = waiting
+
+        await self._saver.save_with(write, take_note, step)
+        assert self.waiting is not None, "it is stored"  # noqa: S101 - an invariant
+        raise self.waiting
 
     async def _close(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> None:
         close_step(step, outcomes, self._tools, self._options.clock())
@@ -370,6 +465,15 @@ class TurnWork:
         row_id = self._context.records.row_id(step)
         assert row_id is not None, "an open step is stored"  # noqa: S101 - an invariant
         return row_id
+
+    async def _stopped_outcomes(self, step: ActionStep) -> list[ToolOutcome]:
+        """Return what came of the calls of an open step at which a turn is stopped."""
+        row_id = self._row_id(step)
+        if self._is_waiting and not await self._context.storage.read(
+            lambda connection: journal.has_started(connection, row_id)
+        ):
+            return [ToolOutcome(STOPPED, error_type="RunInterrupted") for _ in step.tool_calls or ()]
+        return stopped_outcomes(step, await self._read_ended(step))
 
     async def _read_ended(self, step: ActionStep) -> Mapping[int, ToolOutcome]:
         row_id = self._row_id(step)

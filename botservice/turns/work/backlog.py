@@ -12,14 +12,18 @@ from botservice.errors import BotServiceError, StorageError
 from botservice.history.rows import delete_rows
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
+from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.due import set_due
 from botservice.turns.records import finish_turn, reopen_turn
 from botservice.turns.turn import EventKind, Outcome, TurnStatus
+from botservice.turns.waiting.calls import PendingKind, PendingStatus
+from botservice.turns.waiting.records import find_of_turn, withdraw_turn
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 _SHOWN = {
     TurnStatus.RUNNING: "running",
     TurnStatus.QUEUED: "waiting",
+    TurnStatus.WAITING: "parked",
     TurnStatus.SET_ASIDE: "set aside",
 }
 _SHOWN_AS_OWED = "owed"
@@ -37,6 +41,8 @@ _COLUMNS = (
     turns.c.due_at,
     turns.c.error,
 )
+# Found by what they wait with: few rows, and an index for them.
+_WAITS = turns.c.id.in_(select(pending_calls.c.turn_id).where(text("pending_calls.is_open")))
 _OPEN = select(*_COLUMNS).join(contexts).where(_IS_OPEN)
 # Answers of which a message was not taken, and is tried again.
 _OWED = (
@@ -57,6 +63,7 @@ _OWED = (
     .where(text("deliveries.status IN ('pending', 'attempting')"), deliveries.c.error.is_not(None))
     .order_by(deliveries.c.id)
 )
+_PARKED = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'waiting'"), _WAITS)
 _SET_ASIDE = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'set_aside'"))
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
 _LATER = (
@@ -67,6 +74,11 @@ _LATER = (
         turns.c.started_at > bindparam("started_at"),
     )
     .limit(1)
+)
+_PENDING = (
+    select(pending_calls)
+    .where(text("pending_calls.is_open"), pending_calls.c.status == PendingStatus.WAITING.value)
+    .order_by(pending_calls.c.id)
 )
 _SAID = (
     select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == bindparam("turn"))
@@ -88,11 +100,13 @@ class ListedTurn:
     """A turn that is not done.
 
     Attributes:
-        status: waiting, running, set aside or owed: it is done, but its answer was not taken yet.
+        status: waiting, running, parked (with calls that wait), set aside or owed: it is done, but its answer was not
+            taken yet.
         messages: How many messages it answers.
         attempts: How often it was begun without getting further.
         due_at: Not before then.
         error: Why it was tried again, or set aside.
+        waits_for: What it is parked with: for whose word, or for which result, and until when.
     """
 
     id: int
@@ -105,6 +119,7 @@ class ListedTurn:
     created_at: datetime
     due_at: datetime
     error: str | None
+    waits_for: tuple[str, ...] = ()
 
     def as_dict(self, now: datetime) -> dict[str, Any]:
         """Return it as JSON values, with its age in seconds."""
@@ -119,6 +134,7 @@ class ListedTurn:
             "transport": self.transport,
             "context": self.context_id,
             "context_keys": dict(self.context_keys),
+            "waits_for": list(self.waits_for),
         }
 
 
@@ -134,7 +150,8 @@ async def list_turns(storage: Storage) -> list[ListedTurn]:
         return _SHOWN[TurnStatus.QUEUED if is_postponed else TurnStatus(row.status)]
 
     def query(connection: Connection) -> list[ListedTurn]:
-        rows = [each for query in (_OPEN, _SET_ASIDE, _OWED) for each in connection.execute(query)]
+        rows = [each for query in (_OPEN, _PARKED, _SET_ASIDE, _OWED) for each in connection.execute(query)]
+        waits_for = _read_waiting(connection)
         order = [*_SHOWN.values(), _SHOWN_AS_OWED]
         rows.sort(key=lambda row: (order.index(status(row)), row.id))
         return [
@@ -149,11 +166,23 @@ async def list_turns(storage: Storage) -> list[ListedTurn]:
                 row.created_at,
                 row.due_at,
                 row.error,
+                tuple(waits_for.get(row.id, ())),
             )
             for row in rows
         ]
 
     return await storage.read(query, is_long=True)
+
+
+def _read_waiting(connection: Connection) -> dict[int, list[str]]:
+    """Return what turns are parked with, in a few words for each."""
+    found: dict[int, list[str]] = {}
+    for row in connection.execute(_PENDING):
+        what = f"a word about {row.tool}" if row.kind == PendingKind.APPROVAL.value else f"the result of {row.tool}"
+        whose = f" of {row.author_name or row.author_id}" if row.author_name or row.author_id else ""
+        since, until = f"{row.created_at:%Y-%m-%d %H:%M}", f"{row.expires_at:%Y-%m-%d %H:%M}"
+        found.setdefault(row.turn_id, []).append(f"{what} (#{row.id}){whose}, since {since}, until {until} UTC")
+    return found
 
 
 async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
@@ -170,6 +199,8 @@ async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
         row = _find(connection, turn_id)
         if row.status in (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value):
             connection.execute(update(turns).where(turns.c.id == turn_id).values(**set_due(now, now)))
+        elif row.status == TurnStatus.WAITING.value:
+            raise BotServiceError(f"turn {turn_id} waits for {'; '.join(_read_waiting(connection).get(turn_id, []))}")
         elif row.status != TurnStatus.SET_ASIDE.value:
             raise BotServiceError(f"turn {turn_id} is done")
         elif row.started_at is None:
@@ -205,6 +236,8 @@ async def drop_turn(storage: Storage, turn_id: int, now: datetime) -> None:
             finish_turn(connection, turn_id, now, Outcome.FAILED, error=row.error)
         elif row.status == TurnStatus.DONE.value:
             raise BotServiceError(f"turn {turn_id} is done")
+        elif row.status == TurnStatus.WAITING.value:
+            _withdraw(connection, row, now)
         elif row.started_at is None:
             finish_turn(connection, turn_id, now, Outcome.STOPPED, error=row.error)
         else:
@@ -213,6 +246,15 @@ async def drop_turn(storage: Storage, turn_id: int, now: datetime) -> None:
             notify_replicas(connection, [Wakeup(row.context_id, EventKind.STOP, is_open=True)])
 
     await storage.write(operation)
+
+
+def _withdraw(connection: Connection, row: Any, now: datetime) -> None:
+    """Have a turn that is parked be stopped by whoever works on its conversation."""
+    if any(each.is_open for each in find_of_turn(connection, row.id)):
+        withdraw_turn(connection, row.id, now)
+        notify_replicas(connection, [Wakeup(row.context_id, EventKind.DECISION, is_open=True)])
+    else:  # what it had done was forgotten
+        finish_turn(connection, row.id, now, Outcome.STOPPED, error=row.error)
 
 
 def _find(connection: Connection, turn_id: int) -> Any:

@@ -19,6 +19,7 @@ from botservice.errors import (
     RunInterrupted,
     StorageUnavailable,
     TurnGrew,
+    TurnWaiting,
 )
 from botservice.messages import InboundMessage
 from botservice.reminders.reminder import Reminder
@@ -36,7 +37,9 @@ from botservice.turns.start.commands import Commands
 from botservice.turns.start.effects import Effects
 from botservice.turns.start.refusing import end_refused
 from botservice.turns.transport import Transport
-from botservice.turns.turn import Turn
+from botservice.turns.turn import Turn, TurnStatus
+from botservice.turns.waiting.records import withdraw_turn
+from botservice.turns.work.attending import Attending
 from botservice.turns.work.lanes import Lane, Lanes
 from botservice.turns.work.merging import move_here
 from botservice.turns.work.next_work import Begun, Moved, NextWork, Owed, Stopped, Waiting, Work
@@ -87,6 +90,7 @@ class ContextWork:
         self._outbox = Outbox(storage, transports, options.clock)
         self._effects = Effects(storage, options, transports)
         self._setbacks = Setbacks(storage, options.clock)
+        self._attending = Attending(storage, options)
         self.reminding = Reminding(storage, options, transports)
         self._next = NextWork(storage, transports, self.reminding, options.clock, self._may_begin)
         self._born_at = time.monotonic()
@@ -97,6 +101,10 @@ class ContextWork:
     def beginnings_not_yet(self) -> int:
         """From how many beginnings on turns are left alone for now, because they may end a process that is so young."""
         return beginnings_not_yet(time.monotonic() - self._born_at)
+
+    def expect(self, context_id: int) -> None:
+        """Take note that something may have become of what a turn of a context waits with."""
+        self._next.expect(context_id)
 
     async def do(self, claim: Claim, lane: Lane, on_look: Callable[[], None]) -> Lane | None:
         """Do what a context has to do, as far as it belongs in a lane and others do not wait for the place in it.
@@ -198,13 +206,17 @@ class ContextWork:
         now, context_id = self._clock(), claim.context_id
         keys = await self._storage.read(lambda connection: read_context_keys(connection, context_id))
         stop = await self._effects.newest(stops, keys)
+        waiting = await self._attending.find_stopped(context_id, [each for each in stops if stop], self._transports)
 
         def write(connection: Connection) -> None:
             mark_handled(connection, [each.event.id for each in stops], now)
             if stop is not None:
                 drop_stopped(connection, context_id, stop.order_key, now)
+            for turn_id in waiting:
+                withdraw_turn(connection, turn_id, now)
 
         await self._storage.write(write, fence=claim)
+        self.expect(context_id)
         logger.info("context.stopped", extra={"context": context_id})
 
     async def _work_on(self, turn: Turn, work: Begun, claim: Claim) -> None:
@@ -212,10 +224,10 @@ class ContextWork:
         if turn.is_open:
             work.context.language = await language_of(turn, transport)
         try:
-            if is_cut_off_too_often(turn.attempts):
-                await self._setbacks.give_up(turn, claim, transport, _CUT_OFF, work.context.language)
-            elif await self._beginning.begin(turn, work.context, work.controls, claim, transport):
+            if await self._is_ready(turn, work, claim, transport):
                 await self._run(turn, work, claim, transport)
+        except TurnWaiting:
+            logger.info("turn.waits")
         except TurnGrew:
             logger.info("turn.grew")  # it is read again, with what has come meanwhile
         except RunInterrupted:
@@ -231,6 +243,18 @@ class ContextWork:
         except Exception as error:
             logger.exception("turn.failed")
             await self._setbacks.try_later(turn, claim, transport, type(error).__name__, work.context.language)
+
+    async def _is_ready(self, turn: Turn, work: Begun, claim: Claim, transport: Transport) -> bool:
+        """Have a turn begin, or be seen to where it waits; return whether the agent is to work on it now."""
+        if turn.status is TurnStatus.WAITING:
+            return await self._attending.attend(turn, work.context, claim, transport)
+        if is_cut_off_too_often(turn.attempts):
+            await self._setbacks.give_up(turn, claim, transport, _CUT_OFF, work.context.language)
+            return False
+        if await self._beginning.begin(turn, work.context, work.controls, claim, transport):
+            return True
+        self.expect(claim.context_id)  # a command may have decided what another turn waits with
+        return False
 
     async def _run(self, turn: Turn, work: Begun, claim: Claim, transport: Transport) -> None:
         record = StoredStream(self._storage, turn, claim, self._clock)

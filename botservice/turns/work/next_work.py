@@ -18,9 +18,10 @@ from botservice.turns.changes import Change, Controls, DueChanges, find_controls
 from botservice.turns.due import is_due
 from botservice.turns.outbox import find_next_delivery
 from botservice.turns.owing import find_fairest_delivery
-from botservice.turns.records import GATHERING, find_next_turn
+from botservice.turns.records import GATHERING, find_next_turn, find_turn
 from botservice.turns.transport import Transport, is_shared
 from botservice.turns.turn import Delivery, Turn, TurnStatus
+from botservice.turns.waiting.records import find_due_turn
 from botservice.turns.work.reminders import Reminding
 
 _A_WHILE = timedelta(seconds=1)
@@ -50,7 +51,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A turn to begin, or to begin again.
+    """A turn to begin, or to begin again, or one that has waited and is to be seen to.
 
     Attributes:
         controls: What has not taken effect: the wish that it stop, and changes of messages that it may begin with.
@@ -92,6 +93,11 @@ class NextWork:
         self._reminding = reminding
         self._clock = clock
         self._may_begin = may_begin
+        self._decided: set[int] = set()
+
+    def expect(self, context_id: int) -> None:
+        """Take note that something may have become of what a turn of a context waits with."""
+        self._decided.add(context_id)
 
     def find(self, connection: Connection, *, context_id: int, gives_way: bool) -> Work | None:
         """Return it: stops first, then what is owed, what is changed, and a turn; None where all of it has to wait.
@@ -122,12 +128,26 @@ class NextWork:
         """Return what comes once nothing is owed."""
         found: Work | None = find_due(connection, context_id, controls)
         if found is None and (turn is None or turn.status is TurnStatus.QUEUED):
+            waited = self._find_waited(connection, context_id, is_last=turn is None)
+            if waited is not None:
+                return self._begun(connection, waited, controls)
             found = self._reminding.find(connection, context_id)
         if found is not None:
             return found
         if turn is None:
             return find_stale(controls, self._clock())
         return self._begun(connection, turn, controls) if is_ready else self._wait_for(turn)
+
+    def _find_waited(self, connection: Connection, context_id: int, *, is_last: bool) -> Turn | None:
+        """Return the turn that has waited and is to be seen to. It is looked for where it is expected, or last."""
+        if not is_last and context_id not in self._decided:
+            return None
+        turn_id = find_due_turn(connection, context_id, self._transports, self._clock())
+        turn = None if turn_id is None else find_turn(connection, context_id, turn_id)
+        if turn is None or not self._may_begin(turn):
+            self._decided.discard(context_id)
+            return None
+        return turn
 
     def _is_due(self, turn: Turn) -> bool:
         """Return whether a turn is due.

@@ -102,6 +102,8 @@ class Worker:
         """Take note that a context has something to do."""
         if self._is_stopping or self._sweeping is None:
             return
+        if kind is EventKind.DECISION:
+            self._context_work.expect(context_id)
         if kind is EventKind.STOP:
             self._spawn(self._stop_turn(context_id))
         elif context_id in self._busy:
@@ -182,6 +184,8 @@ class Worker:
         """Work on what was found, as far as others do not wait already: what is left is found again."""
         reminded = self._context_work.reminding.expect(each.context_id for each in found if each.what is What.REMINDER)
         for each in found:
+            if each.what is What.WAITING:
+                self._context_work.expect(each.context_id)
             is_held_up = each.what is What.REMINDER and each.context_id not in reminded
             lane = self._lane_of(each)
             if each.context_id not in self._busy and not lane.is_full and not is_held_up:
@@ -193,7 +197,7 @@ class Worker:
                 return self._lanes.of_delivery(due.transport, due.tries)
             case What.TURN:
                 return self._lanes.of_turn(due.tries)
-            case What.CONTROL | What.REMINDER:
+            case What.CONTROL | What.REMINDER | What.WAITING:
                 return self._lanes.usual
 
     async def _work(self, context_id: int, lane: Lane) -> None:

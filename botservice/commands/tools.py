@@ -1,0 +1,61 @@
+"""/tools: what waits for a person's word in a chat, and which tools need not ask them there."""
+
+import re
+from typing import Final
+
+from sqlalchemy import Connection
+
+from botservice.commands.command import Command
+from botservice.messages import Author, Button
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.waiting.calls import PendingKind, WaitingCall
+from botservice.turns.waiting.deciding import is_own
+from botservice.turns.waiting.grants import Grant, find_grants, revoke_grants
+from botservice.turns.waiting.records import find_open
+
+_MOST_BUTTONS: Final = 8
+_ASK: Final = re.compile(r"ask\s+([\w.-]{1,64})", re.IGNORECASE)
+
+
+async def _answer(request: CommandRequest) -> CommandAnswer:
+    author, context = request.message.author, request.context
+
+    def find(connection: Connection) -> tuple[list[WaitingCall], list[Grant]]:
+        waiting = [each for each in find_open(connection, context.id) if each.is_waiting]
+        own = [each for each in waiting if each.kind is PendingKind.APPROVAL and is_own(connection, each, author)]
+        return own, find_grants(connection, context.id, author)
+
+    waiting, granted = await context.storage.read(find)
+    wanted = _ASK.fullmatch(request.call.arguments.strip())
+    if wanted is not None and author is not None:
+        return _ask_again(request, author, wanted[1])
+    parts = []
+    if waiting:
+        parts += [request.say("tools.waiting"), "\n".join(f"- {_line(each, request)}" for each in waiting)]
+    if granted:
+        parts += [request.say("tools.granted"), "\n".join(f"- `{each.tool}`" for each in granted)]
+    buttons = [
+        Button(request.say("tools.ask_button", tool=each.tool), f"/{TOOLS.name} ask {each.tool}")
+        for each in granted[:_MOST_BUTTONS]
+    ]
+    return CommandAnswer("\n\n".join(parts) or request.say("tools.nothing"), tuple(buttons))
+
+
+def _ask_again(request: CommandRequest, author: Author, tool: str) -> CommandAnswer:
+    def apply(connection: Connection) -> None:
+        revoke_grants(connection, request.context.id, author, [tool])
+
+    return CommandAnswer(request.say("tools.ask_again", tool=f"`{tool}`"), apply=apply)
+
+
+def _line(call: WaitingCall, request: CommandRequest) -> str:
+    return request.say(
+        "tools.line",
+        number=f"**{call.id}**",
+        tool=f"`{call.tool}`",
+        since=f"{call.created_at:%Y-%m-%d %H:%M}",
+        until=f"{call.expires_at:%Y-%m-%d %H:%M}",
+    )
+
+
+TOOLS: Final = Command("tools", _answer)

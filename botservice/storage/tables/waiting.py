@@ -1,0 +1,56 @@
+"""The tables of what waits for a person, or for a result that comes later."""
+
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, text, true
+
+from botservice.storage.tables.columns import Id, Timestamp
+from botservice.storage.tables.metadata import metadata
+
+# A call of a tool that its turn waits with: kind "approval" has not begun and waits for a person's word, "later" has
+# and waits for its result. is_open: the turn waits still. due_at: when somebody has to see to it, at the latest when
+# its time is over (expires_at); NULL where that was done. name: what a tool calls its later result. author_*: on whose
+# behalf. decided_by: who had their word, in identities. delivery_id: the message that asks; told_at: since when that
+# message says what was decided.
+pending_calls = Table(
+    "pending_calls",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False),
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("step_id", Id, nullable=False),
+    Column("call_index", Integer, nullable=False),
+    Column("call_id", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("name", Text),
+    Column("kind", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("is_open", Boolean, nullable=False, server_default=true()),
+    Column("transport", Text, nullable=False),
+    Column("author_platform", Text),
+    Column("author_id", Text),
+    Column("author_name", Text),
+    Column("delivery_id", Id),
+    Column("created_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+    Column("due_at", Timestamp),
+    Column("due_set_at", Timestamp),
+    Column("decided_at", Timestamp),
+    Column("decided_by", Id),
+    Column("told_at", Timestamp),
+    Index("ix_pending_calls_context_id", "context_id", "id"),
+    Index("ix_pending_calls_due", "due_at", postgresql_where=text("is_open"), sqlite_where=text("is_open")),
+    sqlite_autoincrement=True,
+)
+
+# Whose calls of which tool run in a conversation without being asked about.
+tool_grants = Table(
+    "tool_grants",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("author_platform", Text),
+    Column("author_id", Text),
+    Column("created_at", Timestamp, nullable=False),
+    Index("ix_tool_grants_context_id", "context_id"),
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,1 @@
+"""Turns that wait: for a person's word about a call of a tool, or for a result that comes later."""

@@ -1,0 +1,119 @@
+"""A person's word about calls that wait: who may have it, about which, and taking note of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.access.records import read_names
+from botservice.messages import Author
+from botservice.people.identities import find_identity
+from botservice.people.names import person_name
+from botservice.storage.statements import execute
+from botservice.storage.tables.conversations import contexts
+from botservice.texts import in_language
+from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
+from botservice.turns.waiting.grants import grant_tool, is_named
+from botservice.turns.waiting.orders import Order
+from botservice.turns.waiting.records import decide_call, find_call, find_open
+
+_IS_SHARED = select(contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What came of a pressed button.
+
+    Attributes:
+        text: What whoever pressed it is told, and nobody else.
+        is_taken: Whether it decided something.
+    """
+
+    text: str
+    is_taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The calls that an order is about.
+
+    Attributes:
+        calls: Those that may be decided now.
+        refusal: The text that says why there are none.
+    """
+
+    calls: Sequence[WaitingCall] = ()
+    refusal: str = "approval.none"
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Who has a word.
+
+    Attributes:
+        is_owner: Whether they may decide for others, too.
+    """
+
+    author: Author | None
+    is_owner: bool = False
+
+
+def choose(connection: Connection, context_id: int, order: Order, decider: Decider, now: datetime) -> Choice:
+    """Return the calls of a context that an order is about, as far as whoever gives it may decide about them."""
+    waiting = [
+        each
+        for each in find_open(connection, context_id)
+        if each.kind is PendingKind.APPROVAL and each.is_waiting and each.expires_at > now
+    ]
+    own = [each for each in waiting if is_own(connection, each, decider.author)]
+    if not order.numbers:
+        return Choice(own if order.is_all else own[-1:])
+    wanted = [each for each in waiting if each.id in order.numbers]
+    allowed = [each for each in wanted if decider.is_owner or each in own]
+    if wanted and not allowed:
+        return Choice(refusal="buttons.not_asked")
+    known = any(find_call(connection, context_id, number) is not None for number in order.numbers)
+    return Choice(allowed, "approval.over" if known else "approval.unknown")
+
+
+def carry_out(
+    connection: Connection, calls: Sequence[WaitingCall], order: Order, decider: Decider, now: datetime
+) -> list[WaitingCall]:
+    """Decide calls as an order says, and return those that nobody had decided before."""
+    identity = None if decider.author is None else find_identity(connection, decider.author)
+    status = PendingStatus.ALLOWED if order.is_allowing else PendingStatus.DENIED
+    by = None if identity is None else identity.id
+    taken = [each for each in calls if decide_call(connection, each, status, now, by)]
+    for each in taken if order.is_always and order.is_allowing else ():
+        if each.author is not None and is_named(each.author):
+            grant_tool(connection, each.context_id, each.tool, each.author, now)
+    return taken
+
+
+def say_taken(calls: Sequence[WaitingCall], order: Order, language: str | None) -> str:
+    """Return what whoever decided is told."""
+    key = "approval.said_denied"
+    if order.is_allowing:
+        key = "approval.said_always" if order.is_always else "approval.said_allowed"
+    tools = dict.fromkeys(each.tool for each in calls)
+    return "\n".join(in_language(key, language, tool=f"`{tool}`") for tool in tools)
+
+
+def decide_now(
+    connection: Connection, context_id: int, order: Order, decider: Decider, language: str | None, now: datetime
+) -> Decision:
+    """Do what a pressed button says, as far as whoever pressed it may, and return what they are told."""
+    choice = choose(connection, context_id, order, decider, now)
+    taken = carry_out(connection, choice.calls, order, decider, now)
+    if taken:
+        return Decision(say_taken(taken, order, language), is_taken=True)
+    return Decision(in_language("approval.over" if choice.calls else choice.refusal, language))
+
+
+def is_own(connection: Connection, call: WaitingCall, author: Author | None) -> bool:
+    """Return whether a call waits on somebody's behalf: in this account or a linked one, or nobody else is there."""
+    asker = person_name(call.author)
+    if not asker:
+        return not execute(connection, _IS_SHARED, {"context": call.context_id}).scalar_one_or_none()
+    return asker in read_names(connection, person_name(author))

@@ -1,0 +1,105 @@
+"""What programs do about calls that wait: deciding, and handing in results that come later."""
+
+import asyncio
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from botservice.contexts.context import AgentContext
+from botservice.errors import BotServiceError, InvalidField
+from botservice.memory import StepError
+from botservice.messages import storable
+from botservice.storage import Storage
+from botservice.telemetry import redact
+from botservice.tools import ToolOutcome
+from botservice.tools.executor import outcome_of
+from botservice.tools.outputs import OutputError
+from botservice.turns.records import find_running_turn
+from botservice.turns.run import journal
+from botservice.turns.turn import EventKind
+from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
+from botservice.turns.waiting.deciding import Decider, carry_out
+from botservice.turns.waiting.orders import Order
+from botservice.turns.waiting.records import decide_call, find_of_context
+from botservice.turns.wakeups import Wakeup, notify_replicas
+
+_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 2.0)
+
+
+async def decide(
+    context: AgentContext, call_id: str | int, *, is_allowed: bool, is_always: bool, now: datetime
+) -> bool:
+    """Have somebody's word about a call that waits, and return whether nobody had one before.
+
+    Raises:
+        BotServiceError: no such call waits, or has.
+    """
+    order = Order(is_allowed, is_always=is_always)
+
+    def write(connection: Connection) -> bool:
+        call = _find(connection, context.id, call_id, PendingKind.APPROVAL)
+        if call is None:
+            raise BotServiceError(f"no call {call_id!r} waits for a word in context {context.id}")
+        if not call.is_waiting or call.expires_at <= now:
+            return False
+        notify_replicas(connection, [Wakeup(context.id, EventKind.DECISION, is_open=True)])
+        return bool(carry_out(connection, [call], order, Decider(None), now))
+
+    return await context.storage.write(write, sort_key=(context.id,))
+
+
+async def hand_in(context: AgentContext, name: str, result: Any, now: datetime) -> bool:
+    """Hand in the result that a turn waits for, and return whether nothing had become of it before.
+
+    A result that is faster than the storing of what waits for it waits a moment.
+
+    Raises:
+        BotServiceError: nothing of that name waits, or has.
+        InvalidField: there is no JSON for the result.
+    """
+    outcome = _outcome(result)
+    for pause_seconds in (*_PAUSES_SECONDS, None):
+        taken = await context.storage.write(
+            lambda connection: _take(connection, context.id, name, outcome, now), sort_key=(context.id,)
+        )
+        if taken is not None:
+            return taken
+        if pause_seconds is None or not await _is_running(context.storage, context.id):
+            break
+        await asyncio.sleep(pause_seconds)
+    raise BotServiceError(f"nothing called {name!r} waits for its result in context {context.id}")
+
+
+def _take(connection: Connection, context_id: int, name: str, outcome: ToolOutcome, now: datetime) -> bool | None:
+    call = _find(connection, context_id, name, PendingKind.LATER)
+    if call is None:
+        return None
+    if not call.is_waiting or not decide_call(connection, call, PendingStatus.HANDED_IN, now):
+        return False
+    journal.write_ended(connection, call.step_id, call.call_index, outcome)
+    notify_replicas(connection, [Wakeup(context_id, EventKind.DECISION, is_open=True)])
+    return True
+
+
+def _find(connection: Connection, context_id: int, call_id: str | int, kind: PendingKind) -> WaitingCall | None:
+    """Return the oldest call that waits and is called so; else the newest that has waited."""
+    found = [
+        each
+        for each in find_of_context(connection, context_id)
+        if each.kind is kind and call_id in (each.id, each.call_id, each.name)
+    ]
+    return next((each for each in found if each.is_waiting), found[-1] if found else None)
+
+
+def _outcome(result: Any) -> ToolOutcome:
+    if isinstance(result, BaseException):
+        return ToolOutcome(redact(storable(f"Error: {StepError.of(result)}")), error_type=type(result).__name__)
+    try:
+        return outcome_of(result)
+    except OutputError as error:
+        raise InvalidField(str(error)) from error
+
+
+async def _is_running(storage: Storage, context_id: int) -> bool:
+    return await storage.read(lambda connection: find_running_turn(connection, context_id)) is not None

@@ -1,0 +1,78 @@
+"""Which calls of a step a person has to be asked about before any of them runs."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
+from typing import Final
+
+from botservice.contexts.context import AgentContext
+from botservice.messages import ToolCall
+from botservice.tools import Tool
+from botservice.tools.signature import ArgumentsError
+from botservice.tools.threads import run_in_thread
+from botservice.turns.waiting.grants import find_grants
+
+logger = logging.getLogger(__name__)
+
+_JUDGING_SECONDS: Final = 30.0
+
+
+async def find_to_ask(
+    tools: Mapping[str, Tool], calls: Sequence[ToolCall], context: AgentContext, refused: Collection[int] = ()
+) -> list[int]:
+    """Return the places of the calls that need a person's word, which they do not have for always.
+
+    Args:
+        refused: The places of calls that are not made in any case.
+    """
+    wanted = [
+        index
+        for index, call in enumerate(calls)
+        if index not in refused and call.name in tools and await needs_word(tools[call.name], call, context)
+    ]
+    if not wanted:
+        return []
+    granted = await _granted_tools(context)
+    return [index for index in wanted if calls[index].name not in granted]
+
+
+async def needs_word(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
+    """Return whether a call needs a person's word. What cannot be made as the model wants it needs none.
+
+    Where the tool's own judgement fails, a person is asked.
+    """
+    if tool.needs_approval is False or call.malformed_arguments is not None:
+        return False
+    try:
+        tool.bind(call.arguments, context)
+    except ArgumentsError:
+        return False
+    except Exception:  # noqa: BLE001 - types of tools are foreign code, and the call itself says what is wrong
+        logger.info("tool.unbound", extra={"tool": tool.name})
+    if tool.needs_approval is True:
+        return True
+    try:
+        async with asyncio.timeout(_JUDGING_SECONDS):
+            return await _judge(tool, call, context)
+    except Exception as error:
+        logger.warning("tool.approval_unclear", exc_info=error, extra={"tool": tool.name})
+        return True
+
+
+async def _judge(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
+    judge = tool.needs_approval
+    if not callable(judge):
+        return bool(judge)
+    arguments = deepcopy(dict(call.arguments))  # whatever it does to them, what was shown is what runs
+    if inspect.iscoroutinefunction(judge) or inspect.iscoroutinefunction(getattr(judge, "__call__", None)):  # noqa: B004 - of an object that is awaited
+        return bool(await judge(arguments, context))
+    said = await run_in_thread(lambda: judge(arguments, context), name=f"approval-{tool.name}")
+    return bool(await said if inspect.isawaitable(said) else said)
+
+
+async def _granted_tools(context: AgentContext) -> set[str]:
+    """Return the tools that need not ask for whoever asks in a context."""
+    found = await context.storage.read(lambda connection: find_grants(connection, context.id, context.asker))
+    return {each.tool for each in found}

@@ -1,0 +1,119 @@
+"""The message that asks a person about calls of tools, and what it says once they were decided."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from botservice.messages import Author, Button, Message, Role
+from botservice.quoting import show_plain
+from botservice.texts import in_language
+from botservice.turns.waiting.arguments import fenced, in_one_line, readable
+from botservice.turns.waiting.calls import PendingStatus
+from botservice.turns.waiting.orders import ALLOW, DENY, say
+
+MOST_MESSAGES: Final = 5  # calls of a step that are asked about in messages of their own
+_ROOM: Final = 2_400  # characters for all calls of one message: it has to stay one message everywhere
+_LONGEST_LINE: Final = 200
+_SHORTEST_LINE: Final = 30
+_DECIDED: Final = {
+    PendingStatus.ALLOWED: "approval.allowed",
+    PendingStatus.DENIED: "approval.denied",
+    PendingStatus.EXPIRED: "approval.expired",
+    PendingStatus.WITHDRAWN: "approval.withdrawn",
+}
+_LABELS: Final = {
+    PendingStatus.ALLOWED: "approval.was_allowed",
+    PendingStatus.DENIED: "approval.was_denied",
+    PendingStatus.EXPIRED: "approval.was_late",
+    PendingStatus.WITHDRAWN: "approval.was_stopped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call that a person is asked about.
+
+    Attributes:
+        number: What people call it by.
+        is_nameable: Whether whoever asks can be told apart from others, so that it can be allowed for always.
+        decided_by: Who had their word, where that was somebody else.
+    """
+
+    number: int
+    tool: str
+    arguments: Mapping[str, Any]
+    status: PendingStatus
+    author: Author | None
+    expires_at: datetime
+    is_nameable: bool = True
+    decided_by: str | None = None
+
+
+def group(count: int) -> list[range]:
+    """Return which of so many calls are asked about in one message: each alone, or all together beyond a few."""
+    return [range(each, each + 1) for each in range(count)] if count <= MOST_MESSAGES else [range(count)]
+
+
+def show_question(calls: Sequence[Asked], language: str | None, now: datetime) -> Message:
+    """Return the message about calls as it is at this moment: with buttons for those that nobody has decided."""
+    open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
+    text = _one(calls[0], language) if len(calls) == 1 else _many(calls, language)
+    buttons = _buttons(open_ones, language) if open_ones else ()
+    return Message(None, Role.ASSISTANT, text, created_at=now, buttons=buttons, language=language)
+
+
+def _one(call: Asked, language: str | None) -> str:
+    who = show_plain(None if call.author is None else call.author.name or call.author.id)
+    tool, number = f"`{call.tool}`", call.number
+    key = _DECIDED.get(call.status, "approval.ask")
+    shown, is_whole = readable(call.arguments)
+    if len(shown) > _ROOM:
+        shown, is_whole = f"{shown[:_ROOM]}…", False
+    parts = [in_language(key, language, tool=tool, who=who), *([fenced(shown)] if shown else [])]
+    if call.decided_by is not None:
+        parts.append(in_language("approval.by", language, name=show_plain(call.decided_by)))
+    if not is_whole:
+        parts.append(in_language("approval.cut", language, number=number))
+    if call.status is PendingStatus.WAITING:
+        parts.append(in_language("approval.how", language, number=number, until=_until(call)))
+    return "\n".join(parts)
+
+
+def _many(calls: Sequence[Asked], language: str | None) -> str:
+    author = calls[0].author
+    who = show_plain(None if author is None else author.name or author.id)
+    open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
+    room = max(_SHORTEST_LINE, min(_LONGEST_LINE, _ROOM // len(calls) - _SHORTEST_LINE))
+    lines, is_whole = [], True
+    for each in calls:
+        arguments, is_all = in_one_line(each.arguments, room)
+        label = _LABELS.get(each.status)
+        state = "" if label is None else f" — {in_language(label, language)}"
+        lines.append(f"{each.number}: {each.tool}({arguments}){state}")
+        is_whole = is_whole and is_all
+    key = "approval.ask_many" if open_ones else "approval.decided_many"
+    parts = [in_language(key, language, count=len(calls), who=who), fenced("\n".join(lines))]
+    if not is_whole:
+        parts.append(in_language("approval.cut", language, number=calls[0].number))
+    if open_ones:
+        number = open_ones[0].number
+        parts.append(in_language("approval.how", language, number=number, until=_until(open_ones[0])))
+    return "\n".join(parts)
+
+
+def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]:
+    numbers = [each.number for each in calls]
+    is_one = len(numbers) == 1
+    keys = ("approval.allow_button", "approval.deny_button")
+    if not is_one:
+        keys = ("approval.allow_all_button", "approval.deny_all_button")
+    allow, deny = (in_language(key, language) for key in keys)
+    buttons = (Button(allow, say(ALLOW, numbers)), Button(deny, say(DENY, numbers)))
+    if not is_one or not calls[0].is_nameable:
+        return buttons
+    return (*buttons, Button(in_language("approval.always_button", language), say(ALLOW, numbers, "always")))
+
+
+def _until(call: Asked) -> str:
+    return f"{call.expires_at:%Y-%m-%d %H:%M}"

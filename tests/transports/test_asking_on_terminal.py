@@ -1,0 +1,37 @@
+"""A tool that asks first, on a terminal and in a pipe: shown, decided, and gone on with before the process ends."""
+
+import asyncio
+import io
+
+import pytest
+
+from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
+from botservice.app import running
+from botservice.settings import Settings
+from transports.terminal import TerminalTransport
+
+
+@pytest.mark.parametrize(("said", "paid"), [("1", [50]), ("2", []), ("/allow", [50]), ("/deny all", [])])
+async def test_a_word_in_a_pipe_is_seen_through_to_the_answer(tmp_path, said, paid):
+    made = []
+
+    @tool(needs_approval=True)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        made.append(amount)
+        return "paid"
+
+    llm = ScriptedChatLLM([ToolCall("", "pay", {"amount": 50}), "That is that."])
+    source, target = io.StringIO(f"pay\n{said}\n"), io.StringIO()
+    terminal = TerminalTransport(session_id="1", source=source, target=target)
+    settings = Settings.load(env_file=None, database_url=f"sqlite:///{tmp_path / 'bot.db'}")
+    async with asyncio.timeout(60), Storage.open(settings.database_url) as storage:
+        service = AgentService(FunctionsBasedAgent(tools=[pay], llm=llm), storage)
+        async with running(settings, service, [terminal]):
+            await terminal.converse()
+    shown = target.getvalue()
+    assert "amount: 50" in shown
+    assert "[1] Allow [2] Deny [3] Always in this chat" in shown
+    assert shown.rstrip().endswith("That is that."), shown
+    assert shown.count("Allowed") + shown.count("Denied") == 1
+    assert made == paid

@@ -1,0 +1,280 @@
+"""Calls of tools that ask first: nothing runs before somebody's word, and what was shown is what runs, once."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from botservice import (
+    AgentContext,
+    ApprovalPending,
+    Author,
+    BotServiceError,
+    FunctionsBasedAgent,
+    Later,
+    NoMessages,
+    ResultPending,
+    RunInterrupted,
+    ScriptedChatLLM,
+    ToolCall,
+    tool,
+)
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.work.backlog import drop_turn, list_turns, retry_turn
+from botservice.upkeep.upkeep import Upkeep
+from tests.turns.bots import add, call, make_service
+
+KEYS = {"transport": "test", "chat_id": "1"}
+
+
+class Till:
+    """Payments that were made."""
+
+    def __init__(self, needs_approval=True, **options):
+        self.paid = []
+
+        @tool(needs_approval=needs_approval, **options)
+        async def pay(to: str, amount: int) -> str:
+            """Pay somebody."""
+            self.paid.append((to, amount))
+            return f"paid {amount} to {to}"
+
+        self.pay = pay
+
+
+def pay(amount=5, to="Anna"):
+    return call("pay", to=to, amount=amount)
+
+
+async def ask(service, context, text="pay Anna", author=None):
+    with pytest.raises(ApprovalPending) as raised:
+        await service.prompt(context, text, author=author)
+    return raised.value
+
+
+async def test_a_call_that_asks_first_runs_once_when_it_is_allowed(context, storage):
+    till = Till()
+    service, llm = make_service(storage, [pay(), "done"], tools=[till.pay])
+    pending = await ask(service, context)
+    assert [(each.name, dict(each.arguments)) for each in pending.calls] == [("pay", {"to": "Anna", "amount": 5})]
+    assert till.paid == []
+    assert await service.decide(context, pending.calls[0].id, allow=True)
+    assert not await service.decide(context, pending.calls[0].id, allow=True), "pressed twice counts once"
+    run = await service.resume(context)
+    assert run.turn_id == pending.turn_id
+    answer = await run.finish()
+    assert (answer.text, till.paid) == ("done", [("Anna", 5)])
+    assert llm.prompts[1][-1]["content"] == "paid 5 to Anna"
+    assert await service.resume(context) is None
+
+
+async def test_a_call_that_is_denied_never_runs_and_the_model_is_told(context, storage):
+    till = Till()
+    service, llm = make_service(storage, [pay(), "as you like"], tools=[till.pay])
+    pending = await ask(service, context)
+    await service.decide(context, pending.calls[0].id, allow=False)
+    answer = await (await service.resume(context)).finish()
+    assert (answer.text, till.paid) == ("as you like", [])
+    assert "did not allow" in llm.prompts[1][-1]["content"]
+
+
+async def test_another_process_goes_on_with_what_was_allowed(context, storage):
+    till = Till()
+    service, _ = make_service(storage, [pay()], tools=[till.pay])
+    pending = await ask(service, context)
+    other = await AgentContext.get_or_create(storage, KEYS)
+    again, _ = make_service(storage, ["done"], tools=[till.pay])
+    with pytest.raises(ApprovalPending):
+        await again.resume(other)
+    await again.decide(other, pending.calls[0].number)
+    assert (await (await again.resume(other)).finish()).text == "done"
+    assert till.paid == [("Anna", 5)]
+
+
+async def test_the_chat_goes_on_meanwhile_and_the_turn_ends_its_prompts_with_its_own_question(context, storage):
+    till = Till()
+    service, llm = make_service(storage, [pay(), "sunny", call("add", a=1, b=2), "done"], tools=[till.pay, add])
+    pending = await ask(service, context, "pay Anna")
+    assert (await service.prompt(context, "how is the weather?")).text == "sunny"
+    await service.decide(context, pending.calls[0].id)
+    await (await service.resume(context)).finish()
+    asked = [each["content"] for each in llm.prompts[2] if each["role"] == "user"]
+    assert asked[-1] == "pay Anna"
+    assert [each["role"] for each in llm.prompts[3][-5:]] == ["user", "assistant", "tool", "assistant", "tool"]
+    memory = await context.load_memory()
+    kinds = [type(step).__name__ for step in memory.steps]
+    assert kinds == ["TaskStep", "ActionStep", "ActionStep", "FinalAnswerStep", "TaskStep", "FinalAnswerStep"]
+
+
+async def test_after_the_time_that_it_had_a_call_is_not_made(context, storage):
+    till, now = Till(), [datetime(2026, 6, 1, tzinfo=UTC)]
+    service, llm = make_service(storage, [pay(), "too late"], tools=[till.pay])
+    storage.now = lambda: now[0]
+    pending = await ask(service, context)
+    now[0] += timedelta(hours=25)
+    assert not await service.decide(context, pending.calls[0].id)
+    assert (await (await service.resume(context)).finish()).text == "too late"
+    assert till.paid == []
+    assert "in time" in llm.prompts[1][-1]["content"]
+
+
+async def test_the_calls_of_a_step_wait_together_and_each_has_its_own_word(context, storage):
+    till = Till()
+    script = [[pay(1), call("add", a=1, b=1), pay(2)], "done"]
+    service, llm = make_service(storage, script, tools=[till.pay, add])
+    pending = await ask(service, context)
+    assert [each.arguments["amount"] for each in pending.calls] == [1, 2]
+    await service.decide(context, pending.calls[0].id, allow=False)
+    with pytest.raises(ApprovalPending) as still:
+        await (await service.resume(context)).finish()
+    assert [each.arguments["amount"] for each in still.value.calls] == [2]
+    await service.decide(context, pending.calls[1].id)
+    await (await service.resume(context)).finish()
+    assert till.paid == [("Anna", 2)]
+    results = [each["content"] for each in llm.prompts[1] if each["role"] == "tool"]
+    assert results[1:] == ["2", "paid 2 to Anna"]
+
+
+@pytest.mark.parametrize(
+    ("judge", "asks"),
+    [
+        (lambda arguments, _: arguments["amount"] > 100, False),
+        (lambda arguments, _: arguments["amount"] > 1, True),
+        (lambda arguments, _: arguments["nothing"], True),
+    ],
+    ids=["no", "yes", "it fails"],
+)
+async def test_a_judgement_decides_who_is_asked_and_one_that_fails_asks(context, storage, judge, asks):
+    till = Till(judge)
+    service, _ = make_service(storage, [pay(), "done"], tools=[till.pay])
+    if asks:
+        await ask(service, context)
+    else:
+        await service.prompt(context, "pay")
+    assert till.paid == ([] if asks else [("Anna", 5)])
+
+
+async def test_a_judgement_may_take_its_time_and_changes_nothing_of_what_runs(context, storage):
+    async def judge(arguments, where):
+        assert where.context_keys == KEYS
+        arguments["amount"] = 1_000
+        await asyncio.sleep(0)
+        return True
+
+    till = Till(judge)
+    service, _ = make_service(storage, [pay(), "done"], tools=[till.pay])
+    pending = await ask(service, context)
+    await service.decide(context, pending.calls[0].id)
+    await (await service.resume(context)).finish()
+    assert till.paid == [("Anna", 5)]
+
+
+async def test_nobody_is_asked_about_what_cannot_be_made(context, storage):
+    till = Till(max_calls=1)
+    wrong = ToolCall("x", "pay", {}, "{not json")
+    service, _ = make_service(storage, [call("pay", to="Anna"), wrong, "done"], tools=[till.pay])
+    assert (await service.prompt(context, "pay")).text == "done"
+    service, _ = make_service(storage, [[pay(1), pay(2)], "done"], tools=[till.pay])
+    pending = await ask(service, context)
+    assert [each.arguments["amount"] for each in pending.calls] == [1]
+
+
+async def test_what_is_always_allowed_asks_no_more_for_this_person_here(context, storage):
+    till, anna, bob = Till(), Author("test", "1", "Anna"), Author("test", "2", "Bob")
+    service, _ = make_service(storage, [pay(), "done", pay(), "done", pay()], tools=[till.pay])
+    pending = await ask(service, context, author=anna)
+    await service.decide(context, pending.calls[0].id, always=True)
+    await (await service.resume(context)).finish()
+    assert (await service.prompt(context, "again", author=anna)).text == "done"
+    assert len(till.paid) == 2
+    await ask(service, context, author=bob)
+
+
+async def test_what_nobody_waits_for_cannot_be_decided(context, storage):
+    service, _ = make_service(storage, [])
+    with pytest.raises(BotServiceError, match="no call 'x' waits"):
+        await service.decide(context, "x")
+    with pytest.raises(BotServiceError, match="nothing called 'x'"):
+        await service.hand_in(context, "x", 1)
+
+
+@pytest.mark.parametrize("is_raised", [False, True])
+async def test_a_result_that_comes_later_is_handed_in_and_the_turn_goes_on(context, storage, is_raised):
+    @tool
+    async def export() -> str:
+        """Export."""
+        if is_raised:
+            raise Later("job 1")
+        return Later("job 1")
+
+    service, llm = make_service(storage, [[call("export"), call("add", a=1, b=1)], "hm", "done"], tools=[export, add])
+    with pytest.raises(ResultPending) as raised:
+        await service.prompt(context, "export it")
+    assert raised.value.calls[0].id == "job 1"
+    assert (await service.prompt(context, "and?")).text == "hm"
+    other = await AgentContext.get_or_create(storage, KEYS)
+    assert await service.hand_in(other, "job 1", {"rows": 7})
+    assert not await service.hand_in(other, "job 1", {"rows": 8})
+    assert (await (await service.resume(other)).finish()).text == "done"
+    assert [each["content"] for each in llm.prompts[2][-2:]] == ['{"rows": 7}', "2"]
+
+
+async def test_a_result_that_never_comes_is_said_to_the_model(context, storage):
+    @tool
+    async def export() -> str:
+        """Export."""
+        raise Later("job 1", hours=0.5)
+
+    now = [datetime(2026, 6, 1, tzinfo=UTC)]
+    storage.now = lambda: now[0]
+    service, llm = make_service(storage, [call("export"), "sorry"], tools=[export])
+    with pytest.raises(ResultPending):
+        await service.prompt(context, "export it")
+    now[0] += timedelta(hours=1)
+    assert (await (await service.resume(context)).finish()).text == "sorry"
+    assert "no result came" in llm.prompts[1][-1]["content"]
+
+
+async def test_an_agent_that_works_for_another_asks_nobody_and_says_what_is_to_be_done(context, storage):
+    till = Till()
+    inner = FunctionsBasedAgent(
+        tools=[till.pay], llm=ScriptedChatLLM([pay(), "please pay Anna 5"]), message_selector=NoMessages(), search_k=0
+    )
+    script = [call("cashier", task="pay Anna"), "I am to pay Anna 5."]
+    service, llm = make_service(storage, script, tools=[inner.as_tool("cashier", "Pays")])
+    assert (await service.prompt(context, "pay Anna")).text == "I am to pay Anna 5."
+    assert till.paid == []
+    assert llm.prompts[1][-1]["content"] == "please pay Anna 5"
+    assert "needs the word of a person" in inner.llm.prompts[1][-1]["content"]
+
+
+async def test_what_is_parked_is_listed_for_whom_and_can_be_dropped(context, storage):
+    till = Till()
+    service, _ = make_service(storage, [pay()], tools=[till.pay])
+    pending = await ask(service, context, author=Author("test", "1", "Anna"))
+    (listed,) = await list_turns(storage)
+    assert (listed.id, listed.status) == (pending.turn_id, "parked")
+    assert "a word about pay (#1) of Anna" in listed.waits_for[0]
+    with pytest.raises(BotServiceError, match="waits for a word"):
+        await retry_turn(storage, pending.turn_id, storage.now())
+    await drop_turn(storage, pending.turn_id, storage.now())
+    with pytest.raises(RunInterrupted):
+        await (await service.resume(context)).finish()
+    assert await list_turns(storage) == []
+    assert till.paid == []
+
+
+async def test_upkeep_leaves_what_waits_alone_however_old_it_is(context, storage):
+    till, now = Till(), [datetime(2026, 6, 1, tzinfo=UTC)]
+    storage.now = lambda: now[0]
+    service, _ = make_service(storage, [pay(), "done"], tools=[till.pay])
+    service.options = replace(service.options, approval_lasts=timedelta(days=400))
+    pending = await ask(service, context)
+    now[0] += timedelta(days=100)
+    await Upkeep(storage, rest=lambda _: asyncio.sleep(0)).run_once()
+    assert await service.decide(context, pending.calls[0].id)
+    assert (await (await service.resume(context)).finish()).text == "done"
+    now[0] += timedelta(days=100)
+    await Upkeep(storage, rest=lambda _: asyncio.sleep(0)).run_once()
+    assert await storage.read(lambda connection: connection.execute(pending_calls.select()).all()) == []
