@@ -17,6 +17,7 @@ from botservice.errors import (
     InboxFull,
     InvalidContextKeys,
     InvalidField,
+    InvalidSkill,
     InvalidTool,
     LLMError,
     LLMFailure,
@@ -71,7 +72,9 @@ from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.tools import Later, Tool, Toolset, tool
 from botservice.tools.mcp import MCPServers
+from botservice.tools.progress import progress
 from botservice.tools.remembering import forget_fact, remember
+from botservice.tools.skills import Skills
 from botservice.turns import AgentRun, RetryPolicy
 from botservice.turns.results import RunResult, RunState
 from botservice.turns.waiting.calls import PendingCall
@@ -117,6 +120,7 @@ __all__ = [
     "InboxFull",
     "InvalidContextKeys",
     "InvalidField",
+    "InvalidSkill",
     "InvalidTool",
     "LLMError",
     "LLMFailure",
@@ -149,6 +153,7 @@ __all__ = [
     "ScriptedChatLLM",
     "SearchHit",
     "SettingsError",
+    "Skills",
     "SteadyWindowMessageSelector",
     "StepError",
     "Storage",
@@ -170,6 +175,7 @@ __all__ = [
     "default_llm",
     "forget_fact",
     "forget_old_images",
+    "progress",
     "remember",
     "sub_runs",
     "tool",

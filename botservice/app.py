@@ -19,7 +19,7 @@ from botservice.access.access import Access
 from botservice.agents import FunctionsBasedAgent
 from botservice.agents.functions_based import DEFAULT_PROMPT
 from botservice.budgets.budgets import Budgets
-from botservice.errors import BotServiceError, SettingsError
+from botservice.errors import BotServiceError, InvalidSkill, SettingsError
 from botservice.history import (
     Embedder,
     EmbeddingIndexer,
@@ -37,6 +37,7 @@ from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
 from botservice.tools.mcp import MCPServers
+from botservice.tools.skills import Skills
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.run.billing import models_of
@@ -102,6 +103,7 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
         search_k=settings.search_k if has_model else _DEMO_SEARCH_K,
         search_tokens=settings.search_tokens,
         prompt=settings.system_prompt or DEFAULT_PROMPT,
+        skills=build_skills(settings),
     )
     if "web_search" in settings.tools and not searches_web(agent.llm):
         logger.warning("tools.no_web_search", extra={"advice": "it needs a server that speaks Responses: OPENAI_API"})
@@ -118,6 +120,21 @@ def build_servers(settings: Settings) -> MCPServers | None:
         return None
     kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     return MCPServers.load(settings.mcp_file, environment={**kept, **os.environ})
+
+
+def build_skills(settings: Settings) -> Skills | None:
+    """Return the skills of the folder that is set, or of the one that people usually have; None where there is none.
+
+    Raises:
+        SettingsError: the folder that is set is not there.
+    """
+    folder = settings.skills_folder
+    if folder is None:
+        return None
+    try:
+        return Skills.load(folder)
+    except InvalidSkill as error:
+        raise SettingsError(f"SKILLS: {error}") from error
 
 
 def build_embedder(settings: Settings) -> Embedder | None:

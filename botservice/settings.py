@@ -24,6 +24,8 @@ WEB_TOOLS = ("fetch_page", "web_search")
 """Built in as well, and off unless TOOLS names them: they reach beyond the chat."""
 _NO_TOOLS = "none"
 DEFAULT_MCP_FILE = Path("mcp.json")
+_SKILLS = Path("skills")
+_NO_SKILLS = "none"
 SHORTEST_ENCRYPTION_KEY = 32
 SHORTEST_ADMIN_TOKEN = 16
 
@@ -355,6 +357,7 @@ class Settings(ModelSettings):
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
     fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP
     mcp_config: str | None = None
+    skills: str | None = None
 
     approval_hours: float = Field(24.0, gt=0, le=_MOST_DAYS * 24, allow_inf_nan=False)
 
@@ -382,6 +385,13 @@ class Settings(ModelSettings):
         if self.mcp_config is not None:
             return None if self.mcp_config.lower() == _NO_TOOLS else Path(self.mcp_config)
         return DEFAULT_MCP_FILE if DEFAULT_MCP_FILE.is_file() else None
+
+    @property
+    def skills_folder(self) -> Path | None:
+        """Where skills lie; None where there are none, or none are wanted."""
+        if self.skills is None:
+            return _SKILLS if _SKILLS.is_dir() else None
+        return None if self.skills.lower() == _NO_SKILLS else Path(self.skills).expanduser()
 
     def secrets(self) -> list[str]:
         """Return every value that must never be shown."""
