@@ -134,13 +134,22 @@ _REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(
     _IS_REMINDER, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, _owes_nothing(reminders)
 )
 # What has waited goes on beside no turn that has begun; a turn that waits still has its state.
-_IS_FREE = ~exists().where(
-    _IS_OPEN_TURN, turns.c.context_id == pending_calls.c.context_id, turns.c.status == literal_column("'running'")
+_ITS_CHAT_IS_FREE = (
+    select(turns.c.id)
+    .where(
+        _IS_OPEN_TURN, turns.c.context_id == pending_calls.c.context_id, turns.c.status == literal_column("'running'")
+    )
+    .limit(1)
+    .scalar_subquery()
+    .is_(None)
 )
-_its_turn = turns.alias("its_turn")
-_WAITS = exists().where(_its_turn.c.id == pending_calls.c.turn_id, _its_turn.c.status == literal_column("'waiting'"))
+_ITS_TURN = select(turns.c.status).where(turns.c.id == pending_calls.c.turn_id).limit(1).scalar_subquery()
 _WAITING = _found(What.WAITING, pending_calls, _NEVER, pending_calls.c.due_at).where(
-    _IS_WAITING, pending_calls.c.due_at.is_not(None), _IS_FREE, _WAITS, ~_owes(pending_calls)
+    _IS_WAITING,
+    pending_calls.c.due_at.is_not(None),
+    literal_column("'waiting'") == _ITS_TURN,
+    _ITS_CHAT_IS_FREE,
+    _owes_nothing(pending_calls),
 )
 _DUE = union_all(
     _FIRST_TRIES,
