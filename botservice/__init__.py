@@ -70,6 +70,7 @@ from botservice.references import Reference, ReferenceKind
 from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.tools import Later, Tool, tool
+from botservice.tools.progress import progress
 from botservice.tools.remembering import forget_fact, remember
 from botservice.turns import AgentRun, RetryPolicy
 from botservice.turns.results import RunResult, RunState
@@ -167,6 +168,7 @@ __all__ = [
     "default_llm",
     "forget_fact",
     "forget_old_images",
+    "progress",
     "remember",
     "sub_runs",
     "tool",

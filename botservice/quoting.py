@@ -31,7 +31,7 @@ _STYLED: Final = frozenset("*_~`<>[]\\|#@/:+.&^$")
 @lru_cache(maxsize=4096)
 def quote_name(name: str | None, otherwise: str = "somebody") -> str:
     """Return a freely chosen name as one short line that cannot be taken for anything but a name."""
-    bare = " ".join(_visible(name or "").translate(_AROUND_NAMES).split())
+    bare = " ".join(in_one_line(name or "").translate(_AROUND_NAMES).split())
     return bare[:_LONGEST_NAME].strip() or otherwise
 
 
@@ -65,7 +65,7 @@ def show_plain(text: str | None, otherwise: str = "somebody") -> str:
 
     What could be one is shown as code, where no platform looks for them.
     """
-    shown = _visible(text or "")
+    shown = in_one_line(text or "")
     if not shown:
         return otherwise
     if not any(sign in _STYLED for sign in shown):
@@ -81,7 +81,7 @@ def _is_sentence(text: str) -> bool:
     return not any(sign in _STYLED for sign in bare) and not _NUMBERED.match(text)
 
 
-def _visible(text: str) -> str:
+def in_one_line(text: str) -> str:
     """Return text in one line, without signs that cannot be seen or turn the direction of what follows."""
     seen = (each if each in _JOINERS or unicodedata.category(each) not in _UNSEEN else " " for each in text)
     return " ".join("".join(seen).split())

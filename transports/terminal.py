@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shutil
 import sys
 import threading
 import time
@@ -9,11 +10,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
+from rich.cells import set_cell_size
 from sqlalchemy import Connection, select
 from starlette.routing import BaseRoute
 
 from botservice.contexts.context import ContextKeys, find_context
-from botservice.messages import Author, Button, InboundMessage, Message
+from botservice.messages import Author, Button, InboundMessage, Message, ToolCall
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.buttons import read_buttons, write_buttons
@@ -26,6 +28,7 @@ from botservice.turns.waiting.records import find_open
 
 _LOOK_SECONDS = 0.2
 _PROMPT = "\nyou> "
+_REWRITE = "\r\x1b[2K"  # to the beginning of the line, which is emptied
 _HELP = "Type a message and press Enter. Ctrl+C stops an answer, Ctrl+D ends the chat."
 
 
@@ -50,6 +53,7 @@ class TerminalTransport:
         self._is_gone = False
         self._choices: tuple[Button, ...] = ()
         self._has_decided = False
+        self._is_in_line = False  # in one that the next thing to be printed does not go on with
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take note of where events go."""
@@ -150,6 +154,15 @@ class TerminalTransport:
         self._write(f"{self._break()}({visible(activity)}…)\n")
         self._shown = ""
 
+    def show_progress(self, text: str) -> None:
+        """Print what a tool says of its work, in the place of what it said before."""
+        if self._is_stopped:
+            return
+        columns = shutil.get_terminal_size().columns
+        line = set_cell_size(f"({visible(text)})", columns - 1).rstrip()
+        self._write(f"{self._break()}{_REWRITE if self._is_in_line else ''}{line}", ends_line=False)
+        self._shown, self._is_in_line = "", True
+
     def _interject(self, text: str) -> None:
         """Print what nobody asked for now, such as a reminder, on lines of its own."""
         is_waiting = self._is_interactive and self._asked is None
@@ -228,7 +241,9 @@ class TerminalTransport:
         if self._is_interactive:
             self._write(text)
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, ends_line: bool = True) -> None:
+        if self._is_in_line and ends_line and text:
+            self._is_in_line, text = False, f"\n{text}"
         try:
             self._target.write(text)
             self._target.flush()
@@ -251,6 +266,9 @@ class _Typing:
 
     def on_activity(self, activity: str) -> None:
         self._transport.show_activity(activity)
+
+    def on_progress(self, call: ToolCall, text: str) -> None:
+        self._transport.show_progress(f"{call.name}: {text}")
 
     def on_restart(self) -> None:
         self._transport.show_restart()

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
-from botservice.messages import InboundMessage, Message
+from botservice.messages import InboundMessage, Message, ToolCall
 from botservice.turns.turn import Delivery, StoredEvent
 
 Payload = Mapping[str, object]
@@ -23,6 +23,9 @@ class Live(Protocol):
 
     def on_activity(self, activity: str) -> None:
         """Take what the bot does now, such as the name of a tool."""
+
+    def on_progress(self, call: ToolCall, text: str) -> None:
+        """Take what a tool says of a call that runs: in one short line, and nothing that is to be kept."""
 
     def on_restart(self) -> None:
         """Take note that the answer begins anew, because the model failed in the middle of it."""

@@ -20,10 +20,10 @@ class Typist:
     model = "typist"
 
     def __init__(self) -> None:
-        self.pieces: asyncio.Queue[str | BaseException | ToolCall | None] = asyncio.Queue()
+        self.pieces: asyncio.Queue[str | BaseException | ToolCall | list[ToolCall] | None] = asyncio.Queue()
         self.prompts: list[list[Any]] = []
 
-    def write(self, *pieces: str) -> None:
+    def write(self, *pieces: Any) -> None:
         for piece in pieces:
             self.pieces.put_nowait(piece)
 
@@ -36,8 +36,8 @@ class Typist:
         while (piece := await self.pieces.get()) is not None:
             if isinstance(piece, BaseException):
                 raise piece
-            if isinstance(piece, ToolCall):
-                return ChatResponse("".join(said), (piece,))
+            if isinstance(piece, ToolCall | list):
+                return ChatResponse("".join(said), tuple(piece) if isinstance(piece, list) else (piece,))
             said.append(piece)
             if on_text is not None:
                 on_text(piece)

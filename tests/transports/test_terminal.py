@@ -23,7 +23,7 @@ LIMIT_SECONDS = 60.0
 class Terminal:
     """`botservice chat` in a pseudo-terminal, with somebody who types."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
         self._ours, theirs = pty.openpty()
         environment = {
             **{name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")},
@@ -33,7 +33,7 @@ class Terminal:
             **settings,
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "botservice", "chat"],
+            [sys.executable, "-m", "botservice", "chat", *arguments],
             cwd=folder,
             env=environment,
             stdin=theirs,
@@ -122,6 +122,40 @@ def test_a_tool_is_named_while_it_runs(terminal: Terminal, model: OpenAIApi) -> 
     terminal.shows("you> ")
     terminal.types("what time is it?\n")
     assert "(current_time…)\nNoon.\n" in terminal.shows("you> ")
+
+
+COUNTING = """
+import asyncio
+from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, ToolCall, progress, tool
+
+@tool
+async def count() -> str:
+    "Count."
+    progress("step 1 \\x1b[2J " + "of many " * 20)
+    await asyncio.sleep(0)
+    progress("step 2")
+    await asyncio.sleep(1.5)
+    return "2"
+
+service = AgentService(FunctionsBasedAgent([count], ScriptedChatLLM([ToolCall("1", "count", {}), "I counted to 2."])))
+"""
+
+
+@pytest.mark.slow
+def test_what_a_tool_says_of_its_work_takes_the_place_of_what_it_said_before(tmp_path: Path) -> None:
+    (tmp_path / "counting.py").write_text(COUNTING)
+    chat = Terminal(tmp_path, "--app", "counting:service")
+    chat.shows("you> ")
+    chat.types("count\n")
+    shown = chat.shows("you> ")
+    chat.close()
+    first, last = (
+        shown.index("(count: step 1 [2J of many of"),
+        shown.index("\r\x1b[2K(count: step 2)\nI counted to 2.\n"),
+    )
+    assert "(count…)\n" in shown[:first]
+    assert "\n" not in shown[first:last]
+    assert len(shown[first:last]) < 80
 
 
 @pytest.mark.slow

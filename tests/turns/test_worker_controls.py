@@ -112,6 +112,9 @@ class Growing:
     def on_activity(self, activity):
         pass
 
+    def on_progress(self, call, text):
+        pass
+
     def on_restart(self):
         pass
 

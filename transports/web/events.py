@@ -60,6 +60,7 @@ class PageStream:
         self._is_in_trouble = False
         self._draft: Draft | None = None
         self._pieces = 0
+        self._progress: tuple[str, str] | None = None
 
     async def events(self) -> AsyncIterator[str]:
         """Yield events until the hub closes."""
@@ -138,10 +139,14 @@ class PageStream:
             return
         pieces = draft.pieces[0 if draft is not self._draft else self._pieces :]
         if draft is not self._draft:
+            self._progress = None
             yield format_event("draft", {"text": "".join(pieces), "activity": draft.activity})
         elif pieces:
             yield format_event("delta", {"text": "".join(pieces)})
         self._draft, self._pieces = draft, len(draft.pieces)
+        if draft.progress is not None and draft.progress != self._progress:
+            self._progress = draft.progress
+            yield format_event("progress", dict(zip(("activity", "text"), draft.progress, strict=True)))
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from botservice.messages import ToolCall
+
 LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest
 
 
@@ -16,6 +18,7 @@ class Draft:
         number: Tells a channel's drafts apart.
         pieces: What was written, in the order it came.
         activity: The tool that runs now.
+        progress: The tool that last said something of its work, and what.
         is_closed: Whether nothing more comes; the stored answer is next.
     """
 
@@ -23,6 +26,7 @@ class Draft:
         self.number = number
         self.pieces: list[str] = []
         self.activity: str | None = None
+        self.progress: tuple[str, str] | None = None
         self.is_closed = False
         self.length = 0
 
@@ -134,6 +138,11 @@ class LiveAnswer:
         self._note_begun()
         self._begin_again()
         self._draft.activity = activity
+        self._channel.wake()
+
+    def on_progress(self, call: ToolCall, text: str) -> None:
+        """Take what a tool says of its work."""
+        self._draft.progress = call.name, text
         self._channel.wake()
 
     def on_restart(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from botservice.agents import FinishAction
 from botservice.contexts.context import AgentContext
@@ -13,6 +14,7 @@ from botservice.messages import Attachment, ToolCall
 from botservice.storage import Claim
 from botservice.tools import Tool, ToolOutcome, execute
 from botservice.tools.limits import find_too_many
+from botservice.tools.progress import showing_progress
 from botservice.turns.buttons import offer_buttons
 from botservice.turns.run import journal
 from botservice.turns.transport import Live
@@ -84,7 +86,8 @@ class CallRunner:
         call = calls[index]
         if self._live is not None:
             self._live.on_activity(call.name)
-        outcome = _keepable(await execute(self._tools, call, self._context))
+        with showing_progress(None if self._live is None else partial(self._live.on_progress, call)):
+            outcome = _keepable(await execute(self._tools, call, self._context))
         self.outcomes[index] = outcome
         # The last result to come is stored with the step itself; one commit less for most steps.
         if not is_alone and len(self.outcomes) < len(calls) and outcome.later is None:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Self, TypeVar
 
+from botservice.messages import ToolCall
+
 T = TypeVar("T")
 _PARAGRAPH = "\n\n"
 
@@ -27,6 +29,9 @@ class Pieces:
     def on_activity(self, activity: str) -> None:  # noqa: ARG002 - only texts are shown
         """Take note that the model has said what it had to say before this."""
         self._current = ""
+
+    def on_progress(self, call: ToolCall, text: str) -> None:
+        """Do nothing: only texts are shown."""
 
     def on_restart(self) -> None:
         """Take note that the answer begins anew."""

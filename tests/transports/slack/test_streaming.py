@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 from standins.slack_api import BOT_USER, Drop, Hang, LoseAnswer, Refuse, SlackApi, limited
 
-from botservice import Storage, Tool, ToolCall
+from botservice import Storage, Tool, ToolCall, progress
 from botservice.storage.tables.conversations import deliveries
 
 SENTENCE = "Here is one more sentence of the answer. "
@@ -58,6 +58,31 @@ async def test_tools_show_themselves_while_they_run(api: SlackApi, bot_on, typis
         await api.until(api.said)
     assert api.said() == ["It is 42"]
     assert next(iter(post.tasks.values()))["status"] == "complete"
+
+
+async def test_what_tools_say_of_their_work_stands_beside_each_while_they_run(api: SlackApi, bot_on, typist) -> None:
+    ready = asyncio.Event()
+
+    async def look_up(word: str) -> str:
+        """Look something up."""
+        progress(f"{word}: page 3 of *10* <!channel>")
+        await ready.wait()
+        return "42"
+
+    async with bot_on(api, typist, tools=[Tool(look_up)]):
+        api.person_says("what is it?")
+        typist.write([ToolCall(word, "look_up", {"word": word}) for word in ("bot", "cat")])
+        said = [f"look up: {word}: page 3 of *10* @\u2060channel" for word in ("bot", "cat")]
+        await api.until(
+            lambda: growing(api) and sorted(each["title"] for each in growing(api)[0].tasks.values()) == said
+        )
+        post = growing(api)[0]
+        ready.set()
+        typist.write("It is 42")
+        typist.finish()
+        await api.until(api.said)
+    assert api.said() == ["It is 42"]
+    assert [(each["title"], each["status"]) for each in post.tasks.values()] == [("look up", "complete")] * 2
 
 
 async def test_what_was_said_before_a_tool_ran_gives_way_to_the_answer(api: SlackApi, bot_on, typist) -> None:

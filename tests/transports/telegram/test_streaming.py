@@ -15,8 +15,8 @@ from standins.bot_api import (
     server_error,
 )
 
-from botservice import LLMError, Storage, Tool, ToolCall
-from botservice.storage.tables.conversations import deliveries
+from botservice import LLMError, Storage, Tool, ToolCall, progress
+from botservice.storage.tables.conversations import deliveries, metadata
 from transports.telegram.outgoing.canvases import Tempo
 
 GROUP = -1001000000001
@@ -131,6 +131,52 @@ async def test_a_tool_that_runs_is_named_in_the_draft(api: BotApi, bot_on, typis
         typist.finish()
         answer = await api.message(42)
     assert answer.text == "It is here."
+
+
+async def test_what_a_tool_says_of_its_work_stands_in_the_draft_and_nowhere_else(api: BotApi, bot_on, typist) -> None:
+    running = asyncio.Event()
+
+    async def search_web() -> str:
+        """Search."""
+        progress("page <b>3</b> of\n*ten* \u202e_more_")
+        await running.wait()
+        return "found"
+
+    async with bot_on(api, typist, tools=[Tool(search_web)], tempo=QUICK) as bot:
+        api.person_says("find it", chat_id=42)
+        typist.pieces.put_nowait(ToolCall("1", "search_web"))
+        await api.until(lambda: any("page" in draft.text for draft in api.drafts(42)))
+        assert api.drafts(42)[-1].text == "⏳ search web: page <b>3</b> of *ten* _more_…"
+        running.set()
+        typist.write("It is here.")
+        typist.finish()
+        assert (await api.message(42)).text == "It is here."
+        await bot.worker.stop()
+        assert "page <b>" not in await bot.storage.read(lambda connection: repr([*map(list, _rows(connection))]))
+    assert not any("entities" in call.params for call in api.calls("sendMessageDraft") if "page" in call.params["text"])
+
+
+def _rows(connection):
+    return (connection.execute(table.select()).all() for table in metadata.sorted_tables)
+
+
+async def test_a_tool_that_says_a_lot_is_shown_to_its_end(api: BotApi, bot_on, typist, monkeypatch) -> None:
+    monkeypatch.setattr("botservice.tools.progress._PAUSE_SECONDS", 0.0)
+    tempo = Tempo(first_sign=0.0, draft=0.0, later_activity=0.01)
+
+    async def read_book() -> str:
+        """Read."""
+        for page in range(25):
+            progress(f"page {page}.")
+            await api.until(lambda page=page: any(f"page {page}…" in draft.text for draft in api.drafts(42)))
+        return "read"
+
+    async with bot_on(api, typist, tools=[Tool(read_book)], tempo=tempo):
+        api.person_says("read it", chat_id=42)
+        typist.pieces.put_nowait(ToolCall("1", "read_book"))
+        typist.write("It is good.")
+        typist.finish()
+        await api.message(42, "It is good.")
 
 
 async def test_a_group_sees_one_message_that_grows_and_becomes_the_answer(api: BotApi, bot_on, typist) -> None:

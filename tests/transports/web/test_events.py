@@ -5,7 +5,7 @@ import contextlib
 
 import httpx
 
-from botservice import Button, LLMError, Storage, ToolCall, tool
+from botservice import Button, LLMError, Storage, ToolCall, progress, tool
 from transports.web.events import Pace, PageStream
 from transports.web.streaming import Hub
 from transports.web.timeline import Cursor
@@ -72,6 +72,30 @@ async def test_a_tool_that_runs_is_named(run_site):
             is_free.set()
             await events.until_answered()
             assert events.texts[-1] == "It is a word."
+
+
+async def test_what_a_tool_says_of_its_work_is_shown_also_to_who_comes_later(run_site):
+    is_free = asyncio.Event()
+
+    @tool
+    async def look_up() -> str:
+        """Look a word up."""
+        progress("page <b>3</b>\nof 10")
+        await is_free.wait()
+        return "a word"
+
+    async with run_site([ToolCall("", "look_up", {}), "It is a word."], tools=[look_up]) as site:
+        visitor = await site.visitor()
+        said = {"activity": "look_up", "text": "page <b>3</b> of 10"}
+        async with visitor.events() as events:
+            await visitor.say("what is a bot?")
+            assert (await events.until("progress")).data == said
+            async with visitor.events() as later:
+                assert (await later.until("progress")).data == said
+            is_free.set()
+            await events.until_answered()
+            assert events.texts == ["what is a bot?", "It is a word."]
+            assert events.of("progress") == [said]
 
 
 async def test_an_answer_that_another_process_wrote_is_shown(run_site, sqlite_url):

@@ -11,7 +11,7 @@ from transports.slack.failures import SlackFailure
 from transports.slack.outgoing.addresses import before_address
 from transports.slack.outgoing.formatting import MAX_CHARACTERS, Pings, stable_part
 from transports.slack.outgoing.splitting import split_markdown
-from transports.slack.outgoing.streams import OpenStream, Streams, task_chunk
+from transports.slack.outgoing.streams import OpenStream, Streams, Task
 from transports.slack.workspaces.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class Canvas:
         self._painted_at = 0.0
         self._is_full = False
 
-    def wait(self, text: str, tasks: Mapping[str, tuple[str, bool]]) -> float | None:
+    def wait(self, text: str, tasks: Mapping[str, Task]) -> float | None:
         """Return the seconds until this should be shown; None if it need not be."""
         now = time.monotonic()
         stream = self._stream
@@ -93,12 +93,13 @@ class Canvas:
             return 0.0 if tasks else max(0.0, since + self._tempo.first_text - now)
         if not stream.is_certain or self._is_full:
             return None
-        if self._showable(text) == stream.text and dict(tasks) == stream.tasks:
+        is_told = not stream.is_open or dict(tasks) == stream.tasks  # a message that is edited shows no tasks
+        if is_told and self._showable(text) == stream.text:
             return None
         pause = self._tempo.append if stream.is_open else self._tempo.edit
         return max(0.0, self._painted_at + pause - now)
 
-    async def paint(self, workspace: Workspace, text: str, tasks: Mapping[str, tuple[str, bool]]) -> None:
+    async def paint(self, workspace: Workspace, text: str, tasks: Mapping[str, Task]) -> None:
         """Show it.
 
         Raises:
@@ -121,7 +122,7 @@ class Canvas:
         stable = stable_part(text[: 2 * MAX_CHARACTERS], self._pings)
         return stable if self._previews else before_address(stable)
 
-    async def _open(self, workspace: Workspace, shown: str, tasks: Mapping[str, tuple[str, bool]]) -> None:
+    async def _open(self, workspace: Workspace, shown: str, tasks: Mapping[str, Task]) -> None:
         """Open the stream: its intent is stored before, and its timestamp right after."""
         target = self._target
         ts = await self._record.opening()
@@ -143,9 +144,7 @@ class Canvas:
         await self._record.opened(stream.ts)
         self._stream = stream
 
-    async def _append(
-        self, workspace: Workspace, stream: OpenStream, shown: str, tasks: Mapping[str, tuple[str, bool]]
-    ) -> None:
+    async def _append(self, workspace: Workspace, stream: OpenStream, shown: str, tasks: Mapping[str, Task]) -> None:
         if not shown.startswith(stream.text):
             stream.is_certain = False  # it reads differently now: the whole answer takes its place
             return
@@ -182,6 +181,6 @@ class Canvas:
         stream.text = shown
 
 
-def _chunks(text: str, tasks: Mapping[str, tuple[str, bool]]) -> Sequence[dict[str, object]]:
-    chunks: list[dict[str, object]] = [task_chunk(name, title, is_done=done) for name, (title, done) in tasks.items()]
+def _chunks(text: str, tasks: Mapping[str, Task]) -> Sequence[dict[str, object]]:
+    chunks: list[dict[str, object]] = [task.chunk(name) for name, task in tasks.items()]
     return [*chunks, {"type": "markdown_text", "text": text}] if text else chunks

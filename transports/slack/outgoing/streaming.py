@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from botservice.errors import BotServiceError
+from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
 from transports.errands import Errands
@@ -12,9 +13,9 @@ from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
 from transports.slack.outgoing.canvas import Canvas, Target, Tempo
-from transports.slack.outgoing.formatting import Pings
+from transports.slack.outgoing.formatting import Pings, without_pings
 from transports.slack.outgoing.status import Statuses
-from transports.slack.outgoing.streams import Streams
+from transports.slack.outgoing.streams import Streams, Task
 from transports.slack.workspaces.people import People
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
@@ -57,7 +58,7 @@ class Stage:
             canvas = Canvas(
                 self._client, self._streams, target, record, self._tempo, self._pings, previews=self._previews
             )
-        return Show(self, target, canvas, self._tempo)
+        return Show(self, target, canvas, self._tempo, self._pings)
 
     async def close(self) -> None:
         """End what is still on its way."""
@@ -90,14 +91,16 @@ class Stage:
 class Show:
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
-    def __init__(self, stage: Stage, target: Target, canvas: Canvas | None, tempo: Tempo) -> None:
+    def __init__(self, stage: Stage, target: Target, canvas: Canvas | None, tempo: Tempo, pings: Pings) -> None:
         self._stage = stage
         self._target = target
         self._canvas = canvas
         self._tempo = tempo
+        self._pings = pings
         self._text: list[str] = []
         self._shown_before = ""
-        self._tasks_shown: dict[str, tuple[str, bool]] = {}
+        self._tasks_shown: dict[str, Task] = {}
+        self._tasks_of_calls: dict[str, str] = {}
         self._is_working = False
         self._has_status = False
         self._is_closed = False
@@ -114,15 +117,32 @@ class Show:
             said = "".join(self._text)
             self._shown_before = f"{said}\n\n" if said.strip() else ""
             self._text = [self._shown_before] if self._shown_before else []
-            self._tasks_shown = {name: (title, True) for name, (title, _) in self._tasks_shown.items()}
+            self._tasks_shown = {name: task.ended() for name, task in self._tasks_shown.items()}
         self._text.append(piece)
         self._changed.set()
 
     def on_activity(self, activity: str) -> None:
         """Take what the bot does now."""
         self._is_working = True
-        self._tasks_shown[f"task-{len(self._tasks_shown) + 1}"] = activity.replace("_", " "), False
+        title = without_pings(activity.replace("_", " "), self._pings)
+        self._tasks_shown[f"task-{len(self._tasks_shown) + 1}"] = Task(title)
         self._changed.set()
+
+    def on_progress(self, call: ToolCall, text: str) -> None:
+        """Take what a tool says of its work."""
+        title = call.name.replace("_", " ")
+        name = self._tasks_of_calls.get(call.id)
+        if name is None or self._tasks_shown[name].is_done:
+            name = self._find_task(title)
+        if name is not None:
+            self._tasks_of_calls[call.id] = name
+            self._tasks_shown[name] = Task(title, said=without_pings(text, self._pings))
+            self._changed.set()
+
+    def _find_task(self, title: str) -> str | None:
+        """Return a task that runs under a title, and has not said anything yet."""
+        running = (name for name, task in self._tasks_shown.items() if task == Task(title))
+        return next((name for name in running if name not in self._tasks_of_calls.values()), None)
 
     def on_restart(self) -> None:
         """Keep what was said of an answer that begins anew apart from what comes."""

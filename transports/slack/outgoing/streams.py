@@ -6,13 +6,36 @@ from typing import Any
 _MAX_STREAMS = 5000
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A tool, as a stream shows it.
+
+    Attributes:
+        said: What it says of its work; only while it runs.
+    """
+
+    title: str
+    is_done: bool = False
+    said: str = ""
+
+    def ended(self) -> "Task":
+        """Return it as it stands there when it has done its work."""
+        return Task(self.title, is_done=True)
+
+    def chunk(self, name: str) -> dict[str, Any]:
+        """Return it as it is sent. A title takes the place of the one before; details would be added to each other."""
+        title = f"{self.title}: {self.said}" if self.said else self.title
+        status = "complete" if self.is_done else "in_progress"
+        return {"type": "task_update", "id": name, "title": title[:250] or "…", "status": status}
+
+
 @dataclass(slots=True)
 class OpenStream:
     """A message that grows.
 
     Attributes:
         text: What Slack has taken of it.
-        tasks: The tools that it shows, by id: their titles, and whether they have ended.
+        tasks: The tools that it shows, by id.
         is_open: Whether Slack still takes more; after about five minutes it does not.
         is_certain: Whether it is known what Slack has taken.
     """
@@ -20,7 +43,7 @@ class OpenStream:
     channel: str
     ts: str
     text: str = ""
-    tasks: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    tasks: dict[str, Task] = field(default_factory=dict)
     is_open: bool = True
     is_certain: bool = True
 
@@ -30,7 +53,7 @@ class OpenStream:
 
     def last_chunks(self, text: str) -> list[dict[str, Any]]:
         """Return what is still missing of text, and the end of every tool."""
-        chunks = [task_chunk(name, title, is_done=True) for name, (title, done) in self.tasks.items() if not done]
+        chunks = [task.ended().chunk(name) for name, task in self.tasks.items() if not task.is_done]
         rest = text[len(self.text) :]
         return [*chunks, {"type": "markdown_text", "text": rest}] if rest else chunks
 
@@ -50,9 +73,3 @@ class Streams:
     def take(self, channel: str, ts: str) -> OpenStream | None:
         """Return a stream, and forget it: whatever comes of it, it is not what was known any more."""
         return self._streams.pop((channel, ts), None)
-
-
-def task_chunk(name: str, title: str, *, is_done: bool) -> dict[str, Any]:
-    """Return how a tool shows itself in a stream."""
-    status = "complete" if is_done else "in_progress"
-    return {"type": "task_update", "id": name, "title": title[:250] or "…", "status": status}

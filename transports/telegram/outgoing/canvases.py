@@ -24,6 +24,7 @@ class Tempo:
         first_sign: An answer that comes sooner needs no sign of life; a person should see one within a second.
         typing: Telegram shows "typing…" for 5 seconds. Source: core.telegram.org/bots/api#sendchataction.
         draft: Between two states of a draft.
+        later_activity: Between two of them that say what a tool does, once there were many.
         first_message: So long a group's answer has to grow before a message shows it.
         edit: Between two states of that message; flood control of groups allows about one in 3 seconds.
     """
@@ -31,6 +32,7 @@ class Tempo:
     first_sign: float = 0.2
     typing: float = 4.5
     draft: float = 1.0
+    later_activity: float = 10.0
     first_message: float = 2.0
     edit: float = 3.5
 
@@ -73,7 +75,7 @@ class Draft:
     refresh_seconds = 20.0
 
     _CHARACTERS_PER_CALL = 125  # keeps an answer below 15 calls per 1,000 characters, with room for the rest
-    _MAX_ACTIVITIES = 20
+    _MANY_ACTIVITIES = 20
 
     def __init__(
         self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], draft_id: int, record: StreamRecord
@@ -92,9 +94,11 @@ class Draft:
         """Return the seconds until this should be shown; None if it need not be."""
         if self._line(text, activity) == self._shown or (not activity and 0 < len(text) < self._next_length):
             return None
-        if activity and self._activities >= self._MAX_ACTIVITIES:
-            return None
-        return max(0.0, self._shown_at + self._tempo.draft - time.monotonic()) if self._shown is not None else 0.0
+        if self._shown is None and self._activities < self._MANY_ACTIVITIES:
+            return 0.0
+        is_slow = activity and self._activities >= self._MANY_ACTIVITIES
+        pause = self._tempo.later_activity if is_slow else self._tempo.draft
+        return max(0.0, self._shown_at + pause - time.monotonic())
 
     def fade(self) -> None:
         """Take note that what is shown has become old."""
@@ -127,7 +131,7 @@ class Draft:
         return bool(line) and not activity
 
     def _line(self, text: str, activity: str) -> str:
-        return f"⏳ {activity.replace('_', ' ')}…" if activity else text
+        return f"⏳ {activity}…" if activity else text
 
 
 class GrowingMessage:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from telegram.error import TelegramError
 
 from botservice.errors import BotServiceError
+from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
 from transports.pacing import Pace
@@ -79,7 +80,12 @@ class Show:
 
     def on_activity(self, activity: str) -> None:
         """Take what the bot does now."""
-        self._activity = activity
+        self._activity = activity.replace("_", " ")
+        self._changed.set()
+
+    def on_progress(self, call: ToolCall, text: str) -> None:
+        """Take what a tool says of its work."""
+        self._activity = f"{call.name.replace('_', ' ')}: {text.rstrip('.…')}"
         self._changed.set()
 
     def on_restart(self) -> None:

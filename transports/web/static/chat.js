@@ -7,11 +7,13 @@ import * as view from "./view.js";
 import { newId, post } from "./posting.js";
 
 const status = document.getElementById("status");
+const progress = document.getElementById("progress");
 const stop = document.getElementById("stop");
 const problem = document.getElementById("problem");
 const earlier = document.getElementById("earlier");
 
-const state = { working: false, activity: "", isWriting: false, isStopping: false, isConnected: true, trouble: false };
+const IDLE = { activity: "", progress: "", isWriting: false, isStopping: false };
+const state = { working: false, isConnected: true, trouble: false, ...IDLE };
 
 function say() {
   const isBusy = state.isConnected && !state.trouble && state.working;
@@ -23,6 +25,7 @@ function say() {
   else if (state.working) text = state.isWriting ? "Writing…" : "Thinking…";
   if (status.textContent !== text) status.textContent = text;
   status.classList.toggle("busy", isBusy);
+  progress.textContent = isBusy && !state.isStopping ? state.progress : "";
   stop.hidden = !state.working;
   stop.disabled = state.isStopping;
 }
@@ -51,22 +54,23 @@ const handlers = {
     const wasStopped = state.working && !working && state.isStopping;
     Object.assign(state, { working, trouble: false });
     if (!working) {
-      Object.assign(state, { activity: "", isWriting: false, isStopping: false });
+      Object.assign(state, IDLE);
       view.dropAccepted();
     }
     view.ready();
     if (wasStopped) queueMicrotask(() => (status.textContent = "Stopped."));
   },
   draft: ({ text, activity }) => {
-    Object.assign(state, { activity: activity || "", isWriting: text !== "" });
+    Object.assign(state, { activity: activity || "", progress: "", isWriting: text !== "" });
     view.showDraft(text);
   },
   delta: ({ text }) => {
     state.isWriting = true;
     view.growDraft(text);
   },
+  progress: ({ activity, text }) => Object.assign(state, { activity, progress: text }),
   draft_end: () => {
-    Object.assign(state, { activity: "", isWriting: false });
+    Object.assign(state, { activity: "", progress: "", isWriting: false });
     view.hideDraft();
   },
 };

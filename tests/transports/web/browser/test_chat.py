@@ -5,7 +5,7 @@ import base64
 
 import pytest
 
-from botservice import Button, LLMError, ToolCall, tool
+from botservice import Button, LLMError, ToolCall, progress, tool
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -67,12 +67,13 @@ async def test_a_stop_ends_the_answer_and_keeps_what_was_written(run_site, typis
         await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
 
 
-async def test_a_tool_that_runs_is_named(run_site, open_page):
+async def test_a_tool_that_runs_is_named_with_what_it_says(run_site, open_page, tmp_path):
     is_free = asyncio.Event()
 
     @tool
     async def look_up(word: str) -> str:
         """Look a word up."""
+        progress("<b>page 3</b> of 10, " + "and more of it " * 20)
         await is_free.wait()
         return "a word"
 
@@ -80,8 +81,15 @@ async def test_a_tool_that_runs_is_named(run_site, open_page):
         page = await open_page(site.url)
         await page.say("what is x?")
         await expect(page.get_by_role("status")).to_have_text("Using look_up…")
+        await expect(page.locator("#progress")).to_contain_text("<b>page 3</b> of 10")
+        for width in (390, 1200):
+            await page.set_viewport_size({"width": width, "height": 800})
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            await expect(page.get_by_role("button", name="Stop")).to_be_in_viewport(ratio=1)
+            await page.screenshot(path=tmp_path / f"{width}.png")
         is_free.set()
         await expect(page.answers).to_contain_text("It is a word.")
+        await expect(page.locator("#progress")).to_have_text("")
 
 
 async def test_an_apology_is_shown_and_the_chat_goes_on(run_site, open_page):
