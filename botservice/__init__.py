@@ -17,6 +17,7 @@ from botservice.errors import (
     InboxFull,
     InvalidContextKeys,
     InvalidField,
+    InvalidSkill,
     InvalidTool,
     LLMError,
     LLMFailure,
@@ -72,6 +73,7 @@ from botservice.storage import Storage
 from botservice.tools import Later, Tool, tool
 from botservice.tools.progress import progress
 from botservice.tools.remembering import forget_fact, remember
+from botservice.tools.skills import Skills
 from botservice.turns import AgentRun, RetryPolicy
 from botservice.turns.results import RunResult, RunState
 from botservice.turns.waiting.calls import PendingCall
@@ -117,6 +119,7 @@ __all__ = [
     "InboxFull",
     "InvalidContextKeys",
     "InvalidField",
+    "InvalidSkill",
     "InvalidTool",
     "LLMError",
     "LLMFailure",
@@ -148,6 +151,7 @@ __all__ = [
     "ScriptedChatLLM",
     "SearchHit",
     "SettingsError",
+    "Skills",
     "SteadyWindowMessageSelector",
     "StepError",
     "Storage",

@@ -16,7 +16,7 @@ from botservice.access.access import Access
 from botservice.agents import FunctionsBasedAgent
 from botservice.agents.functions_based import DEFAULT_PROMPT
 from botservice.budgets.budgets import Budgets
-from botservice.errors import BotServiceError, SettingsError
+from botservice.errors import BotServiceError, InvalidSkill, SettingsError
 from botservice.history import (
     Embedder,
     EmbeddingIndexer,
@@ -32,6 +32,7 @@ from botservice.settings import Settings, reveal
 from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import BUILTIN
+from botservice.tools.skills import Skills
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.run.billing import models_of
@@ -90,8 +91,24 @@ def build_service(settings: Settings) -> AgentService:
         search_k=settings.search_k if has_model else _DEMO_SEARCH_K,
         search_tokens=settings.search_tokens,
         prompt=settings.system_prompt or DEFAULT_PROMPT,
+        skills=build_skills(settings),
     )
     return AgentService(agent, max_steps=settings.max_steps)
+
+
+def build_skills(settings: Settings) -> Skills | None:
+    """Return the skills of the folder that is set, or of the one that people usually have; None where there is none.
+
+    Raises:
+        SettingsError: the folder that is set is not there.
+    """
+    folder = settings.skills_folder
+    if folder is None:
+        return None
+    try:
+        return Skills.load(folder)
+    except InvalidSkill as error:
+        raise SettingsError(f"SKILLS: {error}") from error
 
 
 def build_embedder(settings: Settings) -> Embedder | None:

@@ -5,6 +5,7 @@ BotServiceError
 ├── InvalidContextKeys         context keys are not a non-empty mapping of strings
 ├── InvalidField               a memory item was given a field or a value that it cannot keep
 ├── InvalidTool                a tool's signature or name cannot be offered to a model
+├── InvalidSkill               a folder of skills, or one of them, cannot be read as such
 ├── StorageError
 │   ├── DatabaseInUse          another process works on this SQLite file
 │   ├── SchemaMismatch         the database is older or newer than this version
@@ -51,6 +52,10 @@ class InvalidField(BotServiceError, ValueError):
 
 class InvalidTool(BotServiceError, ValueError):
     """A tool cannot be offered to a model as it is."""
+
+
+class InvalidSkill(BotServiceError, ValueError):
+    """A folder of skills, or one of them, cannot be read as such."""
 
 
 class StorageError(BotServiceError):

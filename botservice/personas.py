@@ -45,12 +45,15 @@ def prompt_of(metadata: Mapping[str, Any]) -> str | None:
     return prompt if isinstance(prompt, str) and prompt.strip() else None
 
 
-def system_prompt(prompt: str, metadata: Mapping[str, Any]) -> str:
-    """Return what stands at the top of prompts in a conversation, for an agent whose own prompt is this."""
+def system_prompt(prompt: str, metadata: Mapping[str, Any], skills: str = "") -> str:
+    """Return what stands at the top of prompts in a conversation, for an agent whose own prompt is this.
+
+    Args:
+        skills: What is said of the agent's skills: the same in all conversations.
+    """
     own, persona = prompt_of(metadata) or prompt, Persona.of(metadata)
-    if persona is None:
-        return own
-    return "\n\n".join(part for part in (own, f"{_HEADING}\n{persona.text}") if part)
+    worn = "" if persona is None else f"{_HEADING}\n{persona.text}"
+    return "\n\n".join(part for part in (own, skills, worn) if part)
 
 
 def persona_in(prompt: str) -> str | None:

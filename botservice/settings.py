@@ -21,6 +21,8 @@ DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 NO_EMBEDDING = "none"
 BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
 _NO_TOOLS = "none"
+_SKILLS = Path("skills")
+_NO_SKILLS = "none"
 SHORTEST_ENCRYPTION_KEY = 32
 SHORTEST_ADMIN_TOKEN = 16
 
@@ -340,6 +342,7 @@ class Settings(ModelSettings):
     search_tokens: int = Field(1000, ge=0)
     system_prompt: str | None = None
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
+    skills: str | None = None
 
     approval_hours: float = Field(24.0, gt=0, le=_MOST_DAYS * 24, allow_inf_nan=False)
 
@@ -360,6 +363,13 @@ class Settings(ModelSettings):
 
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT
+
+    @property
+    def skills_folder(self) -> Path | None:
+        """Where skills lie; None where there are none, or none are wanted."""
+        if self.skills is None:
+            return _SKILLS if _SKILLS.is_dir() else None
+        return None if self.skills.lower() == _NO_SKILLS else Path(self.skills).expanduser()
 
     def secrets(self) -> list[str]:
         """Return every value that must never be shown."""

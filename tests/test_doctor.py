@@ -12,6 +12,7 @@ from standins.bot_api import BotApi
 from standins.openai_api import Failure, OpenAIApi, Reply, ToolUse, rate_limited
 from standins.openai_catalogue import may_not_list, model_not_found, wrong_key
 
+from botservice.app import build_service
 from botservice.cli.doctor import Finding, _check, _check_access, check_everything
 from botservice.settings import Settings
 
@@ -21,6 +22,7 @@ NAMES = [
     "models",
     "search",
     "speech",
+    "skills",
     "telegram",
     "slack",
     "encryption",
@@ -46,7 +48,7 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
-    assert [finding.mark for finding in findings] == ["·", "·", "·", "·", "·", "·", "·", "·", "✓", "✓", "✓", "·"]
+    assert [finding.mark for finding in findings] == [*"·········✓✓✓·"]
     assert list(tmp_path.iterdir()) == [], "looking makes nothing"
 
 
@@ -279,6 +281,36 @@ async def test_a_model_that_cannot_listen_is_wrong_and_one_without_a_server_says
 
 
 # Telegram
+
+
+@pytest.fixture
+def skills(tmp_path: Path) -> Path:
+    for name, description in (("refunds", "How refunds are decided."), ("broken", "")):
+        (tmp_path / "skills" / name).mkdir(parents=True)
+        text = f"---\nname: {name}\ndescription: {description}\n---\nUp to 50 €."
+        (tmp_path / "skills" / name / "SKILL.md").write_text(text, encoding="utf-8")
+    return tmp_path / "skills"
+
+
+async def test_skills_are_named_and_broken_ones_are_wrong(skills: Path) -> None:
+    finding = await examine("skills", skills=str(skills))
+    assert (finding.mark, finding.text.partition(":")[0]) == ("✗", "1")
+    assert finding.text.startswith("1: refunds; broken: its description is missing")
+    (skills / "broken" / "SKILL.md").unlink()
+    (skills / "broken").rmdir()
+    assert await examine("skills", skills=str(skills)) == Finding("skills", "1: refunds")
+
+
+async def test_skills_are_those_of_the_folder_that_people_usually_have_or_none(
+    skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(skills.parent)
+    assert [*build_service(Settings(_env_file=None, tools="none")).agent.tools] == ["load_skill"]
+    assert (await examine("skills")).text.startswith("1: refunds")
+    assert (await examine("skills", skills="none")).is_off
+    assert [*build_service(Settings(_env_file=None, tools="none", skills="none")).agent.tools] == []
+    finding = await examine("skills", skills="nowhere")
+    assert finding.text == "SKILLS: nowhere cannot be read as a folder of skills: FileNotFoundError"
 
 
 async def test_a_bot_that_answers_is_named() -> None:

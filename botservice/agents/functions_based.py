@@ -13,6 +13,7 @@ from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
 from botservice.texts import in_language
 from botservice.tools import Tool
+from botservice.tools.skills import Skills
 from botservice.tools.tool import ToolFunction
 
 DEFAULT_PROMPT = (
@@ -49,6 +50,7 @@ class FunctionsBasedAgent(Agent):
         memory_keys: Iterable[str] = (),
         max_prompt_tokens: int = DEFAULT_MAX_PROMPT_TOKENS,
         final_answer_checks: Iterable[FinalAnswerCheck] = (),
+        skills: Skills | None = None,
     ) -> None:
         """Make an agent; it holds no state and may serve any number of contexts at once.
 
@@ -62,6 +64,7 @@ class FunctionsBasedAgent(Agent):
             max_prompt_tokens: Older steps, then older messages, are left out of a prompt that would be longer.
             final_answer_checks: What an answer has to pass before anybody sees it. One that fails goes back to the
                 model; answers are not shown while they are written.
+            skills: Texts that the model reads when it needs them; their list stands below the agent's prompt.
 
         Raises:
             InvalidField: a check cannot be called with an answer.
@@ -84,7 +87,8 @@ class FunctionsBasedAgent(Agent):
         self.memory_keys = tuple(memory_keys)
         self.max_prompt_tokens = max_prompt_tokens
         self.final_answer_checks = checked_checks(final_answer_checks)
-        self.tools = _by_name(tools)
+        self.skills = skills or Skills()
+        self.tools = _by_name([*tools, *self.skills.tools])
 
     async def build_prompt(self, context: AgentContext) -> Prompt:
         """Return the chat-completions messages of the next call. Changes nothing."""
@@ -155,6 +159,7 @@ class FunctionsBasedAgent(Agent):
     def _builder(self, max_tokens: int) -> PromptBuilder:
         return PromptBuilder(
             system_prompt=self.prompt,
+            skills=self.skills.prompt,
             selector=self.message_selector,
             search_k=0 if self.search_tokens == 0 else self.search_k,
             search_tokens=self.search_tokens,

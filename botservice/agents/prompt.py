@@ -41,6 +41,7 @@ class PromptBuilder:
     """Makes prompts of one agent. It reads what is stored and changes nothing."""
 
     system_prompt: str
+    skills: str
     selector: MessageSelector
     search_k: int
     search_tokens: int | None
@@ -57,7 +58,7 @@ class PromptBuilder:
         start = start_of_work(context.memory, context.task)
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
         pieces = Pieces(
-            system=context.system_prompt_for(self.system_prompt),
+            system=context.system_prompt_for(self.system_prompt, self.skills),
             person=await self._describe_asker(context),
             found=recall.found,
             window=recall.window,

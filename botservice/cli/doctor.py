@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import httpx
 
-from botservice.app import build_embedder, build_service
+from botservice.app import build_embedder, build_service, build_skills
 from botservice.budgets.budgets import Budgets
 from botservice.errors import BotServiceError, LLMError, LLMFailure
 from botservice.history import OpenAIEmbedder
@@ -19,6 +19,7 @@ from botservice.llm.model_notices import NOTICE_DAYS
 from botservice.messages import Attachment
 from botservice.model_watch import notices_of
 from botservice.policies import AccessMode, Scope
+from botservice.quoting import in_one_line
 from botservice.serving import listen, throwaway_disk
 from botservice.settings import Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
@@ -68,6 +69,7 @@ async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_
         "models": _check_models,
         "search": _check_search,
         "speech": _check_speech,
+        "skills": _check_skills,
         "telegram": _check_telegram,
         "slack": _check_slack,
         "encryption": _check_encryption,
@@ -179,6 +181,15 @@ async def _check_speech(settings: Settings) -> Finding:
         return Finding("speech", text, is_off=True)
     await transcriber.transcribe(Attachment("audio/wav", "silence.wav", _silence()))
     return Finding("speech", f"{settings.openai_transcription_model} listens")
+
+
+async def _check_skills(settings: Settings) -> Finding:
+    skills = await asyncio.to_thread(build_skills, settings)
+    if skills is None:
+        return Finding("skills", "off: a folder named skills, or SKILLS, has texts that the agent reads", is_off=True)
+    names = f"{len(skills.names)}: {', '.join(skills.names)}" if skills.names else f"none in {settings.skills_folder}"
+    wrong = "".join(f"; {in_one_line(folder)}: {why}" for folder, why in skills.problems.items())
+    return Finding("skills", f"{names}{wrong}", is_wrong=bool(skills.problems))
 
 
 def _silence() -> bytes:

@@ -163,9 +163,9 @@ class AgentContext:
         question = self.chat_history.last_user_message
         return None if question is None else question.author
 
-    def system_prompt_for(self, prompt: str) -> str:
-        """Return what stands at the top of prompts here, for an agent whose own prompt is this."""
-        return system_prompt(prompt, self.metadata)
+    def system_prompt_for(self, prompt: str, skills: str = "") -> str:
+        """Return what stands at the top of prompts here, for an agent whose own prompt and list of skills are these."""
+        return system_prompt(prompt, self.metadata, skills)
 
     def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
         """Return memory as chat-completions messages; see `AgentMemory.write_memory_to_messages`."""

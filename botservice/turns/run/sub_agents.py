@@ -46,9 +46,9 @@ class TaskContext(AgentContext):
         """Who asked the first agent."""
         return self._above.asker
 
-    def system_prompt_for(self, prompt: str) -> str:
-        """Return prompt: the one of the conversation is for the agent that speaks in it."""
-        return prompt
+    def system_prompt_for(self, prompt: str, skills: str = "") -> str:
+        """Return what is the agent's own: the prompt of the conversation is for the agent that speaks in it."""
+        return "\n\n".join(part for part in (prompt, skills) if part)
 
 
 class SubAgents:
