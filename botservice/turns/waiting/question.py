@@ -60,7 +60,7 @@ def show_question(calls: Sequence[Asked], language: str | None, now: datetime) -
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
     text = _one(calls[0], language) if len(calls) == 1 else _many(calls, language)
     buttons = _buttons(open_ones, language) if open_ones else ()
-    return Message(None, Role.ASSISTANT, text, created_at=now, buttons=buttons, language=language)
+    return Message(None, Role.SYSTEM, text, created_at=now, buttons=buttons, language=language)
 
 
 def _one(call: Asked, language: str | None) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -57,12 +58,15 @@ async def running_bot(
     tools: Any = (),
     way: str = "http",
     access: Access | None = None,
+    approval_lasts: timedelta | None = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
     if access is not None:
         service.options = replace(service.options, access=access)
+    if approval_lasts is not None:
+        service.options = replace(service.options, approval_lasts=approval_lasts)
     options.setdefault("token", api.bot_token)
     options.setdefault("manners", Manners(tempo=QUICK))
     if way == "http":
@@ -76,7 +80,7 @@ async def running_bot(
         stack.push_async_callback(transport.close)
         await stack.enter_async_context(web_server(transport.routes, listener))
         worker = Worker(storage, service.options, [transport], commands=service.commands)
-        inbox = Inbox(storage, worker.wake)
+        inbox = Inbox(storage, worker.wake, access=access)
         await worker.start()
         stack.push_async_callback(worker.stop, grace_seconds=5)
         await transport.start(inbox, storage)

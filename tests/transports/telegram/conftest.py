@@ -4,6 +4,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -57,12 +58,15 @@ async def running_bot(
     tools: Any = (),
     webhook: bool = False,
     access: Access | None = None,
+    approval_lasts: timedelta | None = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
     if access is not None:
         service.options = replace(service.options, access=access)
+    if approval_lasts is not None:
+        service.options = replace(service.options, approval_lasts=approval_lasts)
     async with contextlib.AsyncExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         if webhook:
@@ -72,7 +76,7 @@ async def running_bot(
         if webhook:
             await stack.enter_async_context(web_server(transport.routes, listener))
         worker = Worker(storage, service.options, [transport], commands=service.commands)
-        inbox = Inbox(storage, worker.wake)
+        inbox = Inbox(storage, worker.wake, access=access)
         await worker.start()
         stack.push_async_callback(worker.stop, grace_seconds=5)
         await transport.start(inbox, storage)
@@ -84,3 +88,9 @@ async def running_bot(
 def bot_on(sqlite_storage: Storage) -> RunBot:
     """Return what runs a bot against a stand-in while a block runs."""
     return lambda api, script=echo, **options: running_bot(api, sqlite_storage, script, **options)
+
+
+@pytest.fixture
+def bot_on_both(storage: Storage) -> RunBot:
+    """Return what runs a bot on either database."""
+    return lambda api, script=echo, **options: running_bot(api, storage, script, **options)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from botservice.messages import Attachment, Message
+from botservice.messages import Attachment, Message, Role
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import Payload
@@ -27,7 +27,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
         pieces[-1]["choices"] = [
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
         ]
-    if pieces and not _is_for_service(events):
+    if pieces and not _is_for_service(events) and answer.role is Role.ASSISTANT:
         pieces[-1]["asks_feedback"] = answer.language or DEFAULT_LANGUAGE
     whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
     payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]

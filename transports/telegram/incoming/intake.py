@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -91,11 +92,26 @@ class Intake:
         await inbox.accept(_TRANSPORT, events)
 
     async def _press(self, update: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
-        """Store what a pressed button says, once for each keyboard, and have the presser see it."""
+        """Store what a pressed button says, once for each keyboard, and have the presser see it.
+
+        What it decides about calls of tools is carried out at once; the message that asked will say so itself.
+        """
         press = await read_press(update, self._identity(), storage)
         if press is None:
             return
-        is_new = press.event is not None and await inbox.accept(_TRANSPORT, [press.event]) > 0
+        is_new, decision = False, None
+        if press.event is not None and press.presser is not None:
+            decision = await inbox.decide(
+                press.event.context_keys,
+                press.says,
+                press.presser,
+                language=press.language,
+                is_private=(press.chat_id or 0) > 0,
+            )
+        if decision is not None:
+            press = replace(press, told=decision.text)
+        elif press.event is not None:
+            is_new = await inbox.accept(_TRANSPORT, [press.event]) > 0
         self._errands.send(acknowledge(self._client, press, is_new=is_new), name="telegram-press")
 
     async def _move(

@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, select, text
+from sqlalchemy import Connection, bindparam, exists, select, text
 from telegram.error import TelegramError
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, Button, CommandCall, InboundMessage
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import deliveries, events
+from botservice.storage.tables.waiting import pending_calls
 from botservice.texts import in_language
 from botservice.turns.buttons import read_buttons
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent, StoredEvent
+from botservice.turns.waiting.orders import order_of
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, field, integer, stored_update
 from transports.telegram.keyboards import in_topic, make_chosen, parse_data
@@ -25,6 +27,7 @@ from transports.telegram.keyboards import in_topic, make_chosen, parse_data
 logger = logging.getLogger(__name__)
 
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 0.0)
+_MOST_TOLD: Final = 200  # characters; Bot API, answerCallbackQuery
 _PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
 _IS_KEYBOARD = text("deliveries.buttons IS NOT NULL")
 _KEYBOARD = (
@@ -48,6 +51,11 @@ _ON_ITS_WAY = (
     )
     .limit(1)
 )
+_WAS_ASKED = select(
+    exists()
+    .where(pending_calls.c.context_id == bindparam("context"), pending_calls.c.delivery_id == deliveries.c.id)
+    .where(deliveries.c.external_id == bindparam("message"), deliveries.c.transport == "telegram")
+)
 _ASKED_BY = select(events.c.raw).where(events.c.turn_id == bindparam("turn"), events.c.raw.is_not(None))
 
 
@@ -60,6 +68,8 @@ class Press:
         event: What is to be stored; None where the press counts for nothing.
         told: What the presser is told at once.
         chosen: The keyboard that is left.
+        says: What the button says.
+        presser: Who pressed it, and in which language they are spoken to.
     """
 
     query_id: str
@@ -68,6 +78,9 @@ class Press:
     event: InboundEvent | None = None
     told: str = ""
     chosen: Mapping[str, Any] | None = None
+    says: str = ""
+    presser: Author | None = None
+    language: str | None = None
 
 
 def is_press(update: object) -> bool:
@@ -92,12 +105,13 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     if chat_id is None or message_id is None or place is None or presser_id is None:
         return gone
     keys = {"transport": "telegram", "chat_id": str(chat_id)} | ({"thread_id": place[1]} if place[1] else {})
-    buttons, askers = await _wait_for_keyboard(storage, keys, message_id)
-    if place[0] >= len(buttons):
-        return gone
-    if chat_id < 0 and askers and presser_id not in askers:
+    found = await _wait_for_keyboard(storage, keys, message_id)
+    if place[0] >= len(found.buttons):
+        return Press(query_id, told=in_language("approval.over", _language(presser))) if found.was_question else gone
+    button = found.buttons[place[0]]
+    is_order = order_of(button.says) is not None  # who may give one is judged where it is carried out
+    if chat_id < 0 and found.askers and presser_id not in found.askers and not is_order:
         return Press(query_id, told=in_language("buttons.not_asked", _language(presser)))
-    button = buttons[place[0]]
     event = InboundEvent(
         key=f"telegram:{bot.id}:pressed:{chat_id}:{message_id}",
         context_keys=keys,
@@ -105,8 +119,16 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
         raw=json.dumps({**update, _PRESSED: button.says}).encode(),
         kind=EventKind.STOP if parse_command(button.says) == CommandCall("stop") else EventKind.MESSAGE,
     )
-    chosen = in_topic(make_chosen(buttons, place[0]), place[1])
-    return Press(query_id, chat_id, message_id, event, chosen=chosen)
+    return Press(
+        query_id,
+        chat_id,
+        message_id,
+        event,
+        chosen=in_topic(make_chosen(found.buttons, place[0]), place[1]),
+        says=button.says,
+        presser=Author("telegram", str(presser_id), _name(presser)),
+        language=_language(presser),
+    )
 
 
 def pressed_message(event: StoredEvent) -> InboundMessage | None:
@@ -131,7 +153,7 @@ def pressed_message(event: StoredEvent) -> InboundMessage | None:
 async def acknowledge(client: BotClient, press: Press, *, is_new: bool) -> None:
     """Have the pressed button stop waiting, and what was chosen be seen. Nothing depends on it."""
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("answerCallbackQuery", {"callback_query_id": press.query_id, "text": press.told or None})
+        ("answerCallbackQuery", {"callback_query_id": press.query_id, "text": press.told[:_MOST_TOLD] or None})
     ]
     if is_new and press.chosen is not None:
         place = {"chat_id": press.chat_id, "message_id": press.message_id}
@@ -143,12 +165,25 @@ async def acknowledge(client: BotClient, press: Press, *, is_new: bool) -> None:
             logger.debug("telegram.press_not_shown", extra={"method": method, "reason": error.message})
 
 
-_Found = tuple[Sequence[Button], frozenset[int]]
-_NOTHING: Final[_Found] = ((), frozenset())
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is stored of the buttons under a message.
+
+    Attributes:
+        askers: The ids of those whom the message answers.
+        was_question: Whether it asked for somebody's word about a call, which is no longer waited for.
+    """
+
+    buttons: Sequence[Button] = ()
+    askers: frozenset[int] = frozenset()
+    was_question: bool = False
+
+
+_NOTHING: Final = _Found()
 
 
 async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: int) -> _Found:
-    """Return the buttons under a message, and the ids of those whom it answers.
+    """Return the buttons under a message.
 
     A quick presser may come before it is stored which message the buttons went out with: that is waited for.
     """
@@ -170,10 +205,10 @@ def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: 
     row = connection.execute(_KEYBOARD, sought).one_or_none()
     if row is None:
         is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
-        return None if is_coming else _NOTHING
+        return None if is_coming else _Found(was_question=bool(connection.execute(_WAS_ASKED, sought).scalar_one()))
     raws = connection.execute(_ASKED_BY, {"turn": row.turn_id}).scalars()
     askers = [_asker(raw) for raw in raws]
-    return read_buttons(row.buttons), frozenset(each for each in askers if each is not None)
+    return _Found(read_buttons(row.buttons), frozenset(each for each in askers if each is not None))
 
 
 def _asker(raw: bytes) -> int | None:
