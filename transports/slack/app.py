@@ -5,8 +5,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sqlalchemy import Connection
 from starlette.routing import BaseRoute, Route
 
+from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import SettingsError
 from botservice.messages import InboundMessage, Message
 from botservice.settings import SlackListen
@@ -14,6 +16,8 @@ from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
+from botservice.turns.waiting.calls import PendingKind
+from botservice.turns.waiting.records import find_open
 from transports.files.documents import Reading
 from transports.files.reader import PdfReader
 from transports.files.stored import read_stored_file
@@ -22,6 +26,7 @@ from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.home import Home, HomeSection
 from transports.slack.incoming.bolt import build_bolt
+from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.endpoint import PATH, EventsEndpoint
 from transports.slack.incoming.files import Files
 from transports.slack.incoming.intake import Intake
@@ -102,7 +107,10 @@ class SlackTransport:
         streams, people = Streams(), People(self._client)
         self._home = Home(self._client, self._workspaces, people, manners.home)
         interactions = Interactions(self._client, self._workspaces, people)
-        self._intake = Intake(self._workspaces, interactions, self._show_home, installations, manners.listening)
+        decisions = Decisions(self._client, self._workspaces, people, interactions)
+        self._intake = Intake(
+            self._workspaces, interactions, decisions, self._show_home, installations, manners.listening
+        )
         bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
         self._pings = manners.pings
         files = Files(self._client, manners.reading, lambda: self._storage)
@@ -111,7 +119,14 @@ class SlackTransport:
             self._client, self._workspaces, streams, pace or Pace(), self._read_file, previews=manners.previews
         )
         self._stage = Stage(
-            self._client, self._workspaces, people, streams, manners.tempo, manners.pings, previews=manners.previews
+            self._client,
+            self._workspaces,
+            people,
+            streams,
+            manners.tempo,
+            manners.pings,
+            self._is_waiting,
+            previews=manners.previews,
         )
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
@@ -171,6 +186,19 @@ class SlackTransport:
         nothing = "nothing reaches it: SLACK_APP_TOKEN or SLACK_SIGNING_SECRET opens a way"
         return f"{' and '.join(names)}, {' and '.join(ways) or nothing}"
 
+    async def _is_waiting(self, context_keys: Mapping[str, str]) -> bool:
+        """Return whether a conversation waits for somebody's word about a call."""
+        storage, keys = self._storage, ContextKeys.of(context_keys)
+        if storage is None:
+            return False
+
+        def query(connection: Connection) -> bool:
+            context_id = find_context(connection, keys)
+            pending = [] if context_id is None else find_open(connection, context_id)
+            return any(each.kind is PendingKind.APPROVAL and each.is_waiting for each in pending)
+
+        return await storage.read(query)
+
     async def read(self, event: StoredEvent) -> InboundMessage | None:
         """Return what an event says; None where it says nothing to anybody."""
         return await self._reader.read(event)
@@ -193,7 +221,10 @@ class SlackTransport:
         Raises:
             DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryUnknown: nobody can say.
         """
-        return await self._sender.send(context_keys, delivery)
+        ts = await self._sender.send(context_keys, delivery)
+        if delivery.payload.get("is_notice"):
+            self._stage.rest(context_keys, delivery)
+        return ts
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows that the bot is at work; None where nobody is answered in the open."""

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from botservice.access.records import read_names
 from botservice.messages import Author
-from botservice.people.identities import find_identity
+from botservice.people.identities import ensure_identity
 from botservice.people.names import person_name
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
@@ -81,7 +81,7 @@ def carry_out(
     connection: Connection, calls: Sequence[WaitingCall], order: Order, decider: Decider, now: datetime
 ) -> list[WaitingCall]:
     """Decide calls as an order says, and return those that nobody had decided before."""
-    identity = None if decider.author is None else find_identity(connection, decider.author)
+    identity = ensure_identity(connection, decider.author, now) if calls else None  # an owner may never have written
     status = PendingStatus.ALLOWED if order.is_allowing else PendingStatus.DENIED
     by = None if identity is None else identity.id
     taken = [each for each in calls if decide_call(connection, each, status, now, by)]

@@ -134,7 +134,10 @@ def update(world: World, params: Params) -> dict[str, Any]:
         raise SlackError("cant_update_message")
     if post.is_streaming:
         raise SlackError("streaming_state_conflict")
-    for name, value in _content(params).items():
+    given = _content(params)
+    if "blocks" not in params and not params.get("text"):
+        del given["blocks"]  # they stay as they are
+    for name, value in given.items():
         setattr(post, name, value)
     post.metadata = _metadata(params) or post.metadata
     world.preview(post.shown)  # knows no way to be told otherwise, no more than streams do

@@ -23,6 +23,7 @@ from transports.slack.inbound import (
     word,
 )
 from transports.slack.incoming.changes import ChangedMessage, read_change
+from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.membership import membership_of
 from transports.slack.workspaces.workspaces import Workspaces
@@ -49,12 +50,14 @@ class Intake:
         self,
         workspaces: Workspaces,
         interactions: Interactions,
+        decisions: Decisions,
         on_home: OnHome,
         removal: Removal | None,
         listening: SlackListen = SlackListen.THREADS,
     ) -> None:
         self._workspaces = workspaces
         self._interactions = interactions
+        self._decisions = decisions
         self._on_home = on_home
         self._removal = removal
         self._listening = listening
@@ -69,6 +72,7 @@ class Intake:
     async def close(self) -> None:
         """Take in no more."""
         self._inbox = None
+        await self._decisions.close()
         await self._errands.close()
 
     async def take_event(self, body: Mapping[str, Any]) -> None:
@@ -106,8 +110,9 @@ class Intake:
         Raises:
             BotServiceError: it is not stored.
         """
-        _, storage = self._opened()
-        await self._accept(await self._interactions.interaction(body, storage))
+        inbox, storage = self._opened()
+        if not await self._decisions.take(body, inbox):
+            await self._accept(await self._interactions.interaction(body, storage))
 
     async def _take_message(self, body: Mapping[str, Any]) -> None:
         message = read_message(body)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +26,63 @@ _MAX_QUOTE_CHARACTERS = 1500
 _MAX_CONVERSATIONS = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A pressed button.
+
+    Attributes:
+        value: What it says.
+        ts: The message that it stands under.
+        at: When it was pressed.
+        root: The thread that the message stands in.
+        is_ephemeral: Whether nobody but the presser sees the message.
+    """
+
+    name: str
+    value: str | None
+    team: str
+    channel: str
+    user: str
+    user_name: str | None
+    ts: str | None
+    at: str | None
+    root: str | None
+    response_url: str | None
+    is_ephemeral: bool
+
+    @property
+    def context_keys(self) -> dict[str, str]:
+        """What the conversation is called that the message belongs to."""
+        return context_keys(self.team, self.channel, None if self.channel.startswith("D") else self.root)
+
+
+def read_press(body: Mapping[str, Any]) -> Press | None:
+    """Return the button of ours that was pressed; None for anything else."""
+    actions = field(body, "actions")
+    action = actions[0] if isinstance(actions, list) and actions else None
+    name, team = field(action, "action_id"), team_of(body)
+    user, channel = field(body, "user"), word(field(field(body, "channel"), "id"))
+    user_id, value, url = word(field(user, "id")), field(action, "value"), field(body, "response_url")
+    if field(body, "type") != "block_actions" or not isinstance(name, str) or field(action, "url"):
+        return None
+    if team is None or user_id is None or channel is None:
+        return None
+    message, container = field(body, "message"), field(body, "container")
+    return Press(
+        name,
+        value if isinstance(value, str) else None,
+        team,
+        channel,
+        user_id,
+        word(field(user, "name")) or word(field(user, "username")),
+        timestamp(field(container, "message_ts")) or timestamp(field(message, "ts")),
+        timestamp(field(action, "action_ts")),
+        timestamp(field(container, "thread_ts")) or timestamp(field(message, "thread_ts")),
+        url if isinstance(url, str) else None,
+        field(container, "is_ephemeral") is True,
+    )
+
+
 class Interactions:
     """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot."""
 
@@ -43,7 +101,7 @@ class Interactions:
         team, user, trigger = team_of(body), word(field(body, "user_id")), word(field(body, "trigger_id"))
         if team is None or user is None or trigger is None:
             return None
-        channel = await self._conversation(team, user)
+        channel = await self.conversation(team, user)
         is_stop = str(field(body, "text") or "").strip().lower().lstrip("/") == "stop"
         return _event(f"{team}:command:{trigger}", team, channel, Way.COMMAND, body, storage.now(), is_stop=is_stop)
 
@@ -92,38 +150,26 @@ class Interactions:
         team, user, view_id = team_of(body), word(field(field(body, "user"), "id")), word(field(view, "id"))
         if field(view, "callback_id") != ASK_CALLBACK or team is None or user is None or view_id is None:
             return None
-        channel = await self._conversation(team, user)
+        channel = await self.conversation(team, user)
         return _event(f"{team}:view:{view_id}", team, channel, Way.QUESTION, body, storage.now())
 
     async def _pressed(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
-        actions = field(body, "actions")
-        action = actions[0] if isinstance(actions, list) and actions else None
-        name, team = field(action, "action_id"), team_of(body)
-        user = word(field(field(body, "user"), "id"))
-        channel = word(field(field(body, "channel"), "id"))
-        if not isinstance(name, str) or team is None or user is None or channel is None:
+        press = read_press(body)
+        if press is None:
             return None
-        if name == FEEDBACK:
-            value = field(action, "value")
-            await write_feedback(storage, team, channel, user, value if isinstance(value, str) else "")
+        if press.name == FEEDBACK:
+            await write_feedback(storage, press.team, press.channel, press.user, press.value or "")
             return None
-        if not name.startswith(BUTTON) or field(action, "url"):
+        if not press.name.startswith(BUTTON) or press.ts is None or press.at is None:
             return None
-        container = field(body, "container")
-        at = timestamp(field(action, "action_ts"))
-        ts = timestamp(field(container, "message_ts")) or timestamp(field(field(body, "message"), "ts"))
-        if ts is None or at is None:
-            return None
-        root = timestamp(field(container, "thread_ts")) or timestamp(field(field(body, "message"), "thread_ts"))
-        thread_ts = None if channel.startswith("D") else root
         return InboundEvent(
-            key=f"slack:{team}:button:{channel}:{ts}:{at}:{user}",
-            context_keys=context_keys(team, channel, thread_ts),
-            order_key=order_of(at),
-            raw=raw(Way.BUTTON, body, thread_ts=root or ts),
+            key=f"slack:{press.team}:button:{press.channel}:{press.ts}:{press.at}:{press.user}",
+            context_keys=press.context_keys,
+            order_key=order_of(press.at),
+            raw=raw(Way.BUTTON, body, thread_ts=press.root or press.ts),
         )
 
-    async def _conversation(self, team: str, user: str) -> str:
+    async def conversation(self, team: str, user: str) -> str:
         """Return the channel in which a person and the bot are alone; Slack is asked once."""
         known = self._direct.get((team, user))
         if known is not None:

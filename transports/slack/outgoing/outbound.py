@@ -184,7 +184,7 @@ class Sender:
         text = str(delivery.payload["text"])
         blocks = self._blocks(delivery)
         forms: list[dict[str, Any]] = [{"markdown_text": text}, {"text": text}]
-        if len(blocks) > 1:
+        if len(blocks) > 1 or method == "chat.update":  # which keeps old blocks, where it gets no new ones
             forms.insert(0, {"text": text, "blocks": blocks})
         for number, form in enumerate(forms, start=1):
             try:

@@ -27,7 +27,9 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
         pieces[-1]["choices"] = [
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
         ]
-    if pieces and not _is_for_service(events) and answer.role is Role.ASSISTANT:
+    if pieces and answer.role is Role.SYSTEM:
+        pieces[-1]["is_notice"] = True
+    elif pieces and not _is_for_service(events):
         pieces[-1]["asks_feedback"] = answer.language or DEFAULT_LANGUAGE
     whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
     payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]

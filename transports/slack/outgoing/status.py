@@ -56,14 +56,15 @@ class Statuses:
         if method == _LINE:
             await self._set_line(workspace, channel, thread_ts, user_id)
 
-    async def end(self, workspace: Workspace, channel: str, thread_ts: str) -> None:
-        """Show that the bot is done; a line goes away by itself when the answer comes.
+    async def rest(self, workspace: Workspace, channel: str, thread_ts: str, *, is_waiting: bool) -> None:
+        """Show that the bot is done, or waits for somebody; a line goes away by itself when something is said.
 
         Raises:
             SlackFailure: it cannot be shown at the moment.
         """
         if self._methods.get(workspace.team_id, _SESSION) == _SESSION:
-            await self._client.call(workspace.token, _SESSION, channel_id=channel, thread_ts=thread_ts, status="active")
+            status = "suspended" if is_waiting else "active"
+            await self._client.call(workspace.token, _SESSION, channel_id=channel, thread_ts=thread_ts, status=status)
 
     def _look_for_advice(self, workspace: Workspace, answer: Mapping[str, Any]) -> None:
         """Say once which line the app's manifest lacks for its stop button."""

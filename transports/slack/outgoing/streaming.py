@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
-from botservice.turns.turn import StoredEvent
+from botservice.turns.turn import Delivery, StoredEvent
 from transports.errands import Errands
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS = 5.0
 
+IsWaiting = Callable[[Mapping[str, str]], Awaitable[bool]]
+"""Returns whether a conversation waits for somebody's word."""
+
 
 class Stage:
     """Opens a show for every turn that is answered in a channel."""
@@ -35,6 +39,7 @@ class Stage:
         streams: Streams,
         tempo: Tempo,
         pings: Pings,
+        is_waiting: IsWaiting,
         *,
         previews: bool = False,
     ) -> None:
@@ -46,6 +51,8 @@ class Stage:
         self._previews = previews
         self._statuses = Statuses(client, people)
         self._without_streams: set[str] = set()
+        self._is_waiting = is_waiting
+        self._locks: weakref.WeakValueDictionary[tuple[str, str], asyncio.Lock] = weakref.WeakValueDictionary()
         self._errands = Errands()
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
@@ -58,7 +65,7 @@ class Stage:
             canvas = Canvas(
                 self._client, self._streams, target, record, self._tempo, self._pings, previews=self._previews
             )
-        return Show(self, target, canvas, self._tempo, self._pings)
+        return Show(self, context_keys, target, canvas, self._tempo, self._pings)
 
     async def close(self) -> None:
         """End what is still on its way."""
@@ -73,17 +80,28 @@ class Stage:
         workspace = await self.workspace(target)
         await self._statuses.begin(workspace, target.channel, target.thread_ts, target.user_id)
 
-    def end(self, target: Target) -> None:
+    def end(self, context_keys: Mapping[str, str], target: Target) -> None:
         """Show that it is not any more; nobody waits for that."""
-        self._errands.send(self._end(target), name="slack-status-end")
+        work = self._rest(context_keys, target.team_id, target.channel, target.thread_ts)
+        self._errands.send(work, name="slack-status-end")
+
+    def rest(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
+        """Show whether a conversation waits for somebody, now that a message has said so, or that it is over."""
+        thread_ts = delivery.payload.get("thread_ts") or context_keys.get("thread_ts")
+        if isinstance(thread_ts, str):
+            work = self._rest(context_keys, context_keys["team_id"], context_keys["channel_id"], thread_ts)
+            self._errands.send(work, name="slack-status-rest")
 
     def note_without_streams(self, target: Target) -> None:
         """Take note that a workspace has no streams: answers come as plain messages there."""
         self._without_streams.add(target.team_id)
 
-    async def _end(self, target: Target) -> None:
+    async def _rest(self, context_keys: Mapping[str, str], team_id: str, channel: str, thread_ts: str) -> None:
+        lock = self._locks.setdefault((channel, thread_ts), asyncio.Lock())
         try:
-            await self._statuses.end(await self.workspace(target), target.channel, target.thread_ts)
+            async with lock:  # what is read last is said last
+                workspace, is_waiting = await self._workspaces.find(team_id), await self._is_waiting(context_keys)
+                await self._statuses.rest(workspace, channel, thread_ts, is_waiting=is_waiting)
         except BotServiceError as error:
             logger.debug("slack.status_left", extra={"reason": str(error)})
 
@@ -91,8 +109,17 @@ class Stage:
 class Show:
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
-    def __init__(self, stage: Stage, target: Target, canvas: Canvas | None, tempo: Tempo, pings: Pings) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        context_keys: Mapping[str, str],
+        target: Target,
+        canvas: Canvas | None,
+        tempo: Tempo,
+        pings: Pings,
+    ) -> None:
         self._stage = stage
+        self._keys = context_keys
         self._target = target
         self._canvas = canvas
         self._tempo = tempo
@@ -158,7 +185,7 @@ class Show:
             self._in_flight.cancel()
             await asyncio.wait([self._in_flight])
         if self._has_status and not self._is_closed:
-            self._stage.end(self._target)
+            self._stage.end(self._keys, self._target)
         self._is_closed = True
 
     async def _status(self) -> None:
