@@ -89,6 +89,7 @@ class WebTransport:
             Route("/", gate.guard(chat.page)),
             Route("/web/messages", gate.guard(chat.post_message, changes=True), methods=["POST"]),
             Route("/web/stop", gate.guard(chat.post_stop, changes=True), methods=["POST"]),
+            Route("/web/decide", gate.guard(chat.post_decision, changes=True), methods=["POST"]),
             Route("/web/new", gate.guard(chat.post_new, changes=True), methods=["POST"]),
             Route("/web/events", gate.guard(chat.events)),
             Route("/web/earlier", gate.guard(chat.earlier)),

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
 
+from botservice.messages import Author
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
@@ -33,9 +34,11 @@ from transports.web.timeline import Cursor, read_earlier, read_file, read_notice
 
 MAX_STREAMS: Final = 2_000
 _MAX_SMALL_BYTES: Final = 1_000
+_MAX_DECISION_BYTES: Final = 10_000
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")  # in the name of a file that is saved
 
 _NO_CHAT: Final = "There is no chat in this browser yet: load the page first."
+_ABOUT_TO_STOP: Final = "The service is about to stop, or has not started yet."
 _OTHER_CHAT: Final = "A new chat was begun in another tab. Reload the page to go on there."
 
 
@@ -88,6 +91,24 @@ class Chat:
         _check_chat(fields, session)
         event = inbound.stop_event(session, inbound.parse_client_id(fields), self._order_keys.next())
         return await self._accept(session, event)
+
+    async def post_decision(self, request: Request) -> Response:
+        """Carry out what a pressed button decides about a call of a tool; the message that asked will say so."""
+        session, body = _session(request), await _read_json(request, _MAX_DECISION_BYTES)
+        fields = inbound.parse_fields(body)
+        _check_chat(fields, session)
+        post = inbound.parse_post(fields)
+        if self._inbox is None:
+            raise Refusal(503, _ABOUT_TO_STOP)
+        decision = await self._inbox.decide(
+            inbound.context_keys(session),
+            post.text,
+            Author(inbound.NAME, session, post.name),
+        )
+        if decision is None:
+            raise Refusal(400, "This button decides nothing.")
+        self._hub.note_stored(session)
+        return JSONResponse({"text": decision.text, "is_taken": decision.is_taken}, headers=HEADERS)
 
     async def post_new(self, request: Request) -> Response:
         """Give the browser another session; the old chat stays where it is."""
@@ -144,7 +165,7 @@ class Chat:
 
     async def _accept(self, session: str, event: InboundEvent) -> Response:
         if self._inbox is None:
-            raise Refusal(503, "The service is about to stop, or has not started yet.")
+            raise Refusal(503, _ABOUT_TO_STOP)
         is_new = await self._inbox.accept(inbound.NAME, [event]) > 0
         self._hub.note_stored(session)
         return JSONResponse({"accepted": True, "is_new": is_new}, 202, headers=HEADERS)

@@ -10,11 +10,12 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from botservice.messages import Message, Role
+from botservice.messages import Button, Message, Role
 from botservice.storage.blobs import digest_of
 from botservice.storage.references import full_text_of
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.transport import BUTTONS, Payload
+from botservice.turns.waiting.orders import order_of
 from transports.intricacy import is_too_intricate
 
 SHOWN_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -54,12 +55,17 @@ def show_message(row: Any) -> dict[str, Any]:
 
 
 def show_buttons(kept: object) -> list[dict[str, str]]:
-    """Return stored buttons for the page: what each says when it is pressed, or where it leads."""
+    """Return stored buttons for the page: what each says or decides when it is pressed, or where it leads."""
     return [
-        {"text": each.text, **({"says": each.says} if each.url is None else {"url": each.url})}
+        {"text": each.text, **(_deed_of(each) if each.url is None else {"url": each.url})}
         for each in read_buttons(kept)
         if each.url is None or each.url.startswith(("http://", "https://"))
     ]
+
+
+def _deed_of(button: Button) -> dict[str, str]:
+    """Return what a button does: it says something, or decides about a call of a tool."""
+    return {"decides" if order_of(button.says) is not None else "says": button.says}
 
 
 @lru_cache(maxsize=256)

@@ -11,7 +11,9 @@ from botservice.history.rows import find_position, read_messages, select_message
 from botservice.messages import Attachment, Role
 from botservice.storage.blobs import read_blobs
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
+from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
+from botservice.turns.waiting.records import IS_OPEN
 from transports.web.inbound import NAME, context_keys, read_event, read_post
 from transports.web.outbound import iso, render_markdown, show_buttons, show_message
 
@@ -32,6 +34,19 @@ _BUTTONS: Final = (
 _FIRST_SAID: Final = (
     select(events.c.raw).where(events.c.turn_id == turns.c.id).order_by(events.c.id).limit(1).scalar_subquery()
 )
+_asked = deliveries.alias("asked")
+_later = deliveries.alias("later")
+# A message that another one stands in the place of, and the time of the one that stood there first.
+_IS_REPLACED: Final = (
+    select(_later.c.id)
+    .where(
+        _later.c.turn_id == deliveries.c.turn_id,
+        _later.c.replaces == func.coalesce(deliveries.c.replaces, deliveries.c.id),
+        _later.c.id > deliveries.c.id,
+    )
+    .exists()
+)
+_ASKED_AT: Final = select(_asked.c.created_at).where(_asked.c.id == deliveries.c.replaces).scalar_subquery()
 _IS_KEPT: Final = select(messages.c.id).where(messages.c.answers_turn_id == turns.c.id).exists()
 
 Shown = dict[str, Any]
@@ -123,6 +138,7 @@ def read_news(connection: Connection, session: str, cursor: Cursor, seen: Seen) 
         span = _read_span(connection, context.id, since, 0)
     waiting, event_id = _read_waiting(connection, context.id, 0 if begins_anew else seen.event_id)
     first_open, next_turn = _read_progress(connection, context.id)
+    first_waiting = _read_first_waiting(connection, context.id)
     return News(
         Cursor(
             span.messages[-1]["id"] if span.messages else since.message_id,
@@ -132,7 +148,7 @@ def read_news(connection: Connection, session: str, cursor: Cursor, seen: Seen) 
         span,
         begins_anew,
         waiting,
-        Seen(event_id, next_turn if first_open is None else first_open),
+        Seen(event_id, min(each for each in (first_open, first_waiting, next_turn) if each is not None)),
         is_working=first_open is not None,
     )
 
@@ -234,11 +250,14 @@ def _read_notices(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[Shown]:
-    """Return what people were told that is no part of the conversation: apologies, and answers to commands."""
+    """Return what people were told that is no part of the conversation: apologies, answers to commands, questions."""
+    questions = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id)
     query = (
         select(
-            *(deliveries.c.id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.created_at),
+            *(deliveries.c.id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
+            func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at"),
             turns.c.outcome,
+            and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_KEPT).label("is_command"),
             _FIRST_SAID.label("said"),
         )
         .join(turns, turns.c.id == deliveries.c.turn_id)
@@ -248,7 +267,10 @@ def _read_notices(
             or_(
                 turns.c.outcome == Outcome.FAILED.value,
                 and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_KEPT),
+                turns.c.status == TurnStatus.WAITING.value,
+                func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(questions),
             ),
+            ~_IS_REPLACED,
             deliveries.c.id > after_id,
             deliveries.c.transport == NAME,
         )
@@ -267,10 +289,10 @@ def _show_notice(row: Any) -> Shown:
         {"url": f"/web/notices/{row.id}/{index}", "name": each["name"] or each["mime_type"], "is_image": False}
         for index, each in enumerate(row.payload.get("files", ()))
     ]
-    is_trouble = row.outcome == Outcome.FAILED.value
-    # What led to an apology is in the conversation; a command is not.
-    said = None if is_trouble or row.said is None else read_post(row.said)
-    shown = {"id": row.id, "text": text, "at": iso(row.created_at), "files": files}
+    is_trouble, is_command = row.outcome == Outcome.FAILED.value, row.is_command
+    # What led to an apology, or to a question about a call, is in the conversation; a command is not.
+    said = read_post(row.said) if is_command and row.said is not None else None
+    shown = {"id": row.id, "place": row.replaces or row.id, "text": text, "at": iso(row.created_at), "files": files}
     shown |= {"is_trouble": is_trouble, "asked": said.text if said is not None else None}
     return shown | {"html": render_markdown(text), "buttons": show_buttons(row.buttons)}
 
@@ -299,6 +321,13 @@ def _show_waiting(event: StoredEvent) -> Shown | None:
         return None
     images = len(message.attachments)
     return {"client_id": message.external_id, "text": message.text, "at": iso(event.received_at), "images": images}
+
+
+def _read_first_waiting(connection: Connection, context_id: int) -> int | None:
+    """Return the first turn that waits with a call: what it asks may still become what was decided."""
+    waiting = select(func.min(pending_calls.c.turn_id)).where(pending_calls.c.context_id == context_id, IS_OPEN)
+    found: int | None = connection.execute(waiting).scalar_one()
+    return found
 
 
 def _read_progress(connection: Connection, context_id: int) -> tuple[int | None, int]:

@@ -5,7 +5,8 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -228,6 +229,7 @@ async def running_site(
     tools: Any = (),
     llm: Any = None,
     works: bool = True,
+    approval_lasts: timedelta | None = None,
     routes: list[BaseRoute] | None = None,
     **access: Any,
 ) -> AsyncIterator[Site]:
@@ -241,6 +243,8 @@ async def running_site(
     async with contextlib.AsyncExitStack() as stack:
         storage = await stack.enter_async_context(Storage.open(storage_url, limits=PATIENT))
         service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
+        if approval_lasts is not None:
+            service.options = replace(service.options, approval_lasts=approval_lasts)
         transport = WebTransport(access=Access(**access))
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake)

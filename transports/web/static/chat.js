@@ -104,6 +104,15 @@ stop.addEventListener("click", async () => {
   say();
 });
 
+document.addEventListener("decide", async ({ detail: { decides, row } }) => {
+  complain("");
+  const answer = await post("/web/decide", { id: newId(), text: decides });
+  if (answer.ok && answer.said.is_taken) return; // the message that asked says so itself
+  complain(answer.ok ? answer.said.text : answer.error);
+  for (const each of row.querySelectorAll("button")) each.disabled = false;
+  row.querySelector(".chosen")?.classList.remove("chosen");
+});
+
 document.getElementById("new").addEventListener("click", async () => {
   const answer = await post("/web/new", {});
   if (answer.ok) location.assign("/");

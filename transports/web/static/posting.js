@@ -7,7 +7,7 @@ export function newId() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// Returns {ok, error, isWorthRetrying}.
+// Returns {ok, said, error, isWorthRetrying}.
 export async function post(path, fields) {
   let answer;
   try {
@@ -19,8 +19,8 @@ export async function post(path, fields) {
   } catch {
     return { ok: false, error: "There is no connection to the service.", isWorthRetrying: true };
   }
-  if (answer.ok) return { ok: true };
   const said = await answer.json().catch(() => ({}));
+  if (answer.ok) return { ok: true, said };
   return {
     ok: false,
     error: said.error || "The service did not take this.",

@@ -61,7 +61,8 @@ function filesOf(files) {
   return list;
 }
 
-// Buttons say what stands behind them as if it had been typed; once, so that they go with the first press.
+// Buttons say what stands behind them as if it had been typed; once, so that they go with the first press. Or they
+// decide about something: then the message that asks is replaced by one that says what was decided.
 function buttonsOf(buttons) {
   const row = element("div", { class: "choices" });
   for (const button of buttons) {
@@ -71,9 +72,11 @@ function buttonsOf(buttons) {
     }
     const made = element("button", { type: "button" }, button.text);
     made.addEventListener("click", () => {
+      if (button.decides) row.closest("li").focus(); // which stays when its buttons go
       for (const each of row.querySelectorAll("button")) each.disabled = true;
       made.classList.add("chosen");
-      document.dispatchEvent(new CustomEvent("say", { detail: button.says }));
+      if (button.decides) document.dispatchEvent(new CustomEvent("decide", { detail: { decides: button.decides, row } }));
+      else document.dispatchEvent(new CustomEvent("say", { detail: button.says }));
     });
     row.append(made);
   }
@@ -96,8 +99,10 @@ function messageElement(message) {
 }
 
 function noticeElement(notice) {
-  const made = element("li", { class: `message notice${notice.is_trouble ? " trouble" : ""}`, id: `notice-${notice.id}` });
+  const made = element("li", { class: `message notice${notice.is_trouble ? " trouble" : ""}`, id: `notice-${notice.place}` });
   made.dataset.at = notice.at;
+  made.dataset.row = notice.id;
+  made.tabIndex = -1; // where the focus goes when its buttons go
   if (notice.asked) made.append(element("div", { class: "asked" }, notice.asked));
   made.append(bodyOf(notice.text, notice.html));
   if (notice.files?.length) made.append(filesOf(notice.files));
@@ -134,8 +139,16 @@ export function showMessage(message) {
 }
 
 export function showNotice(notice) {
-  if (document.getElementById(`notice-${notice.id}`)) return;
-  insertByTime(noticeElement(notice));
+  const known = document.getElementById(`notice-${notice.place}`);
+  if (known?.dataset.row === String(notice.id)) return;
+  const made = noticeElement(notice);
+  if (known) {
+    const hadFocus = known.contains(document.activeElement);
+    known.replaceWith(made);
+    if (hadFocus) made.focus();
+    return;
+  }
+  insertByTime(made);
   hideDraft();
   welcome.hidden = true;
 }

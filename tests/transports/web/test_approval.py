@@ -1,0 +1,142 @@
+"""Tools that ask first, in the browser: what every open page is told, before a press, after it, and when it is late."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from standins.payments import HOSTILE, Till, cashier
+
+OVER = "That was decided before, or its time is over."
+
+
+async def decide(visitor: Any, says: str, number: int = 1) -> dict[str, Any]:
+    response = await visitor.post("/web/decide", {"id": f"decision-{number}", "text": says})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def question_in(events: Any) -> dict[str, Any]:
+    return (await events.until("notice", lambda data: data["buttons"])).data
+
+
+def decides(notice: dict[str, Any]) -> dict[str, str]:
+    return {each["text"]: each["decides"] for each in notice["buttons"]}
+
+
+@pytest.mark.parametrize(("button", "paid", "says"), [("Allow", 1, "Allowed for"), ("Deny", 0, "Denied for")])
+async def test_every_page_sees_the_question_and_then_what_was_decided(
+    run_site, storage_url, button: str, paid: int, says: str
+) -> None:
+    till = Till()
+    async with run_site(cashier(), tools=till.tools, storage_url=storage_url) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as one, visitor.events() as other:
+            await visitor.say("pay her")
+            question = await question_in(one)
+            assert "to: Anna\namount: 5" in question["text"]
+            assert (question["asked"], question["is_trouble"]) == (None, False)
+            assert [*decides(question)] == ["Allow", "Deny", "Always in this chat"]
+            assert await question_in(other) == question
+            await one.until_idle()
+            await visitor.say("how are you?")
+            await one.until("message", lambda data: data["text"] == "Read: how are you?")
+            assert till.paid == []
+            assert (await decide(visitor, decides(question)[button]))["is_taken"]
+            for events in (one, other):
+                decided = (await events.until("notice")).data
+                assert decided["text"].startswith(says)
+                assert (decided["place"], decided["at"], decided["buttons"]) == (question["id"], question["at"], [])
+            answer = "paid 5 to Anna" if paid else "did not allow"
+            await one.until("message", lambda data: data["role"] == "assistant" and answer in data["text"])
+            await one.until_idle()
+        async with visitor.events() as again:
+            await again.until_idle()
+            assert [each["text"][: len(says)] for each in again.of("notice")] == [says]
+            assert len(again.messages) == 4
+    assert till.paid == [("Anna", 5)] * paid
+
+
+async def test_pressed_twice_or_in_another_browser_it_counts_for_nothing(run_site) -> None:
+    till = Till()
+    async with run_site(cashier(), tools=till.tools) as site:
+        visitor, stranger = await site.visitor(), await site.visitor()
+        async with visitor.events() as events, stranger.events() as theirs:
+            await visitor.say("pay her")
+            await stranger.say("hello")
+            await theirs.until_answered()
+            says = decides(await question_in(events))
+            refused = await decide(stranger, says["Allow"])
+            assert (refused["is_taken"], "number" in refused["text"]) == (False, True)
+            assert theirs.of("notice") == []
+            assert till.paid == []
+            assert (await decide(visitor, says["Allow"], 1))["is_taken"]
+            assert await decide(visitor, says["Allow"], 2) == {"text": OVER, "is_taken": False}
+            assert await decide(visitor, says["Deny"], 3) == {"text": OVER, "is_taken": False}
+            await events.until("message", lambda data: "paid 5 to Anna" in data["text"])
+    assert till.paid == [("Anna", 5)]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"id": "decision-1", "text": "/help"}, 400),
+        ({"id": "decision-1", "text": ""}, 400),
+        ({"text": "/allow 1"}, 400),
+        ({"id": "decision-1", "text": "/allow 1", "chat": "another"}, 409),
+        ({"id": "decision-1", "text": "/allow " + "1 " * 10_000}, 413),
+    ],
+)
+async def test_what_decides_nothing_is_refused(site, body: dict[str, str], status: int) -> None:
+    visitor = await site.visitor()
+    assert (await visitor.post("/web/decide", body)).status_code == status
+
+
+async def test_no_other_site_can_decide(site) -> None:
+    visitor = await site.visitor()
+    body = {"id": "decision-1", "text": "/allow 1"}
+    assert (await visitor.post("/web/decide", body, Origin="https://evil.example")).status_code == 403
+    as_form = await visitor.client.post("/web/decide", content=b"{}", headers={"Content-Type": "text/plain"})
+    assert as_form.status_code == 415
+
+
+async def test_after_its_time_the_question_says_that_it_is_over(run_site) -> None:
+    till = Till()
+    async with run_site(cashier(), tools=till.tools, approval_lasts=timedelta(seconds=0.3)) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("pay her")
+            over = await events.until("notice", lambda data: data["text"].startswith("Not done for"))
+            assert over.data["buttons"] == []
+            await events.until_answered()
+    assert till.paid == []
+
+
+async def test_a_question_outlives_the_process_that_asked_it(run_site, sqlite_url) -> None:
+    till = Till()
+    async with run_site(cashier(), tools=till.tools) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("pay her")
+            await question_in(events)
+        cookies = dict(visitor.client.cookies)
+    async with run_site(cashier(), tools=till.tools) as site:
+        visitor = await site.visitor(is_open=False, cookies=cookies)
+        async with visitor.events() as events:
+            question = await question_in(events)
+            assert (await decide(visitor, decides(question)["Allow"]))["is_taken"]
+            await events.until("notice", lambda data: data["text"].startswith("Allowed for"))
+            await events.until("message", lambda data: "paid 5 to Anna" in data["text"])
+    assert till.paid == [("Anna", 5)]
+
+
+async def test_arguments_are_shown_as_they_are(run_site) -> None:
+    till = Till()
+    async with run_site(cashier({"to": HOSTILE, "amount": 5, "note": "n" * 50_000}), tools=till.tools) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("pay her")
+            html = (await question_in(events))["html"]
+    assert "&lt;b&gt;bold&lt;/b&gt; *star* `tick` ```fence``` [x](https://x.org)" in html
+    assert "\\u202eevil\\u202c &amp; \\" in html
+    assert "<a " not in html
+    assert len(html) < 6000
