@@ -16,10 +16,12 @@ from botservice.overview import TurnRecord, list_contexts, read_turns
 from botservice.storage import Storage
 from botservice.storage.references import full_text_of
 from botservice.storage.tables.conversations import contexts, deliveries, messages, steps, turns
+from botservice.turns.waiting.records import find_of_turn, list_waiting
 from transports.web.gate import path_number
 from transports.web.inbound import Refusal
 from transports.web.pages import Pages
 from transports.web.replay import show_steps, show_text
+from transports.web.waiting import show_waiting
 
 PAGE: Final = 50
 
@@ -64,8 +66,11 @@ class Inspector:
         found = await list_contexts(storage, limit=PAGE + 1, offset=page * PAGE)
         context_ids = [each.id for each in found]
         last = await storage.read(lambda connection: _read_last_messages(connection, context_ids), is_long=True)
+        waiting = await list_waiting(storage) if page == 0 else []
         return self._pages.show(
             "inspect_contexts.html",
+            waiting=show_waiting(waiting[:PAGE]),
+            more_waiting=len(waiting[PAGE:]),
             contexts=[(each, show_keys(each.keys), last.get(each.id, "")) for each in found[:PAGE]],
             page=page,
             has_more=len(found) > PAGE,
@@ -99,6 +104,7 @@ class Inspector:
         keys, answer, sent = await storage.read(
             lambda connection: _read_surroundings(connection, context_id, turn_id), is_long=True
         )
+        waiting = await storage.read(lambda connection: find_of_turn(connection, turn_id), is_long=True)
         blocks = show_steps(turn.steps)
         if any(part.text == answer for block in blocks for part in block.parts):
             answer = None
@@ -110,6 +116,7 @@ class Inspector:
             state=_state(turn.status, turn.outcome),
             seconds=_seconds(turn),
             blocks=blocks,
+            waiting=show_waiting(waiting, turn.steps),
             answer=answer,
             deliveries=sent,
         )

@@ -64,7 +64,7 @@ def show_question(calls: Sequence[Asked], language: str | None, now: datetime) -
 
 
 def _one(call: Asked, language: str | None) -> str:
-    who = show_plain(None if call.author is None else call.author.name or call.author.id)
+    who = _name(call.author, language)
     tool, number = f"`{call.tool}`", call.number
     key = _DECIDED.get(call.status, "approval.ask")
     shown, is_whole = readable(call.arguments)
@@ -82,7 +82,7 @@ def _one(call: Asked, language: str | None) -> str:
 
 def _many(calls: Sequence[Asked], language: str | None) -> str:
     author = calls[0].author
-    who = show_plain(None if author is None else author.name or author.id)
+    who = _name(author, language)
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
     room = max(_SHORTEST_LINE, min(_LONGEST_LINE, _ROOM // len(calls) - _SHORTEST_LINE))
     lines, is_whole = [], True
@@ -113,6 +113,12 @@ def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]
     if not is_one or not calls[0].is_nameable:
         return buttons
     return (*buttons, Button(in_language("approval.always_button", language), say(ALLOW, numbers, "always")))
+
+
+def _name(author: Author | None, language: str | None) -> str:
+    """Return what somebody is called; an id says nothing to people."""
+    name = None if author is None else author.name
+    return show_plain(name) if name else in_language("approval.you", language)
 
 
 def _until(call: Asked) -> str:

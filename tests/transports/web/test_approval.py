@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from standins.payments import HOSTILE, Till, cashier
 
+PAGE = {"Accept": "text/html"}
 OVER = "That was decided before, or its time is over."
 
 
@@ -127,6 +128,25 @@ async def test_a_question_outlives_the_process_that_asked_it(run_site, sqlite_ur
             await events.until("notice", lambda data: data["text"].startswith("Allowed for"))
             await events.until("message", lambda data: "paid 5 to Anna" in data["text"])
     assert till.paid == [("Anna", 5)]
+
+
+async def test_the_inspector_lists_what_waits_and_what_is_asked(run_site) -> None:
+    till = Till()
+    call = {"to": "<b>Anna</b>", "amount": 5, "note": "x"}
+    async with run_site(cashier(call), tools=till.tools) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("pay her")
+            question = await question_in(events)
+            listed = (await visitor.client.get("/inspect", headers=PAGE)).text
+            assert '<a href="/inspect/1/1">pay</a>' in listed
+            assert "waits for a word" in listed
+            turn = (await visitor.client.get("/inspect/1/1", headers=PAGE)).text
+            assert "to: &lt;b&gt;Anna&lt;/b&gt;\namount: 5" in turn
+            await decide(visitor, decides(question)["Deny"])
+            await events.until_answered()
+            assert "Waiting" not in (await visitor.client.get("/inspect", headers=PAGE)).text
+            assert "denied" in (await visitor.client.get("/inspect/1/1", headers=PAGE)).text
 
 
 async def test_arguments_are_shown_as_they_are(run_site) -> None:
