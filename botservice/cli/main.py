@@ -72,7 +72,7 @@ def serve(
     ] = True,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="In place of PORT; 0 takes any.")] = None,
     reload: Annotated[
-        bool, typer.Option("--reload", help="Begin anew when a .py file, .env or mcp.json changes here; chats stay.")
+        bool, typer.Option("--reload", help="Begin anew when code, .env, mcp.json or a skill changes here; chats stay.")
     ] = False,
 ) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from watchfiles import Change
 
 _SUFFIXES: Final = (".py",)
-_NAMES: Final = (".env", "mcp.json")
+_NAMES: Final = (".env", "mcp.json", "SKILL.md")
 _ENDING_SECONDS: Final = 10  # for the answers that are under way: see GRACE_SECONDS
 _OPTION: Final = "--reload"
 

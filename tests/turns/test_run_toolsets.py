@@ -171,7 +171,8 @@ async def test_a_flood_of_a_server_is_bounded_and_its_tools_are_found(context, s
 
 
 async def test_the_turn_survives_a_server_that_dies_and_one_that_is_gone(context, storage):
-    servers = MCPServers({"a": script("plain"), "gone": {"command": "no-such-command"}}, wait_seconds=60)
+    unasked = {"approval": "never"}
+    servers = MCPServers({"a": script("plain") | unasked, "gone": {"command": "no-such-command"}}, wait_seconds=60)
     calls = [[call("a__die"), call("gone__do"), call("a__nope")], "It did not work."]
     service, _ = make_service(storage, calls, tools=[add], toolsets=[servers])
     async with service:
@@ -183,7 +184,7 @@ async def test_the_turn_survives_a_server_that_dies_and_one_that_is_gone(context
 
 
 async def test_a_stop_cuts_off_a_call_of_a_server_that_hangs(context, storage, tmp_path):
-    servers = MCPServers({"a": script("plain", tmp_path)}, wait_seconds=60)
+    servers = MCPServers({"a": script("plain", tmp_path) | {"approval": "never"}}, wait_seconds=60)
     service, _ = make_service(storage, [call("a__hang"), "never"], tools=[], toolsets=[servers])
     async with service:
         run = await service.start(context, "go")
