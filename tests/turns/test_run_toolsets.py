@@ -11,6 +11,7 @@ from standins.mcp_servers import script
 from botservice import (
     AgentContext,
     AgentService,
+    ApprovalPending,
     FunctionsBasedAgent,
     InvalidTool,
     MCPServers,
@@ -171,8 +172,9 @@ async def test_a_flood_of_a_server_is_bounded_and_its_tools_are_found(context, s
 
 
 async def test_the_turn_survives_a_server_that_dies_and_one_that_is_gone(context, storage):
-    unasked = {"approval": "never"}
-    servers = MCPServers({"a": script("plain") | unasked, "gone": {"command": "no-such-command"}}, wait_seconds=60)
+    servers = MCPServers(
+        {"a": script("plain", approval="never"), "gone": {"command": "no-such-command"}}, wait_seconds=60
+    )
     calls = [[call("a__die"), call("gone__do"), call("a__nope")], "It did not work."]
     service, _ = make_service(storage, calls, tools=[add], toolsets=[servers])
     async with service:
@@ -183,8 +185,25 @@ async def test_the_turn_survives_a_server_that_dies_and_one_that_is_gone(context
     assert nope.startswith("Error: there is no tool 'a__nope'; there are: a__die, a__echo")
 
 
+@pytest.mark.parametrize("allow", [True, False])
+async def test_a_tool_that_does_not_say_that_it_only_reads_asks_first(context, storage, tmp_path, allow):
+    servers = MCPServers({"a": script("plain", tmp_path)}, wait_seconds=60)
+    calls = [[call("a__echo", text="1")], [call("a__write", text="2")], "done"]
+    service, llm = make_service(storage, calls, tools=[], toolsets=[servers])
+    async with service:
+        with pytest.raises(ApprovalPending) as asked:
+            await service.prompt(context, "go")
+        [waiting] = asked.value.calls
+        assert (waiting.name, waiting.arguments) == ("a__write", {"text": "2"})
+        assert _calls(tmp_path) == ["said 1"]
+        await service.decide(context, waiting.id, allow=allow)
+        assert (await (await service.resume(context)).finish()).text == "done"
+    assert len(_calls(tmp_path)) == (2 if allow else 1)
+    assert ("did not allow" in str(llm.prompts[-1])) is not allow
+
+
 async def test_a_stop_cuts_off_a_call_of_a_server_that_hangs(context, storage, tmp_path):
-    servers = MCPServers({"a": script("plain", tmp_path) | {"approval": "never"}}, wait_seconds=60)
+    servers = MCPServers({"a": script("plain", tmp_path, approval="never")}, wait_seconds=60)
     service, _ = make_service(storage, [call("a__hang"), "never"], tools=[], toolsets=[servers])
     async with service:
         run = await service.start(context, "go")
@@ -209,7 +228,7 @@ from tests.turns.bots import call
 async def main():
     async with Storage.open({url!r}) as storage:
         context = await AgentContext.get_or_create(storage, {keys!r})
-        servers = MCPServers({{"a": script("kill", Path({folder!r}))}}, wait_seconds=60)
+        servers = MCPServers({{"a": script("kill", Path({folder!r}), approval="never")}}, wait_seconds=60)
         llm = ScriptedChatLLM([[call("a__echo", text="1"), call("a__write", text="2")]])
         agent = FunctionsBasedAgent(llm=llm, toolsets=[servers], search_k=0, message_selector=NoMessages())
         await (await AgentService(agent, storage).start(context, "go")).step()
