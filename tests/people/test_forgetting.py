@@ -257,6 +257,8 @@ async def test_what_is_kept_under_a_persons_name_elsewhere_goes_too(storage):
             "access_codes",
             "access_refusals",
             "budget_rates",
+            "pending_calls",
+            "tool_grants",
         ),
         "model_usage",  # goes over to nobody
         "budget_reservations",  # goes with its turn

@@ -113,6 +113,10 @@ def _undo_migration(url: str) -> None:
                 connection.execute(text(f"DROP FUNCTION {name} CASCADE"))
         connection.execute(text("DROP INDEX ix_contexts_last_message_id"))
         connection.execute(text("DROP INDEX ix_contexts_with_metadata"))
+        for table in ("pending_calls", "tool_grants"):  # of a later one
+            connection.execute(text(f"DROP TABLE {table}"))
+        for table, column in (("turns", "question_id"), ("deliveries", "replaces")):
+            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         for column in ("message_count", "last_message_id"):
             connection.execute(text(f"ALTER TABLE contexts DROP COLUMN {column}"))
         for table in ("model_usage_days", "loose_files"):
