@@ -1,5 +1,6 @@
 """The arguments of a call as a person reads them: in full or in short, without secrets, and with nothing unseen."""
 
+import contextlib
 import json
 import re
 import unicodedata
@@ -10,20 +11,28 @@ from botservice.telemetry import redact
 
 _LONGEST_VALUE: Final = 300  # characters of one argument where they are shown in short
 _MOST_LINES: Final = 20
+_SHORTEST_PART: Final = 30
 _MASKED: Final = "••••••"
-_SECRET_NAMES: Final = frozenset(
-    {
-        *("password", "passwd", "passphrase", "pwd", "secret", "token", "key", "apikey", "credential", "credentials"),
-        *("auth", "authorization", "bearer", "cookie", "pin", "otp", "cvv", "cvc", "signature"),
-    }
+# Of a name, without what stands between its words: "key" and the like alone say what is acted on, and have to be seen.
+_SECRET_NAMES: Final = re.compile(
+    r"passw(?:or)?d|passphrase|pwd|secret|token|credential|authorization|bearer|cookie"
+    r"|(?:api|access|private|signing|encryption|ssh)key"
 )
-_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-# What gives itself away, whatever it is called: keys of well-known services, and signed tokens.
+_SECRET_NUMBERS: Final = re.compile(r"(?<![a-z])(?:otp|cvv|cvc)(?![a-z])")
+# What gives itself away, whatever it is called: keys of well-known services, signed tokens, passwords in addresses.
 _SECRET_VALUES: Final = re.compile(
     r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|xox[abeprs]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+"
     r"|Bearer\s+[\w.~+/-]{12,}=*|\d{6,}:[\w-]{30,})"
 )
-_UNSEEN: Final = frozenset(("Cc", "Cf", "Co", "Cs", "Zl", "Zp"))
+_PASSWORD: Final = re.compile(r"(//[^/\s:@]+:)[^@\s/]+(?=@)")
+_ENDS: Final = 4  # signs of a look-alike that are shown at its beginning and its end: a model can choose such words
+_UNSEEN: Final = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
+# Signs that show nothing although their category does not say so: fillers, variation selectors, the empty braille cell.
+_EMPTY: Final = frozenset(
+    map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, 0xFFA0))
+) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+_BETWEEN_WORDS: Final = re.compile(r"[^a-z]+")
+_MANY_SPACES: Final = re.compile(r" {9,}")
 
 
 def readable(arguments: Mapping[str, Any], *, is_short: bool = True) -> tuple[str, bool]:
@@ -45,10 +54,26 @@ def readable(arguments: Mapping[str, Any], *, is_short: bool = True) -> tuple[st
 
 
 def in_one_line(arguments: Mapping[str, Any], most: int) -> tuple[str, bool]:
-    """Return arguments in one line of at most so many characters, and whether that is all of them."""
-    text, _ = readable(arguments, is_short=False)
-    line = "; ".join(text.splitlines())
-    return (line, True) if len(line) <= most else (f"{line[:most]}…", False)
+    """Return arguments in one line, each of its values cut alike, and whether that is all of them.
+
+    Texts stand in quotation marks: what is in them cannot pass as another argument.
+
+    Args:
+        most: About how many characters the line may have.
+    """
+    masked, is_whole, parts = mask(arguments), True, []
+    room = max(_SHORTEST_PART, most // max(1, len(masked)))
+    for name, value in masked.items():
+        text = visible(json.dumps(value, ensure_ascii=False))
+        if len(text) > room:
+            text, is_whole = f"{text[:room]}…", False
+        parts.append(f"{visible(str(name))[:room]}: {text}")
+    return "; ".join(parts), is_whole
+
+
+def has_masked(arguments: Mapping[str, Any]) -> bool:
+    """Return whether dots stand in the place of anything."""
+    return bool(mask(arguments) != arguments)
 
 
 def mask(value: Any, name: str = "") -> Any:
@@ -57,16 +82,39 @@ def mask(value: Any, name: str = "") -> Any:
         return {key: mask(each, str(key)) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [mask(each, name) for each in value]
-    if value is not None and not isinstance(value, bool) and _is_secret_name(name):
+    if value is None or isinstance(value, bool):
+        return value
+    if _SECRET_NUMBERS.search(name.lower()) or (isinstance(value, str) and _is_secret_name(name)):
         return _MASKED
-    return _SECRET_VALUES.sub(_MASKED, redact(value)) if isinstance(value, str) else value
+    return _mask_text(value) if isinstance(value, str) else value
+
+
+def _mask_text(text: str) -> str:
+    if text.lstrip()[:1] in ("{", "["):
+        with contextlib.suppress(ValueError, RecursionError):
+            inner = json.loads(text)
+            masked = mask(inner)
+            if masked != inner:
+                return json.dumps(masked, ensure_ascii=False)
+    return _SECRET_VALUES.sub(_ends_of, _PASSWORD.sub(rf"\1{_MASKED}", redact(text)))
+
+
+def _ends_of(found: re.Match[str]) -> str:
+    return f"{found[0][:_ENDS]}{_MASKED}{found[0][-_ENDS:]}"
 
 
 def visible(text: str) -> str:
     """Return text in one line in which every sign is seen: what turns the direction or hides is written out."""
-    return "".join(
-        f"\\u{ord(each):04x}" if unicodedata.category(each) in _UNSEEN and each != "\n" else each for each in text
-    ).replace("\n", "\\n")
+    seen = "".join(_written_out(each) for each in text).replace("\n", "\\n")
+    return _MANY_SPACES.sub(lambda found: f"⟨{len(found[0])} spaces⟩", seen)
+
+
+def _written_out(sign: str) -> str:
+    if sign in (" ", "\n"):
+        return sign
+    category = unicodedata.category(sign)
+    is_hidden = category in _UNSEEN or category == "Zs" or sign in _EMPTY
+    return f"\\u{ord(sign):04x}" if is_hidden else sign
 
 
 def fenced(text: str) -> str:
@@ -77,4 +125,4 @@ def fenced(text: str) -> str:
 
 
 def _is_secret_name(name: str) -> bool:
-    return any(word.lower() in _SECRET_NAMES for word in _WORDS.findall(name))
+    return _SECRET_NAMES.search(_BETWEEN_WORDS.sub("", name.lower())) is not None

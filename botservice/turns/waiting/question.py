@@ -8,7 +8,7 @@ from typing import Any, Final
 from botservice.messages import Author, Button, Message, Role
 from botservice.quoting import show_plain
 from botservice.texts import in_language
-from botservice.turns.waiting.arguments import fenced, in_one_line, readable
+from botservice.turns.waiting.arguments import fenced, has_masked, in_one_line, readable
 from botservice.turns.waiting.calls import PendingStatus
 from botservice.turns.waiting.orders import ALLOW, DENY, say
 
@@ -60,6 +60,8 @@ def show_question(calls: Sequence[Asked], language: str | None, now: datetime) -
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
     text = _one(calls[0], language) if len(calls) == 1 else _many(calls, language)
     buttons = _buttons(open_ones, language) if open_ones else ()
+    if len(open_ones) > 1 and not _is_shown_whole(open_ones):
+        buttons = buttons[1:]  # what nobody has read whole is allowed one by one
     return Message(None, Role.SYSTEM, text, created_at=now, buttons=buttons, language=language)
 
 
@@ -75,6 +77,8 @@ def _one(call: Asked, language: str | None) -> str:
         parts.append(in_language("approval.by", language, name=show_plain(call.decided_by)))
     if not is_whole:
         parts.append(in_language("approval.cut", language, number=number))
+    if has_masked(call.arguments):
+        parts.append(in_language("approval.masked", language))
     if call.status is PendingStatus.WAITING:
         parts.append(in_language("approval.how", language, number=number, until=_until(call)))
     return "\n".join(parts)
@@ -84,7 +88,7 @@ def _many(calls: Sequence[Asked], language: str | None) -> str:
     author = calls[0].author
     who = _name(author, language)
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
-    room = max(_SHORTEST_LINE, min(_LONGEST_LINE, _ROOM // len(calls) - _SHORTEST_LINE))
+    room = _room(calls)
     lines, is_whole = [], True
     for each in calls:
         arguments, is_all = in_one_line(each.arguments, room)
@@ -96,10 +100,20 @@ def _many(calls: Sequence[Asked], language: str | None) -> str:
     parts = [in_language(key, language, count=len(calls), who=who), fenced("\n".join(lines))]
     if not is_whole:
         parts.append(in_language("approval.cut", language, number=calls[0].number))
+    if any(has_masked(each.arguments) for each in calls):
+        parts.append(in_language("approval.masked", language))
     if open_ones:
         number = open_ones[0].number
         parts.append(in_language("approval.how", language, number=number, until=_until(open_ones[0])))
     return "\n".join(parts)
+
+
+def _room(calls: Sequence[Asked]) -> int:
+    return max(_SHORTEST_LINE, min(_LONGEST_LINE, _ROOM // len(calls) - _SHORTEST_LINE))
+
+
+def _is_shown_whole(calls: Sequence[Asked]) -> bool:
+    return all(in_one_line(each.arguments, _room(calls))[1] for each in calls)
 
 
 def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]:

@@ -1,0 +1,69 @@
+"""What a question shows of arguments: what is acted on is seen, what is secret is not, and nothing hides or forges."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from botservice import Author
+from botservice.turns.waiting.arguments import has_masked, readable
+from botservice.turns.waiting.calls import PendingStatus
+from botservice.turns.waiting.question import Asked, show_question
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+ALICE = Author("telegram", "1", "Alice")
+
+
+def asked(number, **arguments):
+    return Asked(number, "pay", arguments, PendingStatus.WAITING, ALICE, NOW + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"passwords": "hunter2"},
+        {"userpassword": "hunter2"},
+        {"accesstoken": "hunter2"},
+        {"secretkey": "hunter2"},
+        {"X-Api-Key": "hunter2"},
+        {"apiKeys": ["hunter2"]},
+        {"url": "https://ann:hunter2@db.example/x"},
+        {"body": '{"password": "hunter2"}'},
+        {"otp": "hunter2"},
+    ],
+)
+def test_a_secret_is_not_shown(arguments):
+    assert "hunter2" not in readable(arguments)[0]
+    assert has_masked(arguments)
+    assert "Dots stand for what looks like a secret" in show_question([asked(1, **arguments)], "en", NOW).text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"key": "customers/all"}, {"pin": "board"}, {"sign": "x"}, {"max_tokens": 5}, {"issue_key": "A-1"}],
+)
+def test_what_is_acted_on_is_shown(arguments):
+    assert str(next(iter(arguments.values()))) in readable(arguments)[0]
+    assert not has_masked(arguments)
+
+
+def test_a_word_that_only_looks_secret_shows_where_it_begins_and_ends():
+    shown, _ = readable({"run": "curl https://sk-evil-collector-of-all.example/x"})
+    assert shown == "run: curl https://sk-e••••••-all.example/x"
+
+
+@pytest.mark.parametrize("sign", ["\u3164", "\u2800", "\u034f", "\ufe00", "\U000e0101", "\u2065", "\u200b", "\u00a0"])
+def test_a_sign_that_shows_nothing_is_written_out(sign):
+    assert f"\\u{ord(sign):04x}" in readable({"text": f"a{sign}b"})[0]
+
+
+def test_spaces_cannot_push_words_out_of_sight():
+    assert readable({"text": "a" + " " * 200 + "b"})[0] == "text: a⟨200 spaces⟩b"
+
+
+def test_an_argument_cannot_pass_as_others_and_what_is_cut_is_not_allowed_all_at_once():
+    forged = asked(1, note="rent); to: Anna; amount: 5", to="Mallory")
+    question = show_question([forged, *(asked(each, to="Bob") for each in range(2, 8))], "en", NOW)
+    assert 'note: "rent); to: Anna; amount: 5"; to: "Mallory"' in question.text
+    assert [button.says.split()[0] for button in question.buttons] == ["/allow", "/deny"]
+    long = show_question([asked(1, note="x" * 900), *(asked(each, to="Bob") for each in range(2, 8))], "en", NOW)
+    assert [button.says.split()[0] for button in long.buttons] == ["/deny"]
