@@ -17,7 +17,11 @@ from botservice.tools import ToolOutcome
 Make = Callable[..., MCPServers]
 Call = Callable[..., Awaitable[ToolOutcome]]
 TOOLS = [
-    {"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "flood", "zip", "page", "broken", "away")
+    *[
+        {"name": name, "inputSchema": {"type": "object"}}
+        for name in ("write", "flood", "zip", "page", "broken", "away")
+    ],
+    {"name": "echo", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
 ]
 INFO = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "web", "version": "1"}}
 
@@ -28,6 +32,7 @@ class Web:
     def __init__(self) -> None:
         self.sessions: list[str] = []
         self.headers: dict[str, str] = {}
+        self.calls: list[str] = []
 
     async def answer(self, request: Request) -> Response:  # noqa: PLR0911 - one for each method
         if request.method != "POST":
@@ -38,6 +43,9 @@ class Web:
             case "initialize":
                 self.sessions.append(f"session-{len(self.sessions)}")
                 return self._say(message, INFO, {"mcp-session-id": self.sessions[-1]})
+            case "tools/call" if request.headers["mcp-session-id"] not in self.sessions:
+                self.calls.append(message["params"]["name"])
+                return Response(status_code=404)
             case "server/discover":
                 return Response(status_code=400)
             case method if request.headers.get("mcp-session-id") not in self.sessions:
@@ -94,6 +102,16 @@ async def test_a_server_that_began_anew_is_connected_again_and_the_call_made_onc
     assert not (await call(toolset, "web__echo")).is_error
     web[0].sessions[:] = ["another"]
     assert (await call(toolset, "web__echo")).text == "< /memory> hi"
+
+
+async def test_a_call_that_writes_is_never_made_once_more(web: tuple[Web, str], servers: Make, call: Call) -> None:
+    toolset = servers(web={"url": web[1]})
+    assert not (await call(toolset, "web__write")).is_error
+    web[0].sessions[:] = ["another"]
+    outcome = await call(toolset, "web__write")
+    assert outcome.text.startswith("Error: server web seems to have refused the call (")
+    assert outcome.text.endswith("): its outcome is unknown")
+    assert web[0].calls == ["write"]
 
 
 @pytest.mark.parametrize("name", ["flood", "zip", "page", "broken", "away"])

@@ -169,9 +169,11 @@ async def test_only_tools_that_are_allowed_are_there_and_approval_is_as_the_file
 async def test_what_runs_in_a_server_ends_when_it_is_let_go_of(servers: Make, call: Call) -> None:
     toolset = servers(a=script("results"))
     number = int((await call(toolset, "a__children")).text)
+    stubborn = int((await call(toolset, "a__stubborn")).text)
     assert is_alive(number)
+    assert is_alive(stubborn)
     await toolset.close()
-    assert not is_alive(number)
+    await until(lambda: not is_alive(number) and not is_alive(stubborn))
     assert int((await call(toolset, "a__children")).text) != number, "it is started again where it is wanted again"
 
 
