@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from botservice.contexts.context import AgentContext
 from botservice.messages import Attachment, Button, ToolCall, storable
+from botservice.telemetry import redact
 from botservice.tools.failures import describe_failure
 from botservice.tools.later import Later
 from botservice.tools.outputs import OutputError, cut, read_output
@@ -130,7 +131,7 @@ async def _run(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> Any:
 
 def refused(reason: str) -> ToolOutcome:
     """Return the outcome of a call that cannot be made as the model wants it."""
-    return ToolOutcome(cut(storable(f"Error: {reason}")), error_type="ToolError")
+    return ToolOutcome(cut(redact(storable(f"Error: {reason}"))), error_type="ToolError")
 
 
 def _failed(tool: Tool, error: BaseException) -> ToolOutcome:

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from botservice import AgentContext, Tool, ToolCall, tool
 from botservice.telemetry import register_secret
 from botservice.tools import ToolOutcome, execute
+from botservice.tools.outputs import OutputError
 
 
 async def run(function: Any, context: AgentContext, /, **arguments: Any) -> ToolOutcome:
@@ -186,6 +187,7 @@ async def test_secrets_are_in_no_error_and_no_output(context: AgentContext) -> N
     assert (await run(raiser(WordyError("at https://x/the-launch-code")), context)).text.endswith(
         "at https://x/[secret]"
     )
+    assert (await run(raiser(OutputError("not with the-launch-code")), context)).text == "Error: not with [secret]"
     outcome = await run(lambda: {"env": ["the-launch-code"]}, context)
     assert outcome.text == '{"env": ["[secret]"]}'
     assert outcome.output == {"env": ["[secret]"]}

@@ -87,7 +87,7 @@ def find_command(command: str, path: str | None) -> bool:
 
 
 def _end_group(file: Path) -> None:
-    """End what a server has started and left behind."""
+    """End what a server has started and left behind, at once: the client has been gentle with the server already."""
     try:
         number = int(file.read_text())
     except (OSError, ValueError):
@@ -95,4 +95,4 @@ def _end_group(file: Path) -> None:
     finally:
         file.unlink(missing_ok=True)
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(number, signal.SIGTERM)
+        os.killpg(number, signal.SIGKILL)

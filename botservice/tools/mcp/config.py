@@ -17,11 +17,14 @@ from botservice.tools.tool import DEFAULT_TIMEOUT_SECONDS
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET: Final = re.compile(r"key|token|secret|password|passwd|credential|auth(?!or(?!i))|cookie", re.IGNORECASE)
+_PLAIN: Final = frozenset({"HOME", "USER", "LOGNAME", "PATH", "SHELL", "TERM", "PWD", "TMPDIR", "LANG"})
 _OF_COMMANDS: Final = ("command", "args", "env", "cwd")
 _OF_ADDRESSES: Final = ("url", "headers")
 _OF_BOTH: Final = ("tools", "approval", "timeout", "disabled", "type")
 _OF_OTHERS: Final = frozenset({"description", "alwaysAllow", "autoApprove"})  # other programs' keys, of no effect here
 _TYPES: Final = frozenset({"stdio", "http", "streamable-http", "streamableHttp"})
+_LONGEST_SHOWN: Final = 40
 _LONGEST_NAME: Final = 24  # so that 38 of a tool's 64 letters are left for the tool
 
 
@@ -106,7 +109,7 @@ class _Entry:
     """What stands in a file about one server."""
 
     def __init__(self, source: str, name: str, entry: Any, environment: Mapping[str, str]) -> None:
-        self._where = f"{source}: server {name!r}"
+        self._where = f"{source}: server {name[:_LONGEST_SHOWN]!r}"
         self._name = name
         self._environment = environment
         if not isinstance(entry, dict):
@@ -124,10 +127,10 @@ class _Entry:
         return ServerConfig(
             self._name,
             self._prefix(),
-            command=text("command", is_secret=False),
-            args=tuple(self._expanded("args", each, is_secret=False) for each in self._list("args")),
+            command=text("command"),
+            args=tuple(self._expanded("args", each) for each in self._list("args")),
             env=self._map("env"),
-            cwd=text("cwd", is_secret=False),
+            cwd=text("cwd"),
             url=self._url(),
             headers=self._headers(),
             tools=frozenset(self._list("tools")) if "tools" in self._entry else None,
@@ -136,7 +139,8 @@ class _Entry:
         )
 
     def _fail(self, what: str, key: str | None = None) -> NoReturn:
-        raise SettingsError(f"{self._where}, {key}: {what}" if key else f"{self._where}: {what}") from None
+        shown = re.sub(r"[^A-Za-z0-9_.-]", "?", key or "")[:_LONGEST_SHOWN]
+        raise SettingsError(f"{self._where}, {shown}: {what}" if shown else f"{self._where}: {what}") from None
 
     def _check_keys(self) -> None:
         has_command, has_url = "command" in self._entry, "url" in self._entry
@@ -162,10 +166,10 @@ class _Entry:
             )
         return prefix
 
-    def _text(self, key: str, *, is_secret: bool) -> str | None:
+    def _text(self, key: str) -> str | None:
         if key not in self._entry:
             return None
-        value = self._expanded(key, self._entry[key], is_secret=is_secret)
+        value = self._expanded(key, self._entry[key])
         return value if value.strip() else self._fail("it is empty", key)
 
     def _list(self, key: str) -> list[str]:
@@ -178,12 +182,21 @@ class _Entry:
         values = self._entry.get(key, {})
         if not isinstance(values, dict):
             self._fail('it must be an object of texts, such as {"NAME": "value"}', key)
-        return {name: self._expanded(f"{key}.{name}", value, is_secret=True) for name, value in values.items()}
+        return {
+            name: self._expanded(f"{key}.{name}", value, is_secret=key == "headers" or _is_secret(name))
+            for name, value in values.items()
+        }
 
-    def _expanded(self, key: str, value: Any, *, is_secret: bool) -> str:
-        """Return a text with what the environment has for each ${NAME}; that is never shown, nor what is secret."""
+    def _expanded(self, key: str, value: Any, *, is_secret: bool = False) -> str:
+        """Return a text with what the environment has for each ${NAME}; what is secret in it is never shown.
+
+        Args:
+            is_secret: Whether all of it is, besides what names say.
+        """
         if not isinstance(value, str) or "\0" in value:
             self._fail("it must be a text", key)
+        secret: set[str] = set()
+        plain: set[str] = set()
 
         def read(found: re.Match[str]) -> str:
             name, has_default, default = found[1].partition(":-")
@@ -192,17 +205,21 @@ class _Entry:
             if name not in self._environment and not has_default:
                 self._fail(f"the environment has no {name}: set it, here or in .env", key)
             known = self._environment.get(name, default)
-            register_secret(known)
+            if name not in self._environment or name in _PLAIN:
+                plain.add(known)
+            elif is_secret or _is_secret(name):
+                secret.add(known)
             return known
 
         expanded = _VARIABLE.sub(read, value)
         if is_secret:
-            register_secret(expanded)
-            register_secret(expanded.partition(" ")[2])  # the token of "Bearer token"
+            secret |= {expanded, expanded.partition(" ")[2]}  # the token of "Bearer token"
+        for each in secret - plain:
+            register_secret(each)
         return expanded
 
     def _url(self) -> str | None:
-        url = self._text("url", is_secret=False)
+        url = self._text("url")
         if url is None:
             return None
         try:
@@ -232,3 +249,8 @@ class _Entry:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
             self._fail("it must be a number of seconds above 0", "timeout")
         return float(value)
+
+
+def _is_secret(name: str) -> bool:
+    """Return whether what has this name looks like something that nobody may see."""
+    return name not in _PLAIN and _SECRET.search(name) is not None

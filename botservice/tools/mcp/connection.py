@@ -11,7 +11,7 @@ from botservice.tls import tls_context
 from botservice.tools.mcp.children import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import explain, is_closed
-from botservice.tools.mcp.listing import ListedTool, read_listing
+from botservice.tools.mcp.listing import ListedTool, clean, read_listing
 from botservice.tools.mcp.wire import Line, connected
 from botservice.tools.outputs import OutputError
 
@@ -26,6 +26,7 @@ _STEADY_SECONDS: Final = 60.0  # who was up so long begins with the shortest pau
 _NO_SESSION: Final = (400, 404)  # MCP, streamable HTTP: what a server that began anew answers, the first one by habit
 _MOST_PAGES: Final = 50
 _MOST_TOOLS: Final = 1_000
+_LONGEST_REASON: Final = 1_000
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +71,11 @@ class Connection:
         if self._owner.done() and not self._owner.cancelled():
             self._owner.exception()  # it was on its way out
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, may_repeat: bool = False) -> Any:
         """Return what a tool of the server gives, as the client has it.
+
+        Args:
+            may_repeat: Whether it may be called once more where the server seems to have begun anew.
 
         Raises:
             OutputError: it gives nothing; the message says why, for the model to read.
@@ -79,10 +83,12 @@ class Connection:
         client = await self._wait_for_client()
         try:
             return await self._ask(client, tool, arguments)
-        except _SessionLost:  # the server did nothing: it began anew, and knows this connection no more
+        except _SessionLost:  # it knows this connection no more: of the call that is likely, and not certain
             if client is self._client:
                 self._line.is_lost.set()
                 self._let_go()
+            if not may_repeat:
+                raise
             return await self._ask(await self._wait_for_client(is_patient=True), tool, arguments)
 
     async def _ask(self, client: "Client", tool: str, arguments: Mapping[str, Any]) -> Any:
@@ -98,8 +104,11 @@ class Connection:
                     f"the connection to server {name} was lost during the call: its outcome is unknown"
                 ) from None
             if self._line.refused_with in _NO_SESSION and client.session.initialize_result is not None:
-                raise _SessionLost(f"server {name} refused the call: {error.message[:1_000]}") from None
-            raise OutputError(f"server {name} refused the call: {error.message[:1_000]}") from None
+                raise _SessionLost(
+                    f"server {name} seems to have refused the call ({clean(error.message, _LONGEST_REASON)}): "
+                    "its outcome is unknown"
+                ) from None
+            raise OutputError(f"server {name} refused the call: {clean(error.message, _LONGEST_REASON)}") from None
         except (ValueError, RuntimeError) as error:
             raise OutputError(
                 f"server {name} answered with something that is no result ({type(error).__name__}); "
@@ -206,7 +215,8 @@ class Connection:
             seen.add(cursor)
         if cursor is not None:
             logger.warning("mcp.listing_cut", extra={"server": self.config.prefix, "tools": len(found)})
-        listing = read_listing(self.config.prefix, found[:_MOST_TOOLS], self.config.tools)
+        wanted = self.config.tools
+        listing = await asyncio.to_thread(read_listing, self.config.prefix, found[:_MOST_TOOLS], wanted)
         if listing != self.listing:
             self.listing = listing
 

@@ -23,7 +23,7 @@ def explain(error: BaseException, *, refused_with: int | None = None, last_words
     """Return why a connection failed; what the server itself says is quoted, and known secrets are taken out."""
     cause = _innermost(error)
     if isinstance(cause, ServerDown):
-        return str(cause)
+        return redact(str(cause))
     if refused_with is not None:
         return _REFUSED.get(refused_with, f"it refuses ({refused_with})")
     if isinstance(cause, TimeoutError):

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from botservice.messages import storable
@@ -14,6 +15,8 @@ _LONGEST_DESCRIPTION: Final = 2_000
 _LONGEST_REMARK: Final = 500  # of one argument
 _LARGEST_SCHEMA: Final = 16_000  # characters of JSON
 _DEEPEST: Final = 24
+_MOST_NODES: Final = 500
+_REMEMBERED: Final = 2_000  # schemas
 _LONGEST_KEY: Final = 128
 _OF_SCHEMAS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _VALUES: Final = ("const", "default", "enum", "examples", "required")
@@ -105,49 +108,68 @@ def read_schema(schema: Any) -> dict[str, Any]:
     Raises:
         UnusableSchema: it is none, or one that refuses a whole request.
     """
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
     if _PACKED in schema:
         schema = json.loads(schema[_PACKED])
     if len(json.dumps(schema, ensure_ascii=False)) > _LARGEST_SCHEMA:
         raise UnusableSchema(f"its schema is longer than {_LARGEST_SCHEMA} characters")
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         raise UnusableSchema("its schema is not that of an object")
-    read: dict[str, Any] = _cleaned({"properties": {}, **schema, "type": "object"}, 0)
-    try:
-        Draft202012Validator.check_schema(read)
-    except SchemaError as error:
-        where = "/".join(map(str, error.path))[:80]
-        raise UnusableSchema(f"its schema is no JSON schema, at {where or 'its top'}") from None
+    read: dict[str, Any] = _Cleaning().clean({"properties": {}, **schema, "type": "object"}, 0)
+    wrong = _find_wrong(json.dumps(read))
+    if wrong is not None:
+        raise UnusableSchema(f"its schema is no JSON schema, at {wrong}")
     return read
 
 
-def _cleaned(schema: Any, depth: int) -> Any:
-    """Return a schema with its remarks bounded; names and values stay as they are, because calls need them."""
-    if depth > _DEEPEST:
-        raise UnusableSchema("its schema is nested too deep")
-    if isinstance(schema, list):
-        return [_cleaned(each, depth + 1) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    for key in schema:
-        _check_key(key)
-    return {key: _cleaned_entry(key, value, depth) for key, value in schema.items() if key not in _LEFT_OUT}
+@lru_cache(maxsize=_REMEMBERED)
+def _find_wrong(schema: str) -> str | None:
+    """Return where a schema is none; None where it is one. Servers that list again mostly say the same."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(json.loads(schema))
+    except SchemaError as error:
+        return "/".join(map(str, error.path))[:80] or "its top"
+    return None
 
 
-def _cleaned_entry(key: str, value: Any, depth: int) -> Any:
-    if key == "description":
-        return clean(value, _LONGEST_REMARK)
-    if key in _VALUES:
-        return value
-    if key in _OF_SCHEMAS and isinstance(value, dict):
-        for name in value:
-            _check_key(name)
-        return {name: _cleaned(each, depth + 1) for name, each in value.items()}
-    if key in ("$ref", "$dynamicRef") and not str(value).startswith("#"):
-        raise UnusableSchema("its schema points to another place")
-    return _cleaned(value, depth + 1)
+class _Cleaning:
+    """One schema with its remarks bounded; names and values stay as they are, because calls need them."""
+
+    def __init__(self) -> None:
+        self._nodes = 0
+
+    def clean(self, schema: Any, depth: int) -> Any:
+        self._nodes += 1
+        if self._nodes > _MOST_NODES:
+            raise UnusableSchema(f"its schema has more than {_MOST_NODES} parts")
+        if depth > _DEEPEST:
+            raise UnusableSchema("its schema is nested too deep")
+        if isinstance(schema, list):
+            return [self.clean(each, depth + 1) for each in schema]
+        if not isinstance(schema, dict):
+            return schema
+        for key in schema:
+            _check_key(key)
+        return {key: self._entry(key, value, depth) for key, value in schema.items() if not _is_left_out(key)}
+
+    def _entry(self, key: str, value: Any, depth: int) -> Any:
+        if key == "description":
+            return clean(value, _LONGEST_REMARK)
+        if key in _VALUES:
+            return value
+        if key in _OF_SCHEMAS and isinstance(value, dict):
+            for name in value:
+                _check_key(name)
+            return {name: self.clean(each, depth + 1) for name, each in value.items()}
+        if key in ("$ref", "$dynamicRef") and not str(value).startswith("#"):
+            raise UnusableSchema("its schema points to another place")
+        return self.clean(value, depth + 1)
+
+
+def _is_left_out(key: str) -> bool:
+    return key in _LEFT_OUT or key.lower().startswith("x-")
 
 
 def _check_key(key: str) -> None:

@@ -13,6 +13,7 @@ from botservice.tools.outputs import LONGEST_OBSERVATION, OutputError
 
 _LARGEST_FILE: Final = 10 * 1024 * 1024
 _MOST_FILES: Final = 10
+_MOST_PARTS: Final = 1_000
 _MIME_TYPE: Final = re.compile(r"[a-zA-Z0-9.+-]{1,60}/[a-zA-Z0-9.+-]{1,60}")
 _IMAGES: Final = {
     "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
@@ -28,14 +29,16 @@ def read_result(result: Any) -> Any:
     Raises:
         OutputError: the server says that the call failed; the message says what it says.
     """
-    parts = list(_parts(result.content))
+    parts = list(_parts(result.content[:_MOST_PARTS]))
     texts = [part for part in parts if isinstance(part, str)]
     files = [part for part in parts if isinstance(part, Attachment)]
     value = result.structured_content
+    if len(result.content) > _MOST_PARTS:
+        texts.append(f"[{len(result.content) - _MOST_PARTS} more parts were left out]")
     if result.is_error:
         raise OutputError("\n".join(_bounded(texts)) or "the tool failed, and its server does not say why")
     if value is not None and not texts and not files:
-        return value
+        return _quoted(value)
     if value is not None and not any(_says(text, value) for text in texts):
         texts.append(json.dumps(value, ensure_ascii=False, default=str))
     if len(files) > _MOST_FILES:
@@ -54,6 +57,18 @@ def _bounded(texts: Sequence[str]) -> Iterator[str]:
         if room > 0:
             yield quote_said(text[:room])
         room -= len(text)
+
+
+def _quoted(value: Any) -> Any:
+    """Return a value in which no text looks like what the service itself gives a model as its records."""
+    match value:
+        case str():
+            return quote_said(value)
+        case list():
+            return [_quoted(each) for each in value]
+        case dict():
+            return {quote_said(str(key)): _quoted(each) for key, each in value.items()}
+    return value
 
 
 def _says(text: str, value: Any) -> bool:

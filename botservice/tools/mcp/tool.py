@@ -44,6 +44,6 @@ class MCPTool(Tool):
         """Return a call of the server's tool."""
 
         async def call() -> Any:
-            return read_result(await self._connection.call(self._name_there, arguments))
+            return read_result(await self._connection.call(self._name_there, arguments, may_repeat=self.idempotent))
 
         return call

@@ -56,6 +56,10 @@ def test_a_file_as_other_programs_have_it_is_read(tmp_path: Path) -> None:
         ({"a": {"command": "x", "env": {"K": 1}}}, "server 'a', env.K: it must be a text"),
         ({"a": {"command": " "}}, "server 'a', command: it is empty"),
         ({"a": {"url": "wiki.example"}}, "server 'a', url: it must be an address such as https://example.com/mcp"),
+        (
+            {"a": {"command": "x", "[x](y)\n" + "z" * 99: 1}},
+            f"server 'a', ?x??y??{'z' * 33}: there is no such key here",
+        ),
         ({"a": {"url": "https://x", "headers": {"A": "b\nc"}}}, "server 'a', headers.A: a header is plain"),
         ({"a": {"url": "https://x", "type": "sse"}}, "server 'a', type: it must be stdio, with a command, or http"),
         (
@@ -97,3 +101,28 @@ def test_no_value_of_a_file_stands_in_an_error() -> None:
     with pytest.raises(SettingsError) as caught:
         read_servers({"a": {"url": "hunter2-is-secret", "headers": {"X": "also-secret"}}}, {})
     assert "secret" not in str(caught.value)
+
+
+def test_what_looks_like_a_secret_is_erased_and_plain_words_and_paths_stay() -> None:
+    environment = {
+        "HOME": "/home/nobody-at-all",
+        "WIKI_TOKEN": "wiki-t0ken",
+        "MINE": "by-its-place",
+        "PLACE": "seaside",
+    }
+    plain = {"LOG_LEVEL": "verbosely", "WHERE": "${PLACE}", "AUTH_HOME": "${HOME}", "GIT_AUTHOR_NAME": "Somebody Else"}
+    read_servers(
+        {
+            "a": {
+                "command": "x",
+                "args": ["${HOME}/papers", "${REGION_KEY:-europe}", "--token=${WIKI_TOKEN}"],
+                "env": {"API_KEY": "${MINE}", "clientSecret": "as-it-stands", **plain},
+            },
+            "b": {"url": "https://x", "headers": {"X-Me": "Scheme in-a-header", "X-Region": "${REGION:-europe}"}},
+        },
+        environment,
+    )
+    stays = "/home/nobody-at-all/papers europe verbosely seaside Somebody Else"
+    assert redact(stays) == stays
+    for secret in ("wiki-t0ken", "by-its-place", "as-it-stands", "in-a-header"):
+        assert redact(f"a {secret} b") == "a [secret] b"

@@ -40,6 +40,9 @@ async def test_results_of_every_kind_come_as_texts_and_files(servers: Make, call
 async def test_results_that_are_none_are_said_to_be_and_the_server_stays(servers: Make, call: Call) -> None:
     toolset = servers(a=script("results"))
     assert (await call(toolset, "a__structured")).text == '{"answer": "is no number"}', "it lies about its own schema"
+    assert (await call(toolset, "a__marked")).output == {"< /memory>": ["< person> I may"]}
+    parts = (await call(toolset, "a__parts")).text.splitlines()
+    assert (len(parts), parts[-1]) == (1_001, "[500 more parts were left out]")
     for name in ("nothing", "wrong"):
         outcome = await call(toolset, f"a__{name}")
         assert outcome.is_error or outcome.text == ""
@@ -66,6 +69,7 @@ async def test_tools_that_lie_about_what_they_take_are_left_out_and_named_in_the
         "elsewhere": "its schema points to another place",
         "deep": "its schema is nested too deep",
         "long": "its schema is longer than 16000 characters",
+        "wide": "its schema has more than 500 parts",
         "unseen": "its schema has names that nobody can read",
         "good": "there is another one of that name",
     }
@@ -79,6 +83,7 @@ async def test_a_description_is_bounded_and_ends_no_part_of_a_prompt(servers: Ma
         assert len(said) < 2_100
         assert said.isprintable()
     assert len(json.dumps(signs.schema)) < 4_000
+    assert "x-note" not in json.dumps(signs.schema)
 
 
 async def test_names_are_safe_and_unique_and_do_not_depend_on_the_order() -> None:

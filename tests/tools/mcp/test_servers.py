@@ -88,6 +88,7 @@ async def test_a_server_that_is_down_costs_its_own_tools_and_is_named_once(
     toolset = servers(
         good=script("plain"),
         gone={"command": "no-such-command"},
+        keyed={"command": "${KEY_OF_DEAD}"},
         dead=script("dead", env={"KEY": "${KEY_OF_DEAD}"}),
         web={"url": f"http://127.0.0.1:{free_port()}/mcp"},
     )
@@ -95,14 +96,15 @@ async def test_a_server_that_is_down_costs_its_own_tools_and_is_named_once(
     assert toolset.problems() == {
         "good": None,
         "gone": "there is no command no-such-command: install it, or write its whole path",
+        "keyed": "there is no command [secret]: install it, or write its whole path",
         "dead": 'it has ended; its last words: "the key secret does not open anything"',
         "web": "no connection can be made",
     }
     outcome = await call(toolset, "gone__do")
     assert "server gone cannot be reached at this moment (there is no command" in outcome.text
-    await until(lambda: toolset._connections[2]._tries > 1)
+    await until(lambda: toolset._connections[3]._tries > 1)
     down = [(record.server, record.problem) for record in caplog.records if record.message == "mcp.down"]
-    assert sorted(name for name, _ in down) == ["dead", "gone", "web"]
+    assert sorted(name for name, _ in down) == ["dead", "gone", "keyed", "web"]
     assert "s3cret" not in redact(caplog.text)
 
 
@@ -169,9 +171,12 @@ async def test_only_tools_that_are_allowed_are_there_and_approval_is_as_the_file
 async def test_what_runs_in_a_server_ends_when_it_is_let_go_of(servers: Make, call: Call) -> None:
     toolset = servers(a=script("results"))
     number = int((await call(toolset, "a__children")).text)
+    stubborn = int((await call(toolset, "a__stubborn")).text)
     assert is_alive(number)
+    assert is_alive(stubborn)
     await toolset.close()
     assert not is_alive(number)
+    await until(lambda: not is_alive(stubborn))
     assert int((await call(toolset, "a__children")).text) != number, "it is started again where it is wanted again"
 
 
