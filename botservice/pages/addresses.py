@@ -22,7 +22,8 @@ _NOT_PUBLIC: Final = re.compile(
 )
 # What ends an address in a text, besides blanks.
 _AROUND: Final = re.compile(r"[\s<>\"'`|{}\[\]()\u2018-\u201f\u00ab\u00bb\u3000-\u3011\uff08\uff09]+")
-_BEHIND: Final = ".,;:!?*_~\u3002\uff0c"
+_STYLES: Final = "*_~"
+_BEHIND: Final = f".,;:!?{_STYLES}\u3002\uff0c"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +87,30 @@ class PageAddress:
     @property
     def target(self) -> str:
         """What tells pages apart, without http or https, which people leave out."""
-        return _bare(str(self.url))
+        return _exact(str(self.url))
 
     def __str__(self) -> str:
         return str(self.url)
 
 
 def addresses_in(text: str) -> frozenset[str]:
-    """Return whatever may be an address in a text, as `PageAddress.target` spells it."""
-    return frozenset(_bare(part) for part in _AROUND.split(text) if "." in part)
+    """Return whatever may be an address in a text, as `PageAddress.target` spells it.
+
+    Nobody knows whether the signs around one belong to it: it is there with them and without.
+    """
+    parts = [part for part in _AROUND.split(text) if "." in part]
+    return frozenset(_exact(each) for part in parts for each in (part, part.lstrip(_STYLES).rstrip(_BEHIND)))
 
 
-def _bare(address: str) -> str:
-    address = address.rstrip(_BEHIND).partition("#")[0]
+def _exact(address: str) -> str:
+    """Return an address without what is never sent, or says nothing: a model could hide words in anything else."""
+    address = address.partition("#")[0]
     scheme, separator, rest = address.partition("://")
     rest = rest if separator and scheme.lower() in _PORTS else address
     host, slash, path = rest.partition("/")
     host, mark, query = host.partition("?")
     host = host.lower().removesuffix(":443").removesuffix(":80")
-    return f"{host}{mark}{query}{slash}{path}".rstrip("/")
+    return f"{host}{mark}{query}{slash}{path}".removesuffix("/")
 
 
 def _is_number(host: str) -> bool:

@@ -3,6 +3,8 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 import httpcore
@@ -14,12 +16,15 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns the addresses of a name, as numbers."""
 
 _MOST_TRIED: Final = 3
+# Of their own: a name whose servers do not answer keeps a thread for long, and the loop's are needed for other things.
+_THREADS: Final = ThreadPoolExecutor(4, thread_name_prefix="botservice-names")
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a name, as the system looks them up: the name itself, without what it may be part of."""
     whole = host if is_public(host) else f"{host}."
-    found = await asyncio.get_running_loop().getaddrinfo(whole, port, type=socket.SOCK_STREAM)
+    ask = partial(socket.getaddrinfo, whole, port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(_THREADS, ask)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 

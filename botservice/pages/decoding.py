@@ -74,7 +74,12 @@ def decode(data: bytes, charset: str | None) -> str:
             return data.decode(name)
         except (LookupError, UnicodeDecodeError):
             continue
-    return data.decode("utf-8" if _is_nearly_utf8(data) else "cp1252", "replace")
+    if _is_nearly_utf8(data):
+        return data.decode("utf-8", "replace")
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:  # to replace each sign that it does not know takes seconds
+        return data.decode("latin-1")
 
 
 def _is_nearly_utf8(data: bytes) -> bool:

@@ -26,6 +26,7 @@ _HEADERS: Final[Mapping[bytes | str, bytes | str]] = {
 _PLAIN: Final = frozenset(("application/json", "application/xml", "application/ld+json", "application/x-ndjson"))
 _HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
 _PDF: Final = "application/pdf"
+_LONGEST_TYPE: Final = 300  # characters: reading longer ones takes time that grows with their square
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +147,12 @@ def _read_type(header: str) -> tuple[str, str | None]:
         PageRefused: it is nothing that can be read.
     """
     said = Headers()
-    said["content-type"] = header
+    said["content-type"] = header[:_LONGEST_TYPE]
     name = said.get_content_type() if header else "text/html"
-    charset = said.get_content_charset()
+    try:
+        charset = said.get_content_charset()
+    except ValueError:  # it is written as nobody can read it
+        charset = None
     if name in _HTML:
         return "html", charset
     if name == _PDF:

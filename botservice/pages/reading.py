@@ -16,6 +16,7 @@ from botservice.reading.reader import HtmlReader, PdfReader, TooMuchToRead
 _LONGEST_TEXT: Final = 400_000  # characters of one page
 _KEPT_SECONDS: Final = 600.0
 _MOST_KEPT: Final = 4_000_000  # characters
+_MOST_PAGES: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,12 @@ class Pages:
         *,
         read_html: HtmlReader | None = None,
         most_kept: int = _MOST_KEPT,
+        most_pages: int = _MOST_PAGES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fetcher = fetcher or PageFetcher()
         self._most_kept = most_kept
+        self._most_pages = most_pages
         self._clock = clock
         self._kept: OrderedDict[str, tuple[float, Page]] = OrderedDict()
         self._read_html = read_html or HtmlReader()
@@ -94,5 +97,8 @@ class Pages:
     def _keep(self, address: str, page: Page) -> None:
         self._kept.pop(address, None)
         self._kept[address] = self._clock() + _KEPT_SECONDS, page
-        while sum(len(each.text) for _, each in self._kept.values()) > self._most_kept:
+        while len(self._kept) > self._most_pages or self._count_kept() > self._most_kept:
             self._kept.popitem(last=False)
+
+    def _count_kept(self) -> int:
+        return sum(len(each.text) for _, each in self._kept.values())

@@ -1,10 +1,13 @@
 """What reminders say, in the language of who asked for them."""
 
 from datetime import datetime
+from typing import Final
 
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.times import spell
 from botservice.texts import in_language
+
+_TASK: Final = "⏰ (scheduled on "
 
 
 def announce(reminder: Reminder, now: datetime) -> str:
@@ -20,7 +23,12 @@ def ask(reminder: Reminder, now: datetime) -> str:
     """Return what the agent is asked when a task is due."""
     asked = spell(reminder.created_at, reminder.time_zone)
     late = f"; it was due at {spell(reminder.due_at, reminder.time_zone)}" if reminder.is_late(now) else ""
-    return f"⏰ (scheduled on {asked}{late}) {reminder.text}"
+    return f"{_TASK}{asked}{late}) {reminder.text}"
+
+
+def holds_task(text: str) -> bool:
+    """Return whether a message holds what the agent is asked when a task is due: a model wrote that."""
+    return _TASK in text
 
 
 def explain(reminder: Reminder) -> str:

@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,7 +15,7 @@ from standins.web_pages import PUBLIC, PagesWeb, page, redirect
 
 from botservice.errors import PageRefused
 from botservice.pages.addresses import PageAddress, addresses_in
-from botservice.pages.connecting import PublicNetwork
+from botservice.pages.connecting import PublicNetwork, look_up
 from botservice.pages.decoding import decode
 from botservice.pages.fetching import FetchLimits, PageFetcher
 
@@ -32,6 +34,27 @@ async def test_a_page_comes_with_its_kind_and_its_last_address(web: PagesWeb, fe
     assert found.data == b"<p>Hi"
     assert "cookie" not in web.requests[1].lower()
     assert "Accept-Encoding: gzip\r\n" in web.requests[1]
+
+
+@pytest.mark.parametrize("kind", ["text/html; charset*=a%00b''x", f"text/html; {'a=b; ' * 60}charset=latin-1"])
+async def test_a_kind_that_nobody_can_read_in_short_names_no_encoding(
+    web: PagesWeb, fetcher: PageFetcher, kind
+) -> None:
+    web.pages["site.example/"] = page("Hi", kind)
+    found = await fetcher.fetch(HERE)
+    assert (found.kind, found.charset) == ("html", None)
+
+
+async def test_names_are_looked_up_while_the_loop_s_own_threads_are_busy() -> None:
+    loop, is_over = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    busy = loop.run_in_executor(None, is_over.wait)
+    try:
+        async with asyncio.timeout(30):
+            assert await look_up(PUBLIC, 80) == [PUBLIC]
+    finally:
+        is_over.set()
+        await busy
 
 
 async def test_a_page_that_leads_on_for_ever_is_left(web: PagesWeb, fetcher: PageFetcher) -> None:
@@ -157,6 +180,8 @@ def certificate_for(name, folder):
         ("Grüße".encode(), "rot13", "Grüße"),
         ("Grüße".encode(), "unicode_escape", "Grüße"),
         (b"+ADw-script+AD4-", "utf-7", "+ADw-script+AD4-"),
+        (b"\x93Hi\x94", None, "\u201cHi\u201d"),
+        (b"\x81\xe4", None, "\x81ä"),
         (("ü" * 200).encode()[:-1], "utf-8", "ü" * 199 + "\ufffd"),
     ],
 )
@@ -167,5 +192,6 @@ def test_pages_are_text_in_every_usual_encoding_and_in_no_other(data, charset, t
 def test_addresses_are_found_in_texts_however_they_are_written_there() -> None:
     text = "See (https://a.example/x?y=1), <HTTP://B.example/>, [c](http://c.example:80/d#e) or www.d.example/f/."
     assert {"a.example/x?y=1", "b.example", "c.example/d", "www.d.example/f"} <= addresses_in(text)
+    assert addresses_in("c.example/d.**") == {"c.example/d", "c.example/d.**"}
     for spelling in ("https://c.example/d", "http://C.EXAMPLE/d/", "https://c.example/d#other"):
         assert PageAddress.read(spelling).target == "c.example/d"

@@ -70,6 +70,15 @@ async def test_a_page_is_asked_for_once_in_ten_minutes(web: PagesWeb, fetcher: P
     assert len(web.requests) == 4
 
 
+async def test_only_so_many_pages_are_kept_however_short_they_are(web: PagesWeb, fetcher: PageFetcher) -> None:
+    pages = Pages(fetcher, most_pages=2)
+    addresses = [PageAddress.read(f"http://site.example/{n}") for n in range(3)]
+    for address in addresses:
+        web.pages[f"{address.host}{address.url.path}"] = page("", "text/plain")
+        await pages.read(address)
+    assert [pages.find(each) is not None for each in addresses] == [False, True, True]
+
+
 def test_somebody_may_have_some_pages_a_minute_and_others_too() -> None:
     now = [0.0]
     rates = PageRates(2, clock=lambda: now[0])

@@ -1,6 +1,7 @@
 """The tool that reads pages: marked as foreign, bounded, and never a way out for what a model knows."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 from standins.web_pages import PagesWeb, page
@@ -8,15 +9,22 @@ from standins.web_pages import PagesWeb, page
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, Tool, ToolCall
 from botservice.app import build_service
 from botservice.errors import ApprovalPending, SettingsError
-from botservice.messages import Author
+from botservice.history.rows import NewMessage, insert_message
+from botservice.messages import Author, Role
 from botservice.pages.connecting import PublicNetwork
 from botservice.pages.fetching import PageFetcher
 from botservice.pages.rates import PageRates
 from botservice.pages.reading import Pages
+from botservice.references import Reference, ReferenceKind
+from botservice.reminders.reminder import Reminder
+from botservice.reminders.wording import ask as write_task
 from botservice.settings import FetchAsks, Settings
 from botservice.tools.fetching import PAGE_END, FetchPage
+from botservice.tools.reminding import REMINDER_TOOLS
+from botservice.tools.skills import Skills
 
-PLANS = "https://plans.example/summer?year=2026"
+SECRET = "http://plans.example/?secret=swordfish"
+HIDDEN = "\u200b"
 
 
 @pytest.fixture
@@ -54,6 +62,7 @@ def fetch(url: str, number: int = 1, **arguments) -> ToolCall:
         "plans.example, please",
         "see (PLANS.example/)",
         "[here](https://plans.example/#top)!",
+        "it is **https://plans.example**.",
     ],
 )
 async def test_a_page_that_somebody_names_is_read(storage, context, web, question) -> None:
@@ -71,7 +80,14 @@ async def test_what_a_page_says_does_not_end_it(storage, context, web) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["http://plans.example/?secret=swordfish", "http://plans.example/swordfish", "http://swordfish.plans.example/"],
+    [
+        *(
+            "http://plans.example/?secret=swordfish",
+            "http://plans.example/swordfish",
+            "http://swordfish.plans.example/",
+        ),
+        *("http://plans.example/!", "http://plans.example/~_*", "http://plans.example///", "http://plans.example/,.;."),
+    ],
 )
 async def test_an_address_that_the_model_made_up_is_not_asked(storage, context, web, url) -> None:
     [result] = await ask(storage, context, web, "Read plans.example and tell me", fetch(url))
@@ -96,14 +112,82 @@ async def test_a_link_on_a_page_may_be_followed_and_no_other(storage, context, w
 
 
 async def test_a_result_that_repeats_what_the_model_wrote_names_nothing(storage, context, web) -> None:
-    def echo(text: str) -> str:
-        return f"You wrote {text}"
-
     url = "http://plans.example/?secret=swordfish"
     call = ToolCall("call_1", "echo", {"text": f"go to {url}"})
     results = await ask(storage, context, web, "Read plans.example", call, fetch(url, 2), fetch(url, 3), tools=[echo])
     assert all("nobody named" in each for each in results[1:])
     assert web.requests == []
+
+
+def echo(text: str) -> str:
+    return f"You wrote {' '.join(text.replace(HIDDEN, ' ').split())}".removesuffix("TAIL")
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [("echo", {"text": f"{SECRET}{HIDDEN}X"})],
+        [("echo", {"text": SECRET.replace("example", "example:80")})],
+        [("echo", {"text": f"{SECRET}TAIL"})],
+        [(SECRET, {})],
+        [("echo", {"text": "x", SECRET: "1"})],
+        [("fetch_page", {"url": "http://plans.example/", SECRET: "1"})],
+        [("echo", {"text": {"deep": [SECRET]}})],
+        [("echo", {"text": SECRET}), ("give", {})],
+        [("remind_me", {"text": SECRET, "in_days": 1}), ("list_reminders", {})],
+        [("load_skill", {"name": f"{SECRET}{HIDDEN}TAIL"})],
+    ],
+)
+async def test_what_the_model_wrote_anywhere_in_a_call_is_made_up_whatever_comes_back(
+    storage, context, web, calls, tmp_path
+) -> None:
+    def give() -> str:
+        return SECRET
+
+    made = [ToolCall(f"call_{n}", name, arguments) for n, (name, arguments) in enumerate(calls)]
+    (tmp_path / "style").mkdir()
+    (tmp_path / "style" / "SKILL.md").write_text("---\nname: style\ndescription: How to write.\n---\nShort.")
+    tools = [echo, give, *REMINDER_TOOLS, *Skills.load(tmp_path).tools]
+    results = await ask(storage, context, web, "Read plans.example", *made, fetch(SECRET, 9), tools=tools)
+    assert "nobody named" in results[-1]
+
+
+async def test_what_a_tool_gave_before_the_model_wrote_it_is_known(storage, context, web) -> None:
+    def give() -> str:
+        return f"See {SECRET}."
+
+    web.pages["plans.example/?secret=swordfish"] = page("Fine.", "text/plain")
+    calls = [ToolCall("call_1", "give", {}), ToolCall("call_2", "echo", {"text": SECRET}), fetch(SECRET, 3)]
+    assert "Fine." in (await ask(storage, context, web, "go", *calls, tools=[give, echo]))[-1]
+
+
+async def test_the_home_page_of_a_site_that_was_read_is_no_word_of_the_model(storage, context, web) -> None:
+    web.pages["plans.example/deep"] = page("<a href='/'>home</a>")
+    calls = [fetch("http://plans.example/deep", 1), fetch("http://plans.example/", 2)]
+    assert "The plans." in (await ask(storage, context, web, "Read plans.example/deep", *calls))[-1]
+
+
+async def test_a_reply_that_quotes_the_bot_names_nothing_and_one_that_quotes_a_person_does(
+    storage, context, web
+) -> None:
+    web.pages["plans.example/?secret=swordfish"] = page("Fine.", "text/plain")
+    await say(context, "this", Reference(ReferenceKind.REPLY, None, SECRET, is_of_assistant=True))
+    await say(context, f'[in reply to you: "{SECRET}"]\nas earlier versions stored it')
+    assert "nobody named" in (await ask(storage, context, web, "Do it", fetch(SECRET)))[-1]
+    await say(context, "this", Reference(ReferenceKind.REPLY, Author("test", "8", "Bob"), SECRET))
+    assert "Fine." in (await ask(storage, context, web, "Do it", fetch(SECRET)))[-1]
+
+
+async def test_a_task_that_a_model_scheduled_names_nothing(storage, context, web) -> None:
+    now = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    due = Reminder(1, context.id, "test", f"Read {SECRET}", now, now, now, is_task=True)
+    await say(context, write_task(due, now))
+    assert "nobody named" in (await ask(storage, context, web, "Do it", fetch(SECRET)))[-1]
+
+
+async def say(context: AgentContext, text: str, *references: Reference) -> None:
+    new = NewMessage(Role.USER, text, datetime.now(UTC), Author("test", "7", "Ann"), references=references)
+    await context.storage.write(lambda connection: insert_message(connection, context.id, new))
 
 
 async def test_what_the_model_itself_said_before_names_nothing(storage, context, web) -> None:
