@@ -18,6 +18,7 @@ async def _retry(request: CommandRequest) -> CommandAnswer:
     if last is None or not last.questions:
         return CommandAnswer(request.say("retry.nothing"))
     question = _as_asked_now(last.questions, request.message)
+    request.context.asked_by = request.message.author  # the words stay whose they are; who wants them done is another
     return CommandAnswer(apply=partial(last.delete, context_id=context_id), ask=question)
 
 

@@ -79,6 +79,7 @@ class AgentContext:
         delegate: Has another agent work on a task, while a turn runs; None elsewhere.
         language: Two letters, of whoever began the current turn; None where that is not known.
         turn_id: The turn that memory belongs to.
+        asked_by: Who asks in the current turn, where that is not who wrote the message that is answered.
         task: The step of memory that says what the current prompt asks; the work on it comes after.
         open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
         steps_taken: How many action steps the current turn has begun, also those that were deleted since.
@@ -100,6 +101,7 @@ class AgentContext:
         self.delegate: Callable[..., Any] | None = None
         self.language: str | None = None
         self.turn_id: int | None = None
+        self.asked_by: Author | None = None
         self.task: TaskStep | None = None
         self.open_step: StoredStep | None = None
         self.steps_taken = 0
@@ -159,7 +161,9 @@ class AgentContext:
 
     @property
     def asker(self) -> Author | None:
-        """Who wrote the message that is answered; the newest one of a person, where none is."""
+        """Who asks: mostly who wrote the message that is answered; the newest one of a person, where none is."""
+        if self.asked_by is not None:
+            return self.asked_by
         question = self.chat_history.last_user_message
         return None if question is None else question.author
 
@@ -262,6 +266,7 @@ class AgentContext:
         self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
         self.chat_history.remember_last(snapshot.last_user_message)
+        self.asked_by = snapshot.asked_by
         self._load_steps(snapshot)
 
     def _is_put_in(self, item: MemoryItem) -> bool:

@@ -18,14 +18,21 @@ from botservice.errors import StorageError
 from botservice.history.chat_history import find_last_user_message
 from botservice.history.rows import BY_ID, read_messages
 from botservice.memory import TaskStep
-from botservice.messages import Message
+from botservice.messages import Author, Message
 from botservice.storage.blobs import read_blobs
 from botservice.storage.postgres.interleaving import interleave
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, turns
+from botservice.storage.tables.waiting import pending_calls
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _OF_TURN = select(turns.c.steps_taken, turns.c.question_id).where(turns.c.id == bindparam("turn"))
+_ASKED_BY = (
+    select(pending_calls.c.author_platform, pending_calls.c.author_id, pending_calls.c.author_name)
+    .where(pending_calls.c.turn_id == bindparam("turn"))
+    .order_by(pending_calls.c.id)
+    .limit(1)
+)
 _MOST_ID = 2**63 - 1
 _TURNS_AT_ONCE = 64
 _STEPS_BETWEEN = 2**20  # that find room between two neighbours, one after the other
@@ -59,12 +66,14 @@ class _OfTurn:
     Attributes:
         question: What it answers, where others may have been asked since.
         stride: How far from each other its new steps stand: other turns' may follow, where it has waited.
+        asked_by: On whose behalf it has waited.
     """
 
     steps_taken: int = 0
     question: Message | None = None
     stride: float = 1.0
     has_waited: bool = False
+    asked_by: Author | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,7 @@ class Snapshot:
     steps_taken: int
     last_step_number: int
     stride: float = 1.0
+    asked_by: Author | None = None
 
 
 def read_snapshot(
@@ -119,6 +129,7 @@ def read_snapshot(
         of_turn.steps_taken,
         state.last_step_number or 0,
         of_turn.stride,
+        of_turn.asked_by if turn_id is not None else None,
     )
 
 
@@ -139,7 +150,9 @@ def _read_turn(connection: Connection, context_id: int, turn_id: int, stored: li
     following = None if last is None else find_next_position(connection, context_id, last)
     is_last = last is None or following is None
     stride = 1.0 if is_last else (following - last) / _STEPS_BETWEEN  # type: ignore[operator]  # both are there
-    return _OfTurn(row.steps_taken, question, stride, has_waited=True)
+    of_calls = execute(connection, _ASKED_BY, {"turn": turn_id}).one_or_none()
+    asked_by = None if of_calls is None else Author(*of_calls)
+    return _OfTurn(row.steps_taken, question, stride, has_waited=True, asked_by=asked_by)
 
 
 def turns_in_view(connection: Connection, context_id: int, turn_id: int | None = None) -> list[int]:

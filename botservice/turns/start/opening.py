@@ -11,7 +11,7 @@ from botservice.errors import TurnGrew
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.memory import TaskStep
-from botservice.messages import InboundMessage, Message, Role
+from botservice.messages import Author, InboundMessage, Message, Role
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.erasing import erase_event
 from botservice.privacy.returning import Heard, erase_returning, read_notes
@@ -152,6 +152,7 @@ async def _open(
     context.records.confirm(changes, row_ids)
     if stored:
         context.chat_history.remember_last(stored[-1])
+        _note_asker(context, [kept for kept, each in zip(stored, spoken.new, strict=True) if each is spoken.addressed])
     asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
     if any(held.is_erased for each in asked for held in each.references):
         await _go_on_without_forgotten(context, claim, turn_id, asked)
@@ -168,28 +169,36 @@ class _Spoken:
         new: All that enters the history, in its order.
         asked: What of it the turn is about; the rest was said before.
         heard: For each of new, which event brought it.
+        addressed: The newest of them by which the bot is meant.
         is_private: Nobody else was there.
     """
 
     new: Sequence[NewMessage]
     asked: Sequence[NewMessage]
     heard: Sequence[Heard | None]
-    is_addressed: bool
+    addressed: NewMessage | None
     is_private: bool
+
+    @property
+    def is_addressed(self) -> bool:
+        """Whether the bot is meant by any of it."""
+        return self.addressed is not None
 
 
 async def _read(inbound: Sequence[Inbound], now: datetime) -> _Spoken:
     new, asked, heard = list[NewMessage](), list[NewMessage](), list[Heard | None]()
+    addressed: NewMessage | None = None
     for event, message in inbound:
         new += [await _new_message(earlier, None, now) for earlier in message.before]
         asked.append(await _new_message(message, event, now))
         new.append(asked[-1])
+        addressed = asked[-1] if message.is_addressed else addressed
         heard += [_heard(event, each) for each in new[len(heard) :]]
     return _Spoken(
         new,
         asked,
         heard,
-        is_addressed=any(message.is_addressed for _, message in inbound),
+        addressed=addressed,
         is_private=all(message.is_private for _, message in inbound),
     )
 
@@ -198,6 +207,14 @@ def _store(connection: Connection, context_id: int, spoken: _Spoken, now: dateti
     seen = [(each.author, ensure_identity(connection, each.author, now)) for each in spoken.new]
     note_audience(connection, context_id, seen, is_private=spoken.is_private)
     return [insert_message(connection, context_id, each) for each in spoken.new]
+
+
+def _note_asker(context: AgentContext, addressed: Sequence[Message]) -> None:
+    """Take note of who asks, where the last words of a turn are not the ones that ask."""
+    last = context.chat_history.last_user_message
+    for message in addressed:
+        if context.asked_by is None and last is not None and message.id != last.id:
+            context.asked_by = message.author or Author()
 
 
 def _heard(event: StoredEvent | None, new: NewMessage) -> Heard | None:

@@ -9,11 +9,21 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from botservice.messages import Author
 from botservice.storage.statements import execute
+from botservice.storage.tables.conversations import events, messages, turns
 from botservice.storage.tables.waiting import tool_grants
+from botservice.turns.turn import TurnStatus
 
 _INSERT = insert(tool_grants)
 _OF_CONTEXT = (
     select(tool_grants).where(tool_grants.c.context_id == bindparam("context")).order_by(tool_grants.c.created_at)
+)
+# Also events that have no message (any more): what was said there, and by whom, is not known.
+_SAID = select(messages.c.author_platform, messages.c.author_id, messages.c.own_text).select_from(
+    events.outerjoin(messages, messages.c.event_id == events.c.id)
+)
+_SAID_IN_TURN = _SAID.where(events.c.turn_id == bindparam("turn"))
+_SAID_NOW = _SAID.join(turns, turns.c.id == events.c.turn_id).where(
+    turns.c.context_id == bindparam("context"), turns.c.status == TurnStatus.RUNNING.value
 )
 
 
@@ -51,6 +61,23 @@ def find_grants(connection: Connection, context_id: int, author: Author | None) 
     rows = execute(connection, _OF_CONTEXT, {"context": context_id}).all()
     own = [row for row in rows if (row.author_platform, row.author_id) == (author.platform, author.id)]
     return list({row.tool: Grant(row.tool, row.created_at) for row in reversed(own)}.values())[::-1]
+
+
+def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None, author: Author | None) -> bool:
+    """Return whether all that a turn is about is a person's, and in their own words.
+
+    What they allowed for always is for what they ask for themselves: not for what others say in the same turn, and not
+    for what is asked anew or was written for them. A turn that nobody's message began is about what was theirs before.
+
+    Args:
+        turn_id: None for the one that is worked on in the context.
+    """
+    if turn_id is None:
+        rows = execute(connection, _SAID_NOW, {"context": context_id}).all()
+    else:
+        rows = execute(connection, _SAID_IN_TURN, {"turn": turn_id}).all()
+    theirs = None if author is None else (author.platform, author.id)
+    return all((row.author_platform, row.author_id) == theirs and row.own_text != "" for row in rows)
 
 
 def _is_theirs(context_id: int, author: Author) -> Any:

@@ -7,12 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Final
 
+from sqlalchemy import Connection
+
 from botservice.contexts.context import AgentContext
 from botservice.messages import ToolCall
 from botservice.tools import Tool
 from botservice.tools.signature import ArgumentsError
 from botservice.tools.threads import run_in_thread
-from botservice.turns.waiting.grants import find_grants
+from botservice.turns.waiting.grants import find_grants, is_all_said_by
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +75,11 @@ async def _judge(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
 
 
 async def _granted_tools(context: AgentContext) -> set[str]:
-    """Return the tools that need not ask for whoever asks in a context."""
-    found = await context.storage.read(lambda connection: find_grants(connection, context.id, context.asker))
-    return {each.tool for each in found}
+    """Return the tools that need not ask for whoever asks in a context: none where a turn is not all in their words."""
+
+    def find(connection: Connection) -> set[str]:
+        if not is_all_said_by(connection, context.id, context.turn_id, context.asker):
+            return set()
+        return {each.tool for each in find_grants(connection, context.id, context.asker)}
+
+    return await context.storage.read(find)
