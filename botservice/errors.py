@@ -197,7 +197,7 @@ class TurnWaiting(BotServiceError):
 
 
 class ApprovalPending(TurnWaiting):
-    """Calls of tools wait for a person's word: `service.decide` gives it, `service.resume` goes on."""
+    """Calls of tools wait for a person's word: `service.decide` gives it by their numbers, `service.resume` goes on."""
 
 
 class ResultPending(TurnWaiting):

@@ -1,6 +1,5 @@
 """/allow and /deny: a person's word about calls of tools that wait for it."""
 
-from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
@@ -12,7 +11,7 @@ from botservice.messages import ToolCall
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.waiting.arguments import fenced, readable
 from botservice.turns.waiting.calls import WaitingCall
-from botservice.turns.waiting.deciding import Choice, Decider, carry_out, choose, say_taken
+from botservice.turns.waiting.deciding import Choice, Decider, Decision, choose, decide_now
 from botservice.turns.waiting.orders import ALLOW, DENY, parse_order
 
 
@@ -20,27 +19,27 @@ async def _decide(request: CommandRequest) -> CommandAnswer:
     order = parse_order(request.call)
     if order is None:
         return CommandAnswer(request.say("approval.how_to_say"))
-    decider = Decider(request.message.author, is_owner=request.role is AccessRole.OWNER)
-    context = request.context
+    message, storage, context_id = request.message, request.context.storage, request.context.id
+    said_at = min((each.received_at for each in request.turn.events), default=request.now)
+    is_owner = request.role is AccessRole.OWNER
+    decider = Decider(message.author, is_owner=is_owner, is_private=message.is_private, said_at=said_at)
 
     def find(connection: Connection) -> Choice:
-        return choose(connection, context.id, order, decider, request.now)
+        return choose(connection, context_id, order, decider, request.now)
 
-    choice = await context.storage.read(find)
-    if not choice.calls:
-        return CommandAnswer(request.say(choice.refusal))
+    def decide(connection: Connection) -> Decision:
+        return decide_now(connection, context_id, order, decider, message.language, request.now)
+
     if order.is_showing:
-        return await _show(request, choice)
-    decide = partial(carry_out, calls=choice.calls, order=order, decider=decider, now=request.now)
-
-    def apply(connection: Connection) -> None:
-        decide(connection)
-
-    return CommandAnswer(say_taken(choice.calls, order, request.message.language), apply=apply)
+        return await _show(request, await storage.read(find))
+    decision = await storage.write(decide, fence=request.claim)  # before the answer, which says what came of it
+    return CommandAnswer(decision.text)
 
 
 async def _show(request: CommandRequest, choice: Choice) -> CommandAnswer:
     """Return all of the arguments; what is secret in them is shown to nobody."""
+    if not choice.calls:
+        return CommandAnswer(request.say(choice.refusal))
     parts = []
     for call in choice.calls:
         made = await find_made(request.context, call)

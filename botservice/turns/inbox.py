@@ -115,7 +115,7 @@ class Inbox:
         ruling = await self._access.judge(storage, message, context_keys, self._clock())
         if context_id is None or not ruling.is_admitted:
             return Decision(in_language("buttons.gone", language))
-        decider = Decider(presser, is_owner=ruling.role is AccessRole.OWNER)
+        decider = Decider(presser, is_owner=ruling.role is AccessRole.OWNER, is_private=is_private)
         wakeup = Wakeup(context_id, EventKind.DECISION, not self._is_worked_here)
 
         def store(connection: Connection) -> Decision:

@@ -32,8 +32,8 @@ class PendingCall:
     """A call that waits, as a program gets it.
 
     Attributes:
-        id: The `id` of its `ToolCall`; of a later result, the name that the tool gave it.
-        number: What people call it by, as in /allow 3.
+        id: The `id` of its `ToolCall`, which others may have, too; of a later result, the name that the tool gave it.
+        number: What people call it by, as in /allow 3, and what no other call has.
     """
 
     id: str

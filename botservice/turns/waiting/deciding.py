@@ -16,7 +16,7 @@ from botservice.texts import in_language
 from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting.grants import grant_tool, is_named
 from botservice.turns.waiting.orders import Order
-from botservice.turns.waiting.records import decide_call, find_call, find_open
+from botservice.turns.waiting.records import decide_call, find_call, find_of_context, find_open
 
 _IS_SHARED = select(contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 
@@ -53,28 +53,48 @@ class Decider:
 
     Attributes:
         is_owner: Whether they may decide for others, too.
+        is_private: Whether nobody else is where they say it.
+        said_at: When they said it; None for this moment.
     """
 
     author: Author | None
     is_owner: bool = False
+    is_private: bool = False
+    said_at: datetime | None = None
 
 
 def choose(connection: Connection, context_id: int, order: Order, decider: Decider, now: datetime) -> Choice:
     """Return the calls of a context that an order is about, as far as whoever gives it may decide about them."""
-    waiting = [
-        each
-        for each in find_open(connection, context_id)
-        if each.kind is PendingKind.APPROVAL and each.is_waiting and each.expires_at > now
-    ]
-    own = [each for each in waiting if is_own(connection, each, decider.author)]
     if not order.numbers:
-        return Choice(own if order.is_all else own[-1:])
+        return _choose_shown(connection, context_id, order, decider, now)
+    waiting = [each for each in find_open(connection, context_id) if _is_decidable(each, now)]
     wanted = [each for each in waiting if each.id in order.numbers]
-    allowed = [each for each in wanted if decider.is_owner or each in own]
+    allowed = [each for each in wanted if decider.is_owner or _may_decide(connection, each, decider)]
     if wanted and not allowed:
         return Choice(refusal="buttons.not_asked")
     known = any(find_call(connection, context_id, number) is not None for number in order.numbers)
     return Choice(allowed, "approval.over" if known else "approval.unknown")
+
+
+def _choose_shown(connection: Connection, context_id: int, order: Order, decider: Decider, now: datetime) -> Choice:
+    """Return the calls that an order without numbers is about.
+
+    It means what a message had asked about and what waited when it was said, so it never takes anything that nobody had
+    seen then; and worked off once more after a cut, it means the same.
+    """
+    said_at = decider.said_at or now
+    meant = [
+        each
+        for each in find_of_context(connection, context_id)
+        if each.kind is PendingKind.APPROVAL
+        and each.delivery_id is not None
+        and each.created_at <= said_at < each.expires_at
+        and (each.is_waiting or (each.decided_at is not None and each.decided_at > said_at))
+        and _may_decide(connection, each, decider)
+    ]
+    wanted = meant if order.is_all else meant[-1:]
+    calls = [each for each in wanted if _is_decidable(each, now)]
+    return Choice(calls, "approval.over" if wanted else "approval.none")
 
 
 def carry_out(
@@ -117,3 +137,15 @@ def is_own(connection: Connection, call: WaitingCall, author: Author | None) -> 
     if not asker:
         return not execute(connection, _IS_SHARED, {"context": call.context_id}).scalar_one_or_none()
     return asker in read_names(connection, person_name(author))
+
+
+def _is_decidable(call: WaitingCall, now: datetime) -> bool:
+    return call.kind is PendingKind.APPROVAL and call.is_waiting and call.expires_at > now
+
+
+def _may_decide(connection: Connection, call: WaitingCall, decider: Decider) -> bool:
+    """Return whether a call is somebody's own; where it has no name, a message must show it where they are alone."""
+    is_named_asker = bool(person_name(call.author))
+    if not is_named_asker and (call.delivery_id is None or not decider.is_private):
+        return False
+    return is_own(connection, call, decider.author)

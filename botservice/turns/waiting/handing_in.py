@@ -33,7 +33,7 @@ async def decide(
     """Have somebody's word about a call that waits, and return whether nobody had one before.
 
     Raises:
-        BotServiceError: no such call waits, or has.
+        BotServiceError: no such call waits, or has; or several are called so.
     """
     order = Order(is_allowed, is_always=is_always)
 
@@ -49,13 +49,13 @@ async def decide(
     return await context.storage.write(write, sort_key=(context.id,))
 
 
-async def hand_in(context: AgentContext, name: str, result: Any, now: datetime) -> bool:
+async def hand_in(context: AgentContext, name: str | int, result: Any, now: datetime) -> bool:
     """Hand in the result that a turn waits for, and return whether nothing had become of it before.
 
     A result that is faster than the storing of what waits for it waits a moment.
 
     Raises:
-        BotServiceError: nothing of that name waits, or has.
+        BotServiceError: nothing of that name waits, or has; or several do.
         InvalidField: there is no JSON for the result.
     """
     outcome = _outcome(result)
@@ -71,7 +71,7 @@ async def hand_in(context: AgentContext, name: str, result: Any, now: datetime) 
     raise BotServiceError(f"nothing called {name!r} waits for its result in context {context.id}")
 
 
-def _take(connection: Connection, context_id: int, name: str, outcome: ToolOutcome, now: datetime) -> bool | None:
+def _take(connection: Connection, context_id: int, name: str | int, outcome: ToolOutcome, now: datetime) -> bool | None:
     call = _find(connection, context_id, name, PendingKind.LATER)
     if call is None:
         return None
@@ -83,13 +83,23 @@ def _take(connection: Connection, context_id: int, name: str, outcome: ToolOutco
 
 
 def _find(connection: Connection, context_id: int, call_id: str | int, kind: PendingKind) -> WaitingCall | None:
-    """Return the oldest call that waits and is called so; else the newest that has waited."""
+    """Return the call that waits and is called so; else the newest that has waited.
+
+    Raises:
+        BotServiceError: several wait that are called so: models give one id to many calls.
+    """
     found = [
         each
         for each in find_of_context(connection, context_id)
         if each.kind is kind and call_id in (each.id, each.call_id, each.name)
     ]
-    return next((each for each in found if each.is_waiting), found[-1] if found else None)
+    waiting = [each for each in found if each.is_waiting]
+    if len(waiting) > 1:
+        numbers = ", ".join(str(each.id) for each in waiting)
+        raise BotServiceError(
+            f"{len(waiting)} calls that are called {call_id!r} wait in context {context_id}; say its number: {numbers}"
+        )
+    return next(iter(waiting), found[-1] if found else None)
 
 
 def _outcome(result: Any) -> ToolOutcome:

@@ -109,7 +109,8 @@ class Parking:
 def approval_pending(turn_id: int, calls: Sequence[PendingCall]) -> ApprovalPending:
     """Return what says that calls wait for somebody's word."""
     named = ", ".join(f"{each.name} ({each.number})" for each in calls)
-    message = f"turn {turn_id} waits for a word about {named}: service.decide(context, call.id, allow=True or False)"
+    how = "service.decide(context, call.number, allow=True or False)"
+    message = f"turn {turn_id} waits for a word about {named}: {how}"
     return ApprovalPending(message, turn_id=turn_id, calls=calls)
 
 
