@@ -288,10 +288,23 @@ def finish_turn(
     execute(connection, _UPDATE_TURN, values)
 
 
-def postpone_turn(connection: Connection, turn_id: int, now: datetime, *, delay: timedelta, error: str) -> None:
-    """Have a turn that failed tried again later; the ones after it wait."""
-    values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "error": error, **set_due(now + delay, now)}
+def postpone_turn(
+    connection: Connection,
+    turn_id: int,
+    now: datetime,
+    *,
+    delay: timedelta,
+    error: str,
+    status: TurnStatus = TurnStatus.RUNNING,
+) -> None:
+    """Have a turn that failed tried again later; the ones after one that runs wait."""
+    values = {"turn": turn_id, "status": status.value, "error": error, **set_due(now + delay, now)}
     execute(connection, _COUNT_FAILURE, values)
+
+
+def set_waiting(connection: Connection, turn_id: int) -> None:
+    """Have a turn wait."""
+    execute(connection, _UPDATE_TURN, {"turn": turn_id, "status": TurnStatus.WAITING.value})
 
 
 def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:

@@ -26,7 +26,7 @@ from botservice.memory.agent_memory import start_of_work
 from botservice.messages import Message, ToolCall
 from botservice.storage import Claim
 from botservice.texts import in_language
-from botservice.tools import ToolOutcome
+from botservice.tools import Tool, ToolOutcome
 from botservice.tools.limits import find_too_many
 from botservice.tools.threads import run_in_thread
 from botservice.turns.buttons import offered_buttons
@@ -44,9 +44,10 @@ from botservice.turns.run.prompts import Said, record_answer, record_prompt
 from botservice.turns.run.saving import Saver
 from botservice.turns.run.sub_agents import SubAgents
 from botservice.turns.run.thoughts import thinking_about
+from botservice.turns.run.unasked import refuse_unasked
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn, TurnStatus
-from botservice.turns.waiting.going_on import STOPPED, Settled, go_on
+from botservice.turns.waiting.going_on import STOPPED, Settled, go_on, has_open, wait_again
 from botservice.turns.waiting.need import find_to_ask
 from botservice.turns.waiting.parking import Parking
 from botservice.turns.waiting.records import close_pending
@@ -151,8 +152,7 @@ class TurnWork:
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
             self._bill.write(connection, now)
             answer.write_stopped(connection, self._turn, new, payloads, now)
-            if self._is_waiting:
-                close_pending(connection, self._turn.id)
+            close_pending(connection, self._turn.id)
 
         await self._saver.save_with(write_stopped, _ignore)
 
@@ -179,9 +179,20 @@ class TurnWork:
 
     async def _finish_begun(self) -> ActionStep | None:
         """Go on with the step that a process had begun, or that the turn waits with; None where there is none."""
+        if self._open is not None and not self._is_waiting:
+            self._is_waiting = await self._wait_again()
         if self._is_waiting:
             return await self._go_on()
         return None if self._open is None else await self._run_calls(self._open, is_resumed=True)
+
+    async def _wait_again(self) -> bool:
+        """Have a turn wait that has calls which wait, whatever else it was taken for; return whether it has any."""
+        storage, turn_id, now = self._context.storage, self._turn.id, self._options.clock()
+        if not await storage.read(lambda connection: has_open(connection, turn_id)):
+            return False
+        logger.warning("turn.waits_again")
+        await storage.write(lambda connection: wait_again(connection, turn_id, now), fence=self._claim)
+        return True
 
     async def _find_given(self) -> FinishAction | None:
         """Return the answer that a final tool gave; one that does not pass its checks is an observation from now on."""
@@ -266,7 +277,8 @@ class TurnWork:
         step.set_value("model_output", action.model_output)
         record_prompt(step, action.prompt, context.records.log)
         record_answer(step, action)
-        asked = await self._find_to_ask(action.tool_calls)
+        tools = await self._interruption.guard(self._options.agent.tools_now())
+        asked = await self._find_to_ask(tools, action.tool_calls)
 
         def write_open(connection: Connection, row_ids: Sequence[int]) -> TurnWaiting | None:
             note_step(connection, self._turn.id, steps_taken=taken, last_step_number=number)
@@ -286,11 +298,10 @@ class TurnWork:
         await self._saver.save_with(write_open, take_note, step)
         if self.waiting is not None:
             raise self.waiting
-        return await self._run_calls(step, {})
+        return await self._run_calls(step, {}, tools)  # what was judged, and nothing that has come since
 
-    async def _find_to_ask(self, calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
+    async def _find_to_ask(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
         """Return the calls of a step, by their place, that a person is asked about; what is shown ends before that."""
-        tools = await self._interruption.guard(self._options.agent.tools_now())
         if all(tool.needs_approval is False for tool in tools.values()):
             return {}
         done = [each for each in self._context.completed_steps if self._is_own(each)]
@@ -322,14 +333,27 @@ class TurnWork:
         return await self._run_calls(step, settled.ended)
 
     async def _run_calls(
-        self, step: ActionStep, ended: Mapping[int, ToolOutcome] | None = None, *, is_resumed: bool = False
+        self,
+        step: ActionStep,
+        ended: Mapping[int, ToolOutcome] | None = None,
+        judged: Mapping[str, Tool] | None = None,
+        *,
+        is_resumed: bool = False,
     ) -> ActionStep:
-        """Run the calls of an open step that have no result yet, and close it."""
+        """Run the calls of an open step that have no result yet, and close it.
+
+        Args:
+            judged: The tools by which it was judged a moment ago who is asked; without them that is judged again.
+        """
         if ended is None:
             ended = await self._read_ended(step)
         runner = CallRunner(self._context, self._claim, self._row_id(step), self._live)
         try:
-            self._tools = await self._interruption.guard(self._options.agent.tools_now())
+            if judged is None:
+                self._tools = await self._interruption.guard(self._options.agent.tools_now())
+                ended = {**ended, **await self._refuse_unasked(step, ended, is_resumed=is_resumed)}
+            else:
+                self._tools = judged
             work = runner.run(self._tools, step.tool_calls or (), ended, is_resumed=is_resumed)
             outcomes = await self._interruption.guard(work)
         except WorkCut:
@@ -339,6 +363,17 @@ class TurnWork:
             await self._expect(step, outcomes)
         await self._close(step, outcomes)
         return step
+
+    async def _refuse_unasked(
+        self, step: ActionStep, ended: Mapping[int, ToolOutcome], *, is_resumed: bool
+    ) -> dict[int, ToolOutcome]:
+        """Return what comes of the calls that need a word which nobody gave."""
+        turn_id, step_id = self._turn.id, self._row_id(step)
+        return await self._interruption.guard(
+            refuse_unasked(
+                self._tools, step, ended, self._context, turn_id=turn_id, step_id=step_id, is_resumed=is_resumed
+            )
+        )
 
     async def _expect(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> NoReturn:
         """Have the turn wait for the results that come later.
@@ -469,9 +504,7 @@ class TurnWork:
     async def _stopped_outcomes(self, step: ActionStep) -> list[ToolOutcome]:
         """Return what came of the calls of an open step at which a turn is stopped."""
         row_id = self._row_id(step)
-        if self._is_waiting and not await self._context.storage.read(
-            lambda connection: journal.has_started(connection, row_id)
-        ):
+        if not await self._context.storage.read(lambda connection: journal.has_started(connection, row_id)):
             return [ToolOutcome(STOPPED, error_type="RunInterrupted") for _ in step.tool_calls or ()]
         return stopped_outcomes(step, await self._read_ended(step))
 

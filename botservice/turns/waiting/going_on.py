@@ -5,15 +5,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, update
 
 from botservice.errors import ClaimLost
 from botservice.messages import ToolCall
+from botservice.storage.statements import execute
+from botservice.storage.tables.waiting import pending_calls
 from botservice.tools import ToolOutcome
+from botservice.turns.due import set_due
+from botservice.turns.records import set_waiting
 from botservice.turns.run import journal
 from botservice.turns.waiting.calls import PendingCall, PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting.parking import waiting_of
-from botservice.turns.waiting.records import decide_call, find_of_turn, lock_turn, unpark_turn
+from botservice.turns.waiting.records import IS_OPEN, decide_call, find_of_turn, lock_turn, unpark_turn
 
 _DENIED: Final = (
     "Denied: the person did not allow this call, and it was not made. Do not try it again unless they ask for it."
@@ -23,6 +27,8 @@ _EXPIRED: Final = (
 )
 _NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
 STOPPED: Final = "Stopped by the person before it was allowed: it was not made."
+
+_PUT_OFF = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), IS_OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,22 @@ def go_on(
         journal.write_started(connection, context_id, step_id, started)
     unpark_turn(connection, turn_id, now)
     return Settled({**journal.read_ended(connection, step_id), **given})
+
+
+def has_open(connection: Connection, turn_id: int) -> bool:
+    """Return whether a turn has calls that it waits with."""
+    return bool(_open(connection, turn_id))
+
+
+def wait_again(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Have a turn wait whose calls wait still, and be seen to at once."""
+    set_waiting(connection, turn_id)
+    put_off(connection, turn_id, now, now)
+
+
+def put_off(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
+    """Have a turn that waits not be seen to before a moment, unless something becomes of its calls."""
+    execute(connection, _PUT_OFF, {"turn": turn_id, **set_due(until, now)})
 
 
 def check_decided(turn_id: int, pending: Sequence[WaitingCall], calls: Sequence[ToolCall]) -> None:

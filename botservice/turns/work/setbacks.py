@@ -14,6 +14,8 @@ from botservice.turns.retry import TURN_RETRIES, turn_delay
 from botservice.turns.start.refusing import plan_notice
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus
+from botservice.turns.waiting.going_on import put_off
+from botservice.turns.waiting.records import close_pending, lock_turn
 
 logger = logging.getLogger(__name__)
 
@@ -34,10 +36,16 @@ class Setbacks:
             await self.give_up(turn, claim, transport, reason, language)
             return
         now = self._clock()
-        await self._storage.write(
-            lambda connection: postpone_turn(connection, turn.id, now, delay=timedelta(seconds=delay), error=reason),
-            fence=claim,
-        )
+        pause = timedelta(seconds=delay)
+
+        def postpone(connection: Connection) -> None:
+            if lock_turn(connection, turn.id):  # none of its calls is to run because something else went wrong
+                put_off(connection, turn.id, now + pause, now)
+                postpone_turn(connection, turn.id, now, delay=pause, error=reason, status=TurnStatus.WAITING)
+            else:
+                postpone_turn(connection, turn.id, now, delay=pause, error=reason)
+
+        await self._storage.write(postpone, fence=claim)
 
     async def give_up(self, turn: Turn, claim: Claim, transport: Transport, reason: str, language: str | None) -> None:
         """Set a turn aside and tell the person so; the apology is no part of the conversation."""
@@ -48,6 +56,7 @@ class Setbacks:
 
         def set_aside(connection: Connection) -> None:
             write_deliveries(connection, turn, payloads, now)
+            close_pending(connection, turn.id)
             finish_turn(connection, turn.id, now, Outcome.FAILED, status=TurnStatus.SET_ASIDE, error=reason)
 
         await self._storage.write(set_aside, fence=claim)

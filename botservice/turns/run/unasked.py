@@ -1,0 +1,61 @@
+"""The calls of a step that goes on of which nobody was asked, though their tool wants a person's word by now."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from botservice.contexts.context import AgentContext
+from botservice.memory import ActionStep
+from botservice.tools import Tool, ToolOutcome
+from botservice.turns.waiting.calls import PendingKind, PendingStatus
+from botservice.turns.waiting.need import find_to_ask
+from botservice.turns.waiting.records import find_of_turn
+
+_UNASKED: Final = (
+    "Not made: this tool needs the word of a person by now, and nobody was asked about this call. "
+    "Make it again if the person still wants it: they are asked then."
+)
+_NOT_AGAIN: Final = (
+    "Interrupted: whether this call took effect is not known. It is not made again: its tool needs the word of a "
+    "person by now, and nobody was asked about this call."
+)
+_UNDECIDED: Final = "Not made: nobody allowed this call."
+
+
+async def refuse_unasked(
+    tools: Mapping[str, Tool],
+    step: ActionStep,
+    ended: Mapping[int, ToolOutcome],
+    context: AgentContext,
+    *,
+    turn_id: int,
+    step_id: int,
+    is_resumed: bool,
+) -> dict[int, ToolOutcome]:
+    """Return what comes of the calls that are not made, by their place: nobody gave the word that they need.
+
+    Args:
+        tools: What can be called now; when the calls were judged that may have been something else.
+        ended: What is known already.
+        is_resumed: Whether calls may have run before.
+    """
+    calls = step.tool_calls or ()
+    rows = await context.storage.read(lambda connection: find_of_turn(connection, turn_id))
+    asked = {
+        each.call_index: each.status for each in rows if each.step_id == step_id and each.kind is PendingKind.APPROVAL
+    }
+    outcomes = {
+        index: ToolOutcome(_UNDECIDED, error_type="Denied")
+        for index, status in asked.items()
+        if index not in ended and status is not PendingStatus.ALLOWED
+    }
+    settled = {*ended, *asked}
+    if is_resumed:  # what may have run and cannot be repeated is not made anyway
+        settled |= {index for index, call in enumerate(calls) if not _is_repeatable(tools.get(call.name))}
+    text = _NOT_AGAIN if is_resumed else _UNASKED
+    for index in await find_to_ask(tools, calls, context, settled):
+        outcomes[index] = ToolOutcome(text, error_type="ApprovalNeeded")
+    return outcomes
+
+
+def _is_repeatable(tool: Tool | None) -> bool:
+    return tool is not None and tool.idempotent
