@@ -225,7 +225,7 @@ class AgentService:
         now = self._options_of(context).clock()
         return await decide(context, call_id, is_allowed=allow, is_always=always, now=now)
 
-    async def hand_in(self, context: AgentContext, call_id: str, result: Any) -> bool:
+    async def hand_in(self, context: AgentContext, call_id: str | int, result: Any) -> bool:
         """Hand in the result of a call whose tool gave `Later`; return whether nothing had become of it before.
 
         A worker, or `resume`, goes on with its turn as soon as no call of that waits any more.

@@ -15,7 +15,7 @@ from botservice.errors import SettingsError
 from botservice.telemetry import register_secret
 from botservice.tools.tool import DEFAULT_TIMEOUT_SECONDS
 
-_VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
+_VARIABLE: Final = re.compile(r"\$\{([^}]{0,300})\}")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET: Final = re.compile(r"key|token|secret|password|passwd|credential|auth(?!or(?!i))|cookie", re.IGNORECASE)
 _PLAIN: Final = frozenset({"HOME", "USER", "LOGNAME", "PATH", "SHELL", "TERM", "PWD", "TMPDIR", "LANG"})

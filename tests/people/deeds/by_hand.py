@@ -16,6 +16,7 @@ from botservice.storage.tables.access import (
     budget_reservations,
 )
 from botservice.storage.tables.conversations import events, messages, steps, tool_calls, turns, vectors, word_blocks
+from botservice.storage.tables.waiting import pending_calls, tool_grants
 
 NAME = f"telegram:{ALICE.id}"
 GROUP_NAME = "telegram:-100200300"
@@ -28,7 +29,7 @@ async def plant(town: Town) -> None:
 
 def _plant(connection, now, later) -> None:
     row = connection.execute(_hers("telegram").limit(1)).one()
-    _of_her_chat(connection, row)
+    _of_her_chat(connection, row, now)
     one = {"turn_id": row.turn_id, "person": NAME}
     connection.execute(insert(budget_reservations).values(**one, chat=NAME, tokens=1, cost=1, expires_at=later))
     code = {"code": "ABCD-EFGH", "name": MARK, "welcome": [{"text": MARK}], "expires_at": later}
@@ -41,12 +42,17 @@ def _plant(connection, now, later) -> None:
     connection.execute(insert(access_invitations).values(chat=GROUP_NAME, person=NAME, invited_at=now))
 
 
-def _of_her_chat(connection, row) -> None:
+def _of_her_chat(connection, row, now) -> None:
     """Plant what a failed turn leaves, what is open when a process ends, and what searching makes of messages."""
     connection.execute(update(turns).where(turns.c.id == row.turn_id).values(error=f"ValueError: {MARK}"))
     step = select(steps.c.id).where(steps.c.turn_id == row.turn_id).limit(1)
     call = {"context_id": row.context_id, "call_index": 0, "status": "done", "result": MARK}
     connection.execute(insert(tool_calls).values(step_id=connection.execute(step).scalar_one(), **call))
+    hers = {"context_id": row.context_id, "author_platform": "telegram", "author_id": str(ALICE.id), "created_at": now}
+    waited = {"turn_id": row.turn_id, "step_id": 0, "call_index": 0, "kind": "approval", "status": "denied"}
+    names = {"call_id": MARK, "tool": MARK, "name": MARK, "author_name": MARK, "transport": "telegram"}
+    connection.execute(insert(pending_calls).values(**hers, **waited, **names, is_open=False, expires_at=now))
+    connection.execute(insert(tool_grants).values(**hers, tool=MARK))
     for each in connection.execute(_hers("telegram")).all():
         vector = {"context_id": each.context_id, "message_id": each.id, "model_key": "x", "data": MARK.encode()}
         connection.execute(insert(vectors).values(vector))
