@@ -99,4 +99,5 @@ async def open_page(browser: Any, complaints: list[str]) -> AsyncIterator[OpenPa
             return screen
 
         yield open_one
-    assert complaints == []
+    # A page that is still open when its site ends tries to reach it again.
+    assert [each for each in complaints if "ERR_CONNECTION_REFUSED" not in each] == []
