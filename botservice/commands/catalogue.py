@@ -1,9 +1,9 @@
 """The commands of a service."""
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Collection, Iterator, Sequence
 
 from botservice.commands.command import Command
-from botservice.errors import BotServiceError
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 
@@ -16,10 +16,9 @@ class Catalogue:
     def __iter__(self) -> Iterator[Command]:
         return iter(self._commands.values())
 
-    def knows(self, name: str) -> bool:
-        """Return whether there is a command of this name that the service answers."""
-        command = self._commands.get(name)
-        return command is not None and command.handler is not None
+    def takes(self, name: str) -> bool:  # noqa: ARG002 - any
+        """Return that every command is answered: a model that is paid for is not asked what /hlep means."""
+        return True
 
     def counts(self, name: str) -> bool:
         """Return whether a command counts as a message."""
@@ -27,16 +26,18 @@ class Catalogue:
         return command is not None and command.is_counted
 
     async def answer(self, request: CommandRequest) -> CommandAnswer:
-        """Do what a command asks.
-
-        Raises:
-            BotServiceError: there is no such command.
-        """
+        """Do what a command asks; for one that nobody knows, say so, with the name that looks most like it."""
         command = self._commands.get(request.call.name)
-        if command is None or command.handler is None:
-            raise BotServiceError(f"there is no command /{request.call.name}")
-        return await command.handler(request)
+        if command is not None:
+            return await command.handler(request)
+        name, listed = request.call.name, [each.name for each in self.offered(request.tools)]
+        similar = difflib.get_close_matches(name, listed, n=1)
+        if similar:
+            return CommandAnswer(request.say("help.meant", name=name, like=similar[0]))
+        return CommandAnswer(request.say("help.unknown", name=name))
 
-    def menu(self, language: str | None) -> list[tuple[str, str]]:
-        """Return the name and the description of every command, in a language."""
-        return [(command.name, command.description(language)) for command in self if command.is_listed]
+    def offered(self, tools: Collection[str] | None) -> list[Command]:
+        """Return what menus show of an agent that has these tools; None for one that could have any."""
+        return [
+            each for each in self if each.is_listed and (tools is None or each.needs is None or each.needs in tools)
+        ]

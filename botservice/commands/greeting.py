@@ -1,6 +1,6 @@
 """/start, /help and /stop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from botservice.commands.command import Command
@@ -11,16 +11,21 @@ async def _start(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(request.say("start.hello"))
 
 
+async def _stop(request: CommandRequest) -> CommandAnswer:
+    """Say that nothing runs: transports take /stop in past the queue, so what queued had nothing to stop."""
+    return CommandAnswer(request.say("stop.nothing"))
+
+
 START: Final = Command("start", _start)
-# A transport takes it in: it does not queue behind what it is to stop.
-STOP: Final = Command("stop")
+STOP: Final = Command("stop", _stop)
 
 
-def help_command(menu: Callable[[str | None], Sequence[tuple[str, str]]]) -> Command:
-    """Return the command that lists the others; menu gives their names and descriptions in a language."""
+def help_command(offered: Callable[[Collection[str] | None], Sequence[Command]]) -> Command:
+    """Return the command that lists the others; offered gives those that fit the tools of an agent."""
 
     async def answer(request: CommandRequest) -> CommandAnswer:
-        lines = [f"/{name} – {description}" for name, description in menu(request.message.language)]  # noqa: RUF001 - a dash
+        language = request.message.language
+        lines = [f"/{each.name} – {each.description(language)}" for each in offered(request.tools)]  # noqa: RUF001 - a dash
         return CommandAnswer("\n\n".join([request.say("help.how"), "\n".join(lines)]))
 
     return Command("help", answer)

@@ -74,7 +74,8 @@ def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> CommandAn
         parts = [request.say("memory.list"), "\n".join(lines)]
         parts.append(request.say("memory.how", number=known[-1].id))
     else:
-        parts = [request.say("memory.nothing" if asker.is_alone else "memory.nothing_here")]
+        key = "memory.nothing" if request.has_tool("remember") else "memory.empty"
+        parts = [request.say(key if asker.is_alone else "memory.nothing_here")]
     if not asker.is_alone:
         parts.append(request.say("memory.elsewhere"))
     buttons = [

@@ -29,7 +29,7 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
     if wanted is not None:
         return _cancel(request, waiting, int(wanted[1]))
     if not waiting:
-        return CommandAnswer(request.say("reminders.none"))
+        return CommandAnswer(request.say("reminders.none" if request.has_tool("remind_me") else "reminders.empty"))
     lines = [_line(each, request) for each in waiting]
     buttons = [
         Button(
@@ -63,4 +63,4 @@ def _cut(text: str) -> str:
     return flat if len(flat) <= _LONGEST_SHOWN else f"{flat[:_LONGEST_SHOWN]}…"
 
 
-REMINDERS: Final = Command("reminders", _answer)
+REMINDERS: Final = Command("reminders", _answer, needs="remind_me")

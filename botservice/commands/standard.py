@@ -1,6 +1,6 @@
 """The commands of the service as it is served."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from botservice.commands.access import ACCESS, APPROVE, REVOKE
 from botservice.commands.approval import ALLOW_COMMAND, DENY_COMMAND
@@ -23,12 +23,12 @@ from botservice.commands.why import WHY
 def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
     """Return the commands that every service has, and more."""
 
-    def menu(language: str | None) -> list[tuple[str, str]]:
-        return catalogue.menu(language)
+    def offered(tools: Collection[str] | None) -> list[Command]:
+        return catalogue.offered(tools)
 
     # Whoever adds a capability adds its command here, or hands it in where it needs something to work with.
     of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS, ALLOW_COMMAND, DENY_COMMAND, TOOLS]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
     for_owners = [APPROVE, REVOKE, ACCESS]
-    catalogue = Catalogue([START, help_command(menu), *of_chat, *about_people, USAGE, STOP, *for_owners, *more])
+    catalogue = Catalogue([START, help_command(offered), *of_chat, *about_people, USAGE, STOP, *for_owners, *more])
     return catalogue

@@ -1,4 +1,4 @@
-"""/why: what the last answer was made of. Only what was said, done and known in this chat."""
+"""/why: what the last answer was made of, or why there is none. Only what was said, done and known in this chat."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +9,14 @@ from sqlalchemy import Connection
 
 from botservice.commands.command import Command
 from botservice.contexts.step_records import read_steps
-from botservice.memory import ActionStep, MemoryItem
+from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
 from botservice.memory.found import found_records
 from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, TokenUsage
 from botservice.personas import persona_in
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
-from botservice.turns.start.exchanges import Exchange, find_last_exchange
+from botservice.turns.start.exchanges import Attempt, find_last_attempt
+from botservice.turns.turn import Outcome
 
 _MOST: Final = 20  # entries of one kind
 _LONGEST: Final = 160  # characters of one entry
@@ -37,6 +38,8 @@ class Sources:
         tools: The name of each tool that ran, with what went wrong, if anything did.
         models: The names of those that answered, in their order.
         usage: Tokens of all calls of models together.
+        task: What was asked, as the record has it.
+        failures: How often a step failed.
     """
 
     window: int = 0
@@ -47,6 +50,8 @@ class Sources:
     models: list[str] = field(default_factory=list)
     calls: int = 0
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
+    task: str = ""
+    failures: int = 0
 
 
 def read_sources(steps: Sequence[MemoryItem]) -> Sources:
@@ -58,6 +63,10 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
             sources.calls += 1
             _add_model(sources, step.get_value("model"))
             _add_prompt(sources, prompt, sections)
+        if isinstance(step, TaskStep):
+            sources.task = sources.task or step.task
+        elif isinstance(step, FailedStep):
+            sources.failures += 1
         if isinstance(step, ActionStep):
             sources.tools += _outcomes(step)
             below = [each for run in sub_runs(step) for each in run.memory.steps]
@@ -97,25 +106,44 @@ def _outcomes(step: ActionStep) -> Iterator[tuple[str, str | None]]:
 
 
 async def _why(request: CommandRequest) -> CommandAnswer:
-    def read(connection: Connection) -> tuple[Exchange, Sources] | None:
-        last = find_last_exchange(connection, request.context.id, request.turn.id)
-        if last is None or not last.questions:
+    def read(connection: Connection) -> tuple[Attempt, Sources] | None:
+        last = find_last_attempt(connection, request.context.id, request.turn.id)
+        if last is None:
             return None
         stored = read_steps(connection, request.context.id, turn_ids=[last.turn_id])
         return last, read_sources([each.item for each in stored])
 
     found = await request.context.storage.read(read)
-    if found is None or not found[1].calls:
+    if found is None:
         return CommandAnswer(request.say("why.nothing"))
     last, sources = found
-    may_see = request.message.is_private or _is_same(request.message.author, last.questions[-1].author)
-    return CommandAnswer("\n".join(_lines(request, last, sources, may_see=may_see)))
+    asker = last.questions[-1].author if last.questions else None
+    may_see = request.message.is_private or _is_same(request.message.author, asker)
+    lines = [*_about(request, last, sources)]
+    if sources.calls:
+        lines += _made_of(request, sources, may_see=may_see)
+    if last.is_refused_since:
+        lines = [request.say("why.refused"), "", *lines]
+    return CommandAnswer("\n".join(lines))
 
 
-def _lines(request: CommandRequest, last: Exchange, sources: Sources, *, may_see: bool) -> Iterator[str]:
-    """Yield the answer as markdown, in which nothing that was said can be markup."""
-    question = _cut(last.questions[-1].text, _LONGEST_QUESTION) or "…"
-    yield request.say("why.about", question=question)
+def _about(request: CommandRequest, last: Attempt, sources: Sources) -> Iterator[str]:
+    """Yield what the last attempt was about, and how it ended where that was not by an answer."""
+    question = _cut(last.questions[-1].text if last.questions else sources.task, _LONGEST_QUESTION) or "…"
+    if last.is_reminder:
+        yield request.say("why.reminder", text=_cut(sources.task, _LONGEST) or "…")
+    if last.outcome is Outcome.FAILED:
+        yield request.say("why.not_answered", question=question, error_id=last.error_id, tries=sources.failures)
+        if sources.calls:
+            yield request.say("why.made_of")
+    elif last.outcome is Outcome.STOPPED:
+        yield request.say("why.stopped" if sources.calls else "why.cut", question=question)
+    elif not last.is_reminder:
+        yield request.say("why.about", question=question)
+
+
+def _made_of(request: CommandRequest, sources: Sources, *, may_see: bool) -> Iterator[str]:
+    """Yield what an answer was made of as markdown, in which nothing that was said can be markup."""
     yield ""
     yield "- " + request.say("why.window", count=sources.window)
     if sources.persona:

@@ -117,7 +117,12 @@ class Turn:
     @property
     def error_id(self) -> str:
         """What a person is told to ask about."""
-        return f"T{self.id}"
+        return error_id(self.id)
+
+
+def error_id(turn_id: int) -> str:
+    """Return what a person is told to ask about where a turn fails."""
+    return f"T{turn_id}"
 
 
 async def _is_sure() -> None:

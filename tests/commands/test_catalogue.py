@@ -1,12 +1,16 @@
 """What every command of the service has."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
 
-from botservice import BotServiceError
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
+from botservice.messages import CommandCall, InboundMessage
 from botservice.texts import LANGUAGES
-from botservice.turns.start.commands import parse_command
+from botservice.turns.start.commands import CommandRequest, parse_command
 
 
 @pytest.mark.parametrize("command", list(standard_commands()), ids=lambda command: command.name)
@@ -25,19 +29,25 @@ def test_a_command_is_read_with_what_stands_behind_it() -> None:
     assert parse_command("/usr/bin/python") is None
 
 
-async def test_a_command_that_nobody_knows_names_itself() -> None:
+@pytest.mark.parametrize(
+    ("name", "said"), [("nonsense", "I do not know /nonsense."), ("memroy", "Did you mean /memory?")]
+)
+async def test_a_command_that_nobody_knows_is_answered_with_the_one_that_looks_most_like_it(
+    name: str, said: str
+) -> None:
+    assert said in (await standard_commands().answer(_request(name))).text
+
+
+async def test_menus_leave_out_what_the_agent_cannot_do() -> None:
     catalogue = standard_commands()
-    assert catalogue.knows("help")
-    assert not catalogue.knows("stop"), "the transport takes care of it"
-    assert not catalogue.knows("nonsense")
-    with pytest.raises(BotServiceError, match="/nonsense"):
-        await catalogue.answer(_request("nonsense"))
+    names = [command.name for command in catalogue.offered(["remind_me"])]
+    assert "reminders" in names
+    assert [each for each in names if each != "reminders"] == [each.name for each in catalogue.offered([])]
+    assert "/reminders" in (await catalogue.answer(_request("help", tools=["remind_me"]))).text
+    assert "/reminders" not in (await catalogue.answer(_request("help", tools=[]))).text
 
 
-def _request(name: str):  # type: ignore[no-untyped-def]  # only the call is looked at
-    from datetime import UTC, datetime
-    from types import SimpleNamespace
-
-    from botservice.messages import CommandCall
-
-    return SimpleNamespace(call=CommandCall(name), now=datetime.now(UTC))
+def _request(name: str, *, tools: Sequence[str] | None = None) -> CommandRequest:
+    message = InboundMessage(f"/{name}")
+    nowhere: Any = None  # these commands ask nothing of it
+    return CommandRequest(CommandCall(name), message, nowhere, nowhere, nowhere, datetime.now(UTC), tools=tools)

@@ -1,10 +1,12 @@
 """/new, /retry and /why, given in a chat."""
 
+import asyncio
 import contextlib
 import html
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import select
 from turns.bots import NO_WAITING, add, call, fail
 from turns.messenger import Messenger, Office
 
@@ -13,6 +15,7 @@ from botservice.commands.standard import standard_commands
 from botservice.commands.why import read_sources
 from botservice.memory import StepCallbacks
 from botservice.messages import Author
+from botservice.storage.tables.conversations import turns
 from botservice.texts import LANGUAGES
 from botservice.turns.options import RunOptions, utc_now
 from botservice.turns.start.commands import parse_command
@@ -69,6 +72,14 @@ async def answer_to(bot, text: str, order: int) -> str:
     await bot.write(text, order=order)
     await bot.messenger.until(lambda: len(bot.messenger.visible.get("1", [])) > before)
     return bot.messenger.visible["1"][before]
+
+
+async def until_stopped(storage) -> None:
+    """Wait until a turn ended because it was stopped."""
+    query = select(turns.c.id).where(turns.c.outcome == "stopped")
+    async with asyncio.timeout(20):
+        while not await storage.read(lambda connection: connection.execute(query).all()):  # noqa: ASYNC110 - a database tells nobody
+            await asyncio.sleep(0.01)
 
 
 def contents(prompt) -> list[str]:
@@ -166,6 +177,43 @@ async def test_why_shows_what_was_said_as_it_was_said(storage, said):
         why = await answer_to(bot, "/why", 2)
     assert f"“{said}”" in format_markdown(why)[0].text
     assert f"<p>My last answer (to “{html.escape(said, quote=False)}”) was made of:</p>" in (render_markdown(why) or "")
+
+
+async def test_why_tells_of_what_could_not_be_answered_and_not_of_the_answer_before(storage):
+    script = ["an answer", LLMError("down", is_transient=False)]
+    async with chatting(storage, script) as (bot, _):
+        await answer_to(bot, "first", 1)
+        assert (await answer_to(bot, "second", 2)).startswith("Sorry")
+        why = (await answer_to(bot, "/why", 3)).replace("\\", "")
+    assert why == "I could not answer “second”: something went wrong on my side (T2, tries: 1). /retry asks it again."
+
+
+async def test_why_tells_of_what_was_stopped_and_how_far_it_came(storage):
+    started, going_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(messages):
+        started.set()
+        await going_on.wait()
+        return "too late"
+
+    async with chatting(storage, ["an answer", slow]) as (bot, _):
+        await answer_to(bot, "first", 1)
+        await bot.write("second", order=2)
+        await started.wait()
+        await bot.stop_turn(order=3)
+        await until_stopped(storage)
+        assert await answer_to(bot, "/why", 4) == (
+            "I was stopped before I began to answer “second”. No model was asked."
+        )
+
+
+async def test_what_nobody_knows_and_a_late_stop_cost_no_call_of_the_model(storage):
+    async with chatting(storage, []) as (bot, llm):
+        assert "Did you mean /retry?" in await answer_to(bot, "/rety", 1)
+        assert "I do not know /frobnicate." in await answer_to(bot, "/frobnicate the dog", 2)
+        assert "could stop" in await answer_to(bot, "/stop", 3)
+    assert llm.prompts == []
+    assert await history(storage) == []
 
 
 async def test_why_never_tells_of_another_chat(storage):

@@ -87,7 +87,7 @@ class Beginning:
         return [each for each in commands if each[0].id not in beyond], tell
 
     def _is_command(self, message: InboundMessage) -> bool:
-        return message.is_addressed and message.command is not None and self._commands.knows(message.command.name)
+        return message.is_addressed and message.command is not None and self._commands.takes(message.command.name)
 
     async def _obey(
         self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim, heard: Heard, event_id: int
@@ -96,7 +96,17 @@ class Beginning:
         options, now = self._options, self._options.clock()
         role, is_let_in = heard.roles.get(event_id), event_id not in heard.rights
         request = CommandRequest(
-            message.command, message, context, turn, claim, now, role, options.access, options.budgets, is_let_in
+            message.command,
+            message,
+            context,
+            turn,
+            claim,
+            now,
+            role,
+            options.access,
+            options.budgets,
+            is_let_in,
+            tools=options.agent.tools,
         )
         return await self._commands.answer(request)
 

@@ -1,7 +1,7 @@
 """Commands: what a person asks of the service itself, answered without the agent."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol
@@ -29,6 +29,7 @@ class CommandRequest:
         claim: The right to work on the context, which a change of it needs.
         role: What whoever gave it may do; None for somebody whom no owner has named.
         is_let_in: Whether whoever gave it is let in; others are asked nothing, and nothing of them is kept.
+        tools: The names of the agent's own tools; None where any could be there.
     """
 
     call: CommandCall
@@ -41,6 +42,11 @@ class CommandRequest:
     access: Access = field(default_factory=Access)
     budgets: Budgets = field(default_factory=Budgets)
     is_let_in: bool = True
+    tools: Collection[str] | None = None
+
+    def has_tool(self, name: str) -> bool:
+        """Return whether the agent may use a tool of its own."""
+        return self.tools is None or name in self.tools
 
     def say(self, key: str, /, **values: object) -> str:
         """Return a text in the language of whoever gave it."""
@@ -79,20 +85,20 @@ class CommandAnswer:
 class Commands(Protocol):
     """The commands that a service knows."""
 
-    def knows(self, name: str) -> bool:
-        """Return whether there is such a command."""
+    def takes(self, name: str) -> bool:
+        """Return whether a command is answered here, be it by saying that there is none of this name."""
 
     def counts(self, name: str) -> bool:
         """Return whether a command counts as a message where messages are limited."""
 
     async def answer(self, request: CommandRequest) -> CommandAnswer:
-        """Do what a known command asks. It may be called again after a cut: what it changed is changed once."""
+        """Do what a command asks. It may be called again after a cut: what it changed is changed once."""
 
 
 class NoCommands:
     """No command at all: whatever is said is for the agent."""
 
-    def knows(self, name: str) -> bool:  # noqa: ARG002 - none is
+    def takes(self, name: str) -> bool:  # noqa: ARG002 - none is
         """Return no."""
         return False
 

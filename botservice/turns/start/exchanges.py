@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, exists, func, or_, select
 
 from botservice.history.rows import delete_rows, find_window, read_messages, select_messages
 from botservice.messages import Message
-from botservice.storage.tables.conversations import events, messages, turns
-from botservice.turns.turn import Outcome
+from botservice.storage.tables.conversations import events, messages, steps, turns
+from botservice.turns.turn import API, Outcome, error_id
 
 _LAST_TURN = (
     select(turns.c.id)
@@ -21,6 +21,32 @@ _LAST_TURN = (
     )
     .order_by(turns.c.id.desc())
     .limit(1)
+)
+
+# What the agent, or a reminder, did last: commands alone take no steps.
+_LAST_ATTEMPT = (
+    select(turns.c.id, turns.c.outcome, turns.c.transport)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        turns.c.id < bindparam("before"),
+        turns.c.outcome.in_([Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value]),
+        exists().where(steps.c.turn_id == turns.c.id),
+    )
+    .order_by(turns.c.id.desc())
+    .limit(1)
+)
+_IS_OF_TURN = or_(
+    messages.c.answers_turn_id == bindparam("turn"),
+    messages.c.event_id.in_(select(events.c.id).where(events.c.turn_id == bindparam("turn"))),
+)
+_LAST_POSITION = select(func.max(messages.c.position)).where(messages.c.context_id == bindparam("context"), _IS_OF_TURN)
+_REFUSED_SINCE = select(
+    exists().where(
+        turns.c.context_id == bindparam("context"),
+        turns.c.id > bindparam("after"),
+        turns.c.id < bindparam("before"),
+        turns.c.outcome == Outcome.REFUSED.value,
+    )
 )
 
 
@@ -49,9 +75,50 @@ def find_last_exchange(connection: Connection, context_id: int, before_turn: int
     turn_id = connection.execute(_LAST_TURN, sought).scalar_one_or_none()
     if turn_id is None:
         return None
-    of_turn = select(events.c.id).where(events.c.turn_id == turn_id)
-    asked = select_messages(context_id).where(messages.c.event_id.in_(of_turn)).order_by(messages.c.position)
-    questions = read_messages(connection, context_id, connection.execute(asked).all())
+    questions = _questions_of(connection, context_id, turn_id)
     answers = select(messages.c.id).where(messages.c.answers_turn_id == turn_id, messages.c.context_id == context_id)
     ids = [*(each.id for each in questions if each.id is not None), *connection.execute(answers).scalars()]
     return Exchange(turn_id, tuple(questions), tuple(ids))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What the agent did in one turn, or a reminder said, however that ended.
+
+    Attributes:
+        questions: Oldest first; none where no message asked, as for a reminder, or where they are forgotten.
+        is_reminder: Whether nobody asked just then: it was due.
+        is_refused_since: Whether a question was refused since.
+    """
+
+    turn_id: int
+    outcome: Outcome
+    questions: tuple[Message, ...]
+    is_reminder: bool
+    is_refused_since: bool
+
+    @property
+    def error_id(self) -> str:
+        """What a person is told to ask about."""
+        return error_id(self.turn_id)
+
+
+def find_last_attempt(connection: Connection, context_id: int, before_turn: int) -> Attempt | None:
+    """Return what was last attempted in the conversation that goes on, before a turn; None where nothing is kept."""
+    sought = {"context": context_id, "before": before_turn}
+    row = connection.execute(_LAST_ATTEMPT, sought).one_or_none()
+    if row is None:
+        return None
+    fresh_from, _ = find_window(connection, context_id, None)
+    position = connection.execute(_LAST_POSITION, {"context": context_id, "turn": row.id}).scalar_one()
+    if position is not None and position <= fresh_from:
+        return None
+    questions = tuple(_questions_of(connection, context_id, row.id))
+    is_refused_since = bool(connection.execute(_REFUSED_SINCE, {**sought, "after": row.id}).scalar_one())
+    return Attempt(row.id, Outcome(row.outcome), questions, not questions and row.transport != API, is_refused_since)
+
+
+def _questions_of(connection: Connection, context_id: int, turn_id: int) -> list[Message]:
+    of_turn = select(events.c.id).where(events.c.turn_id == turn_id)
+    asked = select_messages(context_id).where(messages.c.event_id.in_(of_turn)).order_by(messages.c.position)
+    return read_messages(connection, context_id, connection.execute(asked).all())
