@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from botservice.commands import Command
 from botservice.errors import SettingsError
 from botservice.settings import OPENAI_API_URL, Settings, SlackPings, reveal
 from transports.served import ServedTransport
@@ -15,22 +16,28 @@ if TYPE_CHECKING:
     from transports.telegram.app import TelegramTransport
 
 
-def build_transports(settings: Settings) -> Sequence[ServedTransport]:
-    """Return the transports that have what they need."""
+def build_transports(settings: Settings, commands: Sequence[Command] | None = None) -> Sequence[ServedTransport]:
+    """Return the transports that have what they need.
+
+    Args:
+        commands: What menus show; by default what every service knows.
+    """
     from transports.web.access import Access
     from transports.web.app import WebTransport
 
     found: list[ServedTransport] = []
     reading = build_reading(settings)  # one for all: what it bounds is bounded for the whole process
     if settings.telegram_bot_token is not None:
-        found.append(build_telegram(settings, reading))
+        found.append(build_telegram(settings, reading, commands))
     if has_slack(settings):
         found.append(build_slack(settings, reading))
     found.append(WebTransport(access=Access.of(settings)))
     return found
 
 
-def build_telegram(settings: Settings, reading: "Reading | None" = None) -> "TelegramTransport":
+def build_telegram(
+    settings: Settings, reading: "Reading | None" = None, commands: Sequence[Command] | None = None
+) -> "TelegramTransport":
     """Return the transport of Telegram, which has a token."""
     from transports.telegram.app import TelegramTransport
 
@@ -41,6 +48,7 @@ def build_telegram(settings: Settings, reading: "Reading | None" = None) -> "Tel
         public_url=settings.public_url,
         reading=reading or build_reading(settings),
         previews=settings.link_previews,
+        commands=commands,
     )
 
 

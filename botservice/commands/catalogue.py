@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Collection, Iterator, Sequence
 
 from botservice.commands.command import Command
+from botservice.messages import InboundMessage
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 
@@ -16,9 +17,13 @@ class Catalogue:
     def __iter__(self) -> Iterator[Command]:
         return iter(self._commands.values())
 
-    def takes(self, name: str) -> bool:  # noqa: ARG002 - any
-        """Return that every command is answered: a model that is paid for is not asked what /hlep means."""
-        return True
+    def takes(self, message: InboundMessage) -> bool:
+        """Return whether a message is a command, also one that nobody knows: no model is paid to guess /hlep.
+
+        What a platform alone takes for a command, such as "!" in Slack, is one only where there is such a command.
+        """
+        call = message.command
+        return call is not None and (call.name in self._commands or message.text.lstrip().startswith("/"))
 
     def counts(self, name: str) -> bool:
         """Return whether a command counts as a message."""

@@ -87,7 +87,7 @@ class Beginning:
         return [each for each in commands if each[0].id not in beyond], tell
 
     def _is_command(self, message: InboundMessage) -> bool:
-        return message.is_addressed and message.command is not None and self._commands.takes(message.command.name)
+        return message.is_addressed and self._commands.takes(message)
 
     async def _obey(
         self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim, heard: Heard, event_id: int

@@ -85,8 +85,8 @@ class CommandAnswer:
 class Commands(Protocol):
     """The commands that a service knows."""
 
-    def takes(self, name: str) -> bool:
-        """Return whether a command is answered here, be it by saying that there is none of this name."""
+    def takes(self, message: InboundMessage) -> bool:
+        """Return whether a message is answered as a command, be it by saying that there is none of this name."""
 
     def counts(self, name: str) -> bool:
         """Return whether a command counts as a message where messages are limited."""
@@ -98,7 +98,7 @@ class Commands(Protocol):
 class NoCommands:
     """No command at all: whatever is said is for the agent."""
 
-    def takes(self, name: str) -> bool:  # noqa: ARG002 - none is
+    def takes(self, message: InboundMessage) -> bool:  # noqa: ARG002 - none is
         """Return no."""
         return False
 

@@ -8,6 +8,7 @@ from botservice import Storage
 from botservice.access.access import Access
 from botservice.policies import AccessMode
 from botservice.texts import LANGUAGES, in_language
+from transports.slack.outgoing.planning import as_typed
 
 MENTION = f"<@{BOT_USER}>"
 CHANNEL = "C0GENERAL"
@@ -29,7 +30,7 @@ async def test_a_channel_is_answered_when_a_member_has_invited_the_bot(
         await api.until(lambda: len(api.events.tries) == 2)
         api.person_says(f"{MENTION} hi", channel=CHANNEL, user="U0BOB")
         await api.until(lambda: api.said(CHANNEL))
-        assert api.said(CHANNEL)[0] in {in_language("access.group", language) for language in LANGUAGES}
+        assert api.said(CHANNEL)[0] in {as_typed(in_language("access.group", language)) for language in LANGUAGES}
         moved(api, "member_left_channel")
         await api.until(lambda: len(api.events.tries) >= 5)
         moved(api, "member_joined_channel", "U0ALICE")

@@ -131,7 +131,7 @@ async def test_without_sessions_or_blocks_the_question_is_asked_all_the_same(api
         api.order(Refuse("invalid_blocks"), "chat.postMessage")
         api.person_says("pay her")
         question = (await api.until(api.bot_posts))[0]
-        assert "/allow" in question.shown
+        assert "!allow" in question.shown
         api.person_says("!allow")
         await becomes(api, question, "Allowed for")
         await api.until(lambda: any("paid 5 to Anna" in each for each in api.said()))

@@ -1,6 +1,7 @@
 """Commands, dialogs, buttons and pages: what people do in Slack besides writing."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -65,7 +66,8 @@ async def test_service_commands_pass_through_the_slash_command_and_direct_messag
         api.person_says("!important: buy milk")
         await api.until(lambda: len(api.said()) == 3)
         assert len(bot.llm.prompts) == 1
-    assert "/help" in help_text
+    assert "!help" in help_text
+    assert not re.search(r"(?<!\S)/\w", help_text), "Slack keeps what begins with / for itself"
     assert api.said()[0] == api.said()[1]
     assert api.said()[2] == "You said: !important: buy milk"
     assert not any(block["type"] == "context_actions" for block in api.bot_posts()[0].blocks)

@@ -11,6 +11,7 @@ from botservice import LLMError, ToolCall
 from botservice.texts import in_language
 from botservice.tools.remembering import remember
 from transports.slack.blocks import ASK_CALLBACK
+from transports.slack.outgoing.planning import as_typed
 
 SPOKEN = [("ja-JP", "ja"), ("fr-FR", "fr"), ("sv-SE", "en")]
 
@@ -55,7 +56,7 @@ async def test_an_apology_is_in_the_language_of_who_asked(
     speak(api, locale)
     async with bot_on(api, [LLMError("no such model", is_transient=False)]):
         api.person_says("hello")
-        assert await api.until(api.said) == [in_language("answer.apology", told_in, error_id="T1")]
+        assert await api.until(api.said) == [as_typed(in_language("answer.apology", told_in, error_id="T1"))]
 
 
 async def test_a_dialog_is_in_the_language_of_who_opens_it(api: SlackApi, bot_on: Any) -> None:
@@ -93,3 +94,15 @@ async def test_the_buttons_for_an_opinion_are_named_in_the_language_of_who_asked
     shown = json.dumps(post.blocks, ensure_ascii=False)
     assert in_language("buttons.good", "ru") in shown
     assert in_language("buttons.bad", "ru") in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("/help says more, so does (/memory).", "!help says more, so does (!memory)."),
+        ("/allow 3\n/deny", "!allow 3\n!deny"),
+        ("read /help/me, a/help and /helper, https://x.example/help", None),
+    ],
+)
+def test_commands_are_named_as_they_are_typed_and_nothing_else_is_touched(text: str, typed: str | None) -> None:
+    assert as_typed(text) == (typed or text)

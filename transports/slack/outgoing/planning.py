@@ -1,9 +1,11 @@
 """From an answer to the messages that make it visible. Pure: the same answer gives the same messages."""
 
 import json
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+from botservice.commands.standard import standard_commands
 from botservice.messages import Attachment, Message, Role
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.start.commands import parse_command
@@ -14,26 +16,37 @@ from transports.overflow import fitting, head_of, note, whole_file
 from transports.slack.inbound import Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
 
+_COMMANDS: Final = "|".join(command.name for command in standard_commands())
+_COMMAND: Final = re.compile(rf"(?<![\w/!])/(?=(?:{_COMMANDS})(?![\w/]))")
 # A payload is {"text" or "file", "thread_ts", "question", …}; files are named by the digest of their bytes.
 
 
 def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) -> list[Payload]:
-    """Return the messages that make answer visible: its text in pieces, then its files."""
+    """Return the messages that make answer visible: its text in pieces, then its files.
+
+    What the service itself says names commands with "!", because Slack keeps what begins with "/" for itself.
+    """
     place = _place(events)
-    head = head_of(answer.text)
-    texts, is_all = fitting(format_answer(head, pings), is_all=head == answer.text)
+    is_notice, is_for_service = answer.role is Role.SYSTEM, _is_for_service(events)
+    head = head_of(as_typed(answer.text) if is_notice or is_for_service else answer.text)
+    texts, is_all = fitting(format_answer(head, pings), is_all=len(head) == len(answer.text))
     pieces: list[dict[str, Any]] = [{"text": piece} for piece in texts]
     if pieces and answer.buttons:
         pieces[-1]["choices"] = [
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
         ]
-    if pieces and answer.role is Role.SYSTEM:
+    if pieces and is_notice:
         pieces[-1]["is_notice"] = True
-    elif pieces and not _is_for_service(events):
+    elif pieces and not is_for_service:
         pieces[-1]["asks_feedback"] = answer.language or DEFAULT_LANGUAGE
     whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
     payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]
     return [payload | place for payload in payloads]
+
+
+def as_typed(text: str) -> str:
+    """Return words of the service in which commands are named as people type them in Slack: with "!"."""
+    return _COMMAND.sub("!", text)
 
 
 def _place(events: Sequence[StoredEvent]) -> dict[str, Any]:
@@ -76,6 +89,9 @@ def _command_like(event: StoredEvent) -> bool:
     if way is Way.MESSAGE:
         message = read_message(body)
         return message is not None and parse_command(message.text.strip().replace("!", "/", 1)) is not None
+    if way is Way.COMMAND:
+        said = parse_command(f"/{str(field(body, 'text') or '').strip().lstrip('/')}")
+        return said is None or said.name in _COMMANDS.split("|")
     return way is Way.BUTTON
 
 

@@ -92,16 +92,24 @@ follow({
   onRefused: (text) => complain(text),
 });
 
-setUpComposer({ complain, scrolling });
-
-stop.addEventListener("click", async () => {
+async function stopAnswer() {
+  if (!state.working || state.isStopping) return;
   state.isStopping = true;
+  document.getElementById("text").focus(); // the button that had it is about to go
   say();
   const answer = await post("/web/stop", { id: newId() });
   if (answer.ok) return;
   state.isStopping = false;
   complain(answer.error);
   say();
+}
+
+setUpComposer({ complain, scrolling, isIdle: () => state.isConnected && !state.working, stop: stopAnswer });
+
+stop.addEventListener("click", stopAnswer);
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !event.isComposing && !event.defaultPrevented) stopAnswer();
 });
 
 document.addEventListener("decide", async ({ detail: { decides, row } }) => {

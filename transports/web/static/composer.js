@@ -10,8 +10,9 @@ const maxImagesBytes = Number(limits.maxImagesBytes);
 const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const FIRST_WAIT = 1_000; // milliseconds
 const LONGEST_WAIT = 15_000;
+const UNTIL_IT_SHOWS = 2_000;
 
-export function setUpComposer({ complain, scrolling }) {
+export function setUpComposer({ complain, scrolling, isIdle, stop }) {
   const form = document.getElementById("composer");
   const text = document.getElementById("text");
   const send = document.getElementById("send");
@@ -67,6 +68,11 @@ export function setUpComposer({ complain, scrolling }) {
       return complain(`This message has ${length.toLocaleString()} characters; at most ${maxText.toLocaleString()} can be sent at once.`);
     }
     complain("");
+    if (written.trim().toLowerCase() === "/stop" && !isIdle()) {
+      text.value = "";
+      update();
+      return stop();
+    }
     const files = images;
     text.value = "";
     images = [];
@@ -101,7 +107,12 @@ export function setUpComposer({ complain, scrolling }) {
         images: entry.images,
         is_pressed: entry.isPressed,
       });
-      if (answer.ok) return showWaiting(message, "Waiting…", { isAccepted: true });
+      if (answer.ok) {
+        showWaiting(message, "Waiting…", { isAccepted: true });
+        // The end of a quick command may have been told before this answer: then nothing else takes the note away.
+        setTimeout(() => isIdle() && dropWaiting(message.client_id), UNTIL_IT_SHOWS);
+        return;
+      }
       if (!answer.isWorthRetrying) return giveBack(message, answer.error);
       await pause(message, wait);
     }

@@ -67,6 +67,31 @@ async def test_a_stop_ends_the_answer_and_keeps_what_was_written(run_site, typis
         await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
 
 
+@pytest.mark.parametrize("how", ["Escape", "/stop"])
+async def test_an_answer_is_stopped_from_the_keyboard(run_site, typist, open_page, how):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("Count")
+        typist.write("one, two")
+        await expect(page.locator("#draft")).to_contain_text("one, two")
+        if how == "Escape":
+            await page.keyboard.press("Escape")
+        else:
+            await page.say("/stop")
+        await expect(page.answers).to_contain_text("one, two")
+        await expect(page.get_by_role("status")).to_have_text("Stopped.")
+        await expect(page.questions).to_have_count(1)
+        await expect(page.locator("#text")).to_be_focused()
+
+
+async def test_a_command_that_nobody_knows_is_answered_and_leaves_nothing_that_waits(run_site, open_page):
+    async with run_site(["never"]) as site:
+        page = await open_page(site.url)
+        await page.say("/memroy")
+        await expect(page.get_by_text("Did you mean /memory?")).to_be_visible()
+        await expect(page.get_by_text("Waiting…")).to_have_count(0)
+
+
 async def test_a_tool_that_runs_is_named_with_what_it_says(run_site, open_page, tmp_path):
     is_free = asyncio.Event()
 
