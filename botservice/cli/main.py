@@ -14,6 +14,7 @@ import typer
 from botservice.cli.access import access_cli, usage
 from botservice.cli.console import load_settings, printable, with_storage
 from botservice.cli.new import new
+from botservice.cli.prove import prove
 from botservice.cli.turns import MOST_ID, turns_cli
 from botservice.errors import BotServiceError, DatabaseInUse
 from botservice.settings import LogLevel, Settings
@@ -173,6 +174,7 @@ def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON o
 
 
 cli.command()(new)
+cli.command()(prove)
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
 cli.add_typer(access_cli, name="access", invoke_without_command=True)
 cli.command()(usage)
