@@ -12,9 +12,44 @@ from botservice.errors import BotServiceError
 from botservice.proving.records import Killed, Record
 
 _KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
-_COMMAND: Final = ("-m", "botservice", "serve", "--app", "botservice.proving.bot:service", "--port", "0")
+_PROGRAM: Final = ("-m", "botservice")
+_SERVE: Final = (*_PROGRAM, "serve", "--app", "botservice.proving.bot:service", "--port", "0")
 _MOST_FAILED_STARTS: Final = 3
 _LAST_CHARACTERS: Final = 2000
+
+
+def environment_of(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return what a process is told; nothing of the settings of whoever looks at the proof."""
+    kept = {each: os.environ[each] for each in _KEPT if each in os.environ}
+    source = str(Path(__file__).parents[2])
+    return {**kept, "PYTHONPATH": source, "LOG_LEVEL": "WARNING", **settings}
+
+
+async def migrate(folder: Path, settings: Mapping[str, str]) -> None:
+    """Make the tables, as whoever deploys the service does.
+
+    Raises:
+        BotServiceError: that does not work; with what it said.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *_PROGRAM,
+        "migrate",
+        cwd=folder,
+        env=environment_of(settings),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        said, _ = await process.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    if process.returncode:
+        raise BotServiceError(f"the tables cannot be made:\n{said.decode(errors='replace')[-_LAST_CHARACTERS:]}")
 
 
 class Place:
@@ -80,9 +115,9 @@ class Place:
         with self._log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *_COMMAND,
+                *_SERVE,
                 cwd=self._folder,
-                env=self._environment(name),
+                env=environment_of(self._settings(name)),
                 stdin=asyncio.subprocess.PIPE,  # its end tells the process that nobody is left
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
@@ -110,12 +145,6 @@ class Place:
             if line.split()[:1] == [b"listening"]:
                 return int(line.rsplit(b":", 1)[1])
         return 0
-
-    def _environment(self, name: str) -> dict[str, str]:
-        """Return what a process is told; nothing of the settings of whoever looks at the proof."""
-        kept = {each: os.environ[each] for each in _KEPT if each in os.environ}
-        source = str(Path(__file__).parents[2])
-        return {**kept, "PYTHONPATH": source, "LOG_LEVEL": "WARNING", **self._settings(name)}
 
     def _last_words(self) -> str:
         return self._log.read_text(errors="replace")[-_LAST_CHARACTERS:]

@@ -15,7 +15,7 @@ from botservice.proving.bot import TILL
 from botservice.proving.database import database_at
 from botservice.proving.oracle import Findings, examine
 from botservice.proving.platform import TOKEN, Platform
-from botservice.proving.process import Place
+from botservice.proving.process import Place, migrate
 from botservice.proving.records import Record
 from botservice.proving.town import Chat, Town, settle
 from botservice.proving.web import listening
@@ -92,6 +92,7 @@ async def _serving(
     try:
         async with listening(platform.app) as port, asyncio.TaskGroup() as group:
             settings = partial(_settings, url, port)
+            await migrate(folder, settings("migration"))
             names = ("a", "b")[: plan.processes]
             places = [Place(each, folder, settings, record, platform.ports, time.monotonic) for each in names]
             tasks = [group.create_task(each.run()) for each in places]

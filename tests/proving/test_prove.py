@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -38,27 +39,17 @@ def value_of(table: str, name: str) -> str:
     return line.removeprefix(f"  {name}").split()[0]
 
 
-def tables_of(url: str) -> list[str]:
+KEPT = (
+    "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace "
+    "UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+)
+
+
+def execute(url: str, *statements: str) -> list[Any]:
     engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
-    with engine.connect() as connection:
-        return list(
-            connection.execute(
-                text(
-                    "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace "
-                    "UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
-                )
-            ).scalars()
-        )
-
-
-@pytest.fixture
-def empty_postgres_url(own_postgres_url: str) -> str:
-    """A Postgres without any table."""
-    engine = create_engine(make_url(own_postgres_url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
     with engine.begin() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
-    return own_postgres_url
+        last = [connection.execute(text(each)) for each in statements][-1]
+        return list(last.scalars()) if last.returns_rows else []
 
 
 def check_table(done: "subprocess.CompletedProcess[str]") -> None:
@@ -70,6 +61,7 @@ def check_table(done: "subprocess.CompletedProcess[str]") -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_short_proof_on_sqlite_finds_no_fault_and_leaves_nothing(tmp_path):
     done = run(tmp_path, *SHORT, OPENAI_API_KEY="none is used", TELEGRAM_BOT_TOKEN="no token", DATABASE_URL="nowhere")
     check_table(done)
@@ -78,17 +70,19 @@ def test_a_short_proof_on_sqlite_finds_no_fault_and_leaves_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_prove_it_on_postgres_and_leave_it_as_empty_as_it_was(tmp_path, empty_postgres_url):
-    check_table(run(tmp_path, *SHORT, "--database", empty_postgres_url))
-    assert tables_of(empty_postgres_url) == []
+def test_two_processes_prove_it_on_postgres_and_leave_it_as_empty_as_it_was(tmp_path, own_postgres_url):
+    execute(own_postgres_url, "CREATE FUNCTION theirs() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+    check_table(run(tmp_path, *SHORT, "--database", own_postgres_url))
+    assert execute(own_postgres_url, KEPT) == ["theirs"]
 
 
 def test_a_database_with_tables_is_refused_and_stays_as_it_is(tmp_path, own_postgres_url):
-    before = tables_of(own_postgres_url)
+    execute(own_postgres_url, "CREATE TABLE theirs (id int)", "INSERT INTO theirs VALUES (1)")
     done = run(tmp_path, *SHORT, "--database", own_postgres_url)
     assert done.returncode == 1
     assert "--database is not empty" in done.stderr
-    assert tables_of(own_postgres_url) == before
+    assert execute(own_postgres_url, "SELECT id FROM theirs") == [1]
+    assert execute(own_postgres_url, KEPT) == ["theirs"]
 
 
 @pytest.mark.parametrize("url", ["sqlite:///here.db", "nonsense"])
@@ -99,6 +93,7 @@ def test_a_database_that_is_no_postgres_is_refused(tmp_path, url):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_stops_a_proof_finds_no_process_and_no_file_of_it(tmp_path, number):
     with started(tmp_path, "--seconds", "60", "--seed", "7") as process:
@@ -112,6 +107,7 @@ def test_whoever_stops_a_proof_finds_no_process_and_no_file_of_it(tmp_path, numb
     assert [each for each in children if is_alive(each)] == []
 
 
+@pytest.mark.slow
 def test_no_process_outlives_a_proof_that_was_killed_itself(tmp_path):
     with started(tmp_path, "--seconds", "60", "--seed", "7") as process:
         wait_for_child(process)
