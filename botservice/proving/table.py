@@ -10,6 +10,7 @@ def write_table(proof: Proof) -> str:
     people = len({person for chat in proof.chats for person in chat.people})
     where = "one process on SQLite" if plan.database is None else f"{plan.processes} processes on Postgres"
     command = f"botservice prove --seed {plan.seed} --seconds {plan.seconds:g} --kills {plan.kills}"
+    command += "" if plan.database is None else " --database URL"
     lines = [f"{people} people in {len(proof.chats)} chats, {where}, seed {plan.seed}"]
     lines += [f"  {name:<24} {value:>7}  {why}".rstrip() for name, value, why in _rows(found)]
     return "\n".join([*lines, _verdict(found), f"Once more: {command}", "What this cannot show: docs/proof.md"])
