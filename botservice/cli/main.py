@@ -156,7 +156,7 @@ def migrate() -> None:
     async def done(storage: "Storage") -> str:
         return f"{storage.name} has version {await storage.read(read_version)}"
 
-    with long_work("migrate", left="The tables work as they are; run it again to finish.") as progress:
+    with long_work("migrate", left="No table is half done; run it again to finish.") as progress:
         open_storage(load_settings(), migrate=True).migrate(progress)
     typer.echo(with_storage(done, migrate=True))
 

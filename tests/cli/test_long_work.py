@@ -22,7 +22,7 @@ from botservice.cli.long_work import Lines, long_work
 from botservice.privacy.archive import read_person
 from botservice.progress import Progress
 from botservice.storage.rekeying import encrypt_files
-from botservice.storage.sqlite.files import back_up, shrink
+from botservice.storage.sqlite.files import back_up, shrink, write_private
 from botservice.upkeep.commands import compact_database
 
 KEY = "a key of a test " * 3
@@ -273,3 +273,18 @@ def test_a_command_on_a_terminal_shows_a_bar_and_ends_with_130(
     readable, encrypted = asyncio.run(read_files(sqlite_url))
     assert readable == FILES
     assert encrypted < FILES
+
+
+def test_an_archive_takes_the_place_of_a_file_and_never_that_of_a_pipe(tmp_path: Path) -> None:
+    file, link, pipe = (tmp_path / name for name in ("file", "link", "pipe"))
+    file.write_bytes(b"older")
+    link.symlink_to(file)
+    write_private(link, b"newer")
+    assert (link.is_symlink(), file.read_bytes()) == (True, b"newer")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_private(pipe, b"through the pipe")
+    assert os.read(reader, 100) == b"through the pipe"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert list(tmp_path.glob("*.partial")) == []

@@ -40,6 +40,10 @@ def make_private(path: Path) -> None:
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a file that nobody but its owner can read, whole or not at all, whatever stood there before."""
+    if path.exists() and not path.is_file():  # a pipe or the like is written to, and never replaced
+        path.write_bytes(data)
+        return
+    path = path.resolve()
     partial = path.with_name(path.name + _PARTIAL)
     try:
         with os.fdopen(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, _OWNER_ALONE), "wb") as file:
