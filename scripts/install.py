@@ -141,4 +141,8 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main("dev" if sys.argv[1:2] == ["dev"] else "run")
+    try:
+        main("dev" if sys.argv[1:2] == ["dev"] else "run")
+    except KeyboardInterrupt:
+        _say("stopped. The next start begins the installation anew.")
+        sys.exit(130)

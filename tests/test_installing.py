@@ -150,6 +150,20 @@ def test_an_installation_that_was_cut_off_is_begun_anew(small: Small) -> None:
     assert small.set_up() == ""
 
 
+def test_an_installation_that_is_stopped_says_so_in_one_line_and_is_begun_anew(small: Small) -> None:
+    small.close_gate()
+    first = small.begin()
+    while not small.times_built and first.poll() is None:
+        os.sched_yield()
+    os.killpg(first.pid, signal.SIGINT)
+    said = first.communicate(timeout=PATIENCE_SECONDS)[1]
+    (small.folder / "gate").unlink()
+    assert first.returncode == 130
+    assert said.splitlines()[-1] == "botservice: stopped. The next start begins the installation anew."
+    assert "Traceback" not in said
+    assert "making .venv" in small.set_up()
+
+
 def test_an_environment_whose_python_is_gone_is_made_again(small: Small) -> None:
     small.set_up()
     for python in (small.folder / ".venv" / "bin").glob("python*"):

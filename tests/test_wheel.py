@@ -1,5 +1,6 @@
 """The wheel that people install: what is in it, and that it works without this folder."""
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -93,3 +94,12 @@ def test_the_wheel_brings_the_command(wheel):
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
         assert "botservice = botservice.cli.main:main" in archive.read(name).decode()
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_proves_that_it_loses_nothing(installed, tmp_path):
+    command = [sys.executable, "-m", "botservice", "prove", "--seconds", "4", "--kills", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(installed), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "Nothing was lost" in done.stdout

@@ -24,15 +24,20 @@ def load_settings() -> Settings:
 
 def with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = False) -> T:
     """Return what work makes of the database of the settings."""
-    from botservice.storage import Storage
 
     async def run() -> T:
-        settings = load_settings()
-        key = reveal(settings.encryption_key)
-        async with Storage.open(settings.database_url, migrate=migrate, encryption_key=key) as storage:
+        async with open_storage(load_settings(), migrate=migrate) as storage:
             return await work(storage)
 
     return asyncio.run(run())
+
+
+def open_storage(settings: Settings, *, migrate: bool = False) -> "Storage":
+    """Return the database of the settings, to be entered."""
+    from botservice.storage import Storage
+
+    key = reveal(settings.encryption_key)
+    return Storage.open(settings.database_url, migrate=migrate, encryption_key=key)
 
 
 def printable(text: str) -> str:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from botservice.cli.access import access_cli, usage
-from botservice.cli.console import load_settings, printable, with_storage
+from botservice.cli.console import load_settings, open_storage, printable, with_storage
+from botservice.cli.long_work import long_work
 from botservice.cli.new import new
+from botservice.cli.prove import prove
 from botservice.cli.turns import MOST_ID, turns_cli
 from botservice.errors import BotServiceError, DatabaseInUse
 from botservice.settings import LogLevel, Settings
@@ -154,6 +156,8 @@ def migrate() -> None:
     async def done(storage: "Storage") -> str:
         return f"{storage.name} has version {await storage.read(read_version)}"
 
+    with long_work("migrate", left="No table is half done; run it again to finish.") as progress:
+        open_storage(load_settings(), migrate=True).migrate(progress)
     typer.echo(with_storage(done, migrate=True))
 
 
@@ -173,6 +177,7 @@ def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON o
 
 
 cli.command()(new)
+cli.command()(prove)
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
 cli.add_typer(access_cli, name="access", invoke_without_command=True)
 cli.command()(usage)
@@ -227,14 +232,16 @@ def export(
     async def read(storage: "Storage") -> Any:
         if context is not None:
             return await export_context(storage, await find_context_id(storage, context))
-        data = await read_person(storage, parse_person(person or ""))
-        if archive is not None:
-            write_private(archive, make_archive(data, max_files_bytes=None))
-        return as_values(data)
+        return await read_person(storage, parse_person(person or ""), progress)
 
     if archive is not None and person is None:
         raise BotServiceError("--archive is for a person: name one with --person PLATFORM:ID")
-    found = with_storage(read)
+    with long_work("export", left="Nothing is written.") as progress:
+        found = with_storage(read)
+        if archive is not None:
+            write_private(archive, make_archive(found, max_files_bytes=None))
+        elif person is not None:
+            found = as_values(found)
     typer.echo(f"{archive} is written" if archive is not None else json.dumps(found, indent=2))
 
 
@@ -280,7 +287,10 @@ def backup(
     """Copy an SQLite database to a file, also while the service runs. For Postgres there is pg_dump."""
     from botservice.upkeep.commands import back_up_database
 
-    typer.echo(back_up_database(load_settings().database_url, file))
+    url = load_settings().database_url
+    with long_work("backup", left="No copy is left, and the database is as it was.") as progress:
+        said = back_up_database(url, file, progress)
+    typer.echo(said)
 
 
 @cli.command()
@@ -293,7 +303,10 @@ def compact(
 
     settings = load_settings()
     retention = settings.keep_steps_days, settings.keep_events_days
-    typer.echo(asyncio.run(compact_database(settings.database_url, *retention, shrinks=shrink)))
+    left = "What is taken away stays so; the next pass does the rest."
+    with long_work("compact", left=left) as progress:
+        said = asyncio.run(compact_database(settings.database_url, *retention, shrinks=shrink, progress=progress))
+    typer.echo(said)
 
 
 @cli.command()
@@ -303,7 +316,10 @@ def encrypt() -> None:
 
     if load_settings().encryption_key is None:
         raise BotServiceError("set ENCRYPTION_KEY first: one or more random texts, the one to encrypt with first")
-    typer.echo(f"{with_storage(encrypt_files)} files are encrypted with the first key")
+    left = "Every file can be read; run it again before you take an older key away."
+    with long_work("encrypt", left=left) as progress:
+        count = with_storage(lambda storage: encrypt_files(storage, progress))
+    typer.echo(f"{count} files are encrypted with the first key")
 
 
 @cli.command()

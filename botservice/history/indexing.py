@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from datetime import datetime, timedelta
 from functools import partial
 from types import TracebackType
@@ -26,6 +27,7 @@ POLL_SECONDS: Final = 2.0
 _BATCH: Final = 64  # one call, one commit
 _STRETCH: Final = 4_096  # ids that one query looks through: the readers of a storage are few
 _OVERLAP: Final = 256  # ids that are looked at again: on Postgres, a smaller one may become visible later
+SAY_SECONDS: Final = 10.0
 _EDITS_OVERLAP: Final = timedelta(seconds=60)  # clocks differ, and on Postgres an earlier edit may be visible later
 _BACKOFF_SECONDS: Final = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
 # Contexts count from 1: this claim says which of the replicas embeds, and passes on when that one dies. Upkeep has 0.
@@ -41,15 +43,24 @@ class EmbeddingIndexer:
     run one on the same database: one of them works. An embedder that fails costs nothing but the meaning.
     """
 
-    def __init__(self, storage: Storage, embedder: Embedder, *, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        embedder: Embedder,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        say_seconds: float = SAY_SECONDS,
+    ) -> None:
         """Make an indexer for an open storage.
 
         Args:
             poll_seconds: How often to look for new messages.
+            say_seconds: How often to log how far it is, where there is much to catch up with.
         """
         self._storage = storage
         self._embedder = embedder
         self._poll_seconds = poll_seconds
+        self._say_seconds = say_seconds
         self._task: asyncio.Task[None] | None = None
         self._model_key = ""
         self._seen = 0
@@ -86,11 +97,26 @@ class EmbeddingIndexer:
             return 0
         count = 0
         try:
+            since = time.monotonic()
             while batch := await self._find_batch():
                 count += await self._embed(batch, claim)
+                if time.monotonic() - since >= self._say_seconds:
+                    since = time.monotonic()
+                    logger.info(
+                        "embeddings.catching_up", extra={"count": count, "left_at_most": self._left(batch[-1].id)}
+                    )
         finally:
             await asyncio.shield(self._storage.claims.release(claim))
         return count
+
+    def _left(self, done_from: int) -> int:
+        """Return how many messages may have no vector yet: ids are counted, which costs nothing.
+
+        Args:
+            done_from: The oldest message of the newest stretch that has one.
+        """
+        *older, (after, _) = self._todo
+        return done_from - 1 - after + sum(last - first for first, last in older)
 
     async def _run(self) -> None:
         failures = 0

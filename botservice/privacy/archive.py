@@ -25,6 +25,7 @@ from botservice.people.names import person_name
 from botservice.privacy.bringing_over import bring_over_contexts
 from botservice.privacy.own_messages import contexts_of
 from botservice.privacy.personas import personas_of
+from botservice.progress import Progress, unwatched
 from botservice.references import Reference, keep_files, write_out_for
 from botservice.storage import Storage
 from botservice.storage.chunks import chunks
@@ -69,7 +70,7 @@ class PersonalData:
     others: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
 
-async def read_person(storage: Storage, person: Author) -> PersonalData:
+async def read_person(storage: Storage, person: Author, progress: Progress = unwatched) -> PersonalData:
     """Return what is kept of a person, on every platform that they have linked.
 
     Raises:
@@ -80,10 +81,11 @@ async def read_person(storage: Storage, person: Author) -> PersonalData:
     await bring_over_contexts(storage, context_ids)
     if not context_ids and not data.facts and not await storage.read(lambda c: find_identity(c, person)):
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
-    found = [
-        await storage.read(partial(_read_conversation, context_id=number, accounts=data.accounts), is_long=True)
-        for number in context_ids
-    ]
+    found = []
+    for number in context_ids:
+        read = partial(_read_conversation, context_id=number, accounts=data.accounts)
+        found.append(await storage.read(read, is_long=True))
+        progress(len(found), len(context_ids), "conversations")
     return PersonalData(data.accounts, data.facts, found, data.others)
 
 

@@ -79,6 +79,11 @@ def encrypt_stored(connection: Connection, after: int, limit: int) -> list[int]:
     return [row.id for row in rows]
 
 
+def find_newest_blob(connection: Connection) -> int:
+    """Return the id of the newest blob; 0 where there is none."""
+    return int(connection.execute(select(func.max(blobs.c.id))).scalar_one() or 0)
+
+
 def count_plain(connection: Connection) -> int:
     """Return how many blobs are stored in the clear."""
     return int(connection.execute(select(func.count()).where(blobs.c.is_encrypted.is_(False))).scalar_one())

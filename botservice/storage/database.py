@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable
+from botservice.progress import Progress, unwatched
 from botservice.storage import schema
 from botservice.storage.blobs import with_cipher
 from botservice.storage.claim import Claim
@@ -108,6 +109,31 @@ class Storage:
         from botservice.storage.encryption import Cipher
 
         return cls(where, migrates=migrates, limits=limits, cipher=Cipher(encryption_key))
+
+    def migrate(self, progress: Progress = unwatched) -> None:
+        """Bring the tables up to date in this thread, so that Ctrl+C stops it; to be opened after that.
+
+        Raises:
+            BotServiceError: as entering it does.
+        """
+        if self.where.is_memory:
+            return
+        try:
+            self._check_file()
+            if self.where.path is not None:
+                make_private(self.where.path)
+            else:
+                self._check_sessions()
+            schema.migrate(self.where, self._limits, progress)
+        except (SQLAlchemyError, OSError) as error:
+            raise as_unavailable(error, f"cannot open the database {self.name}") from error
+
+    def _check_sessions(self) -> None:
+        engine = create_read_engine(self.where, self._limits)
+        try:
+            check_sessions(engine)
+        finally:
+            engine.dispose()
 
     async def __aenter__(self) -> Self:
         try:

@@ -1,21 +1,24 @@
 """Encrypting what is stored already: in the clear, or under a key that is to go."""
 
-from botservice.storage.blobs import encrypt_stored
+from botservice.progress import Progress, unwatched
+from botservice.storage.blobs import encrypt_stored, find_newest_blob
 from botservice.storage.database import Storage
 
 _AT_ONCE = 50  # files, each of them in memory
 
 
-async def encrypt_files(storage: Storage) -> int:
+async def encrypt_files(storage: Storage, progress: Progress = unwatched) -> int:
     """Encrypt every stored file with the first key, and return how many there are; the clear bytes leave the database.
 
     It may run beside the service, and again after it was cut off.
     """
     done, last = 0, 0
+    newest = await storage.read(find_newest_blob)
     while True:
         ids = await storage.write(lambda connection, after=last: encrypt_stored(connection, after, _AT_ONCE))  # type: ignore[misc]  # bound at once
         if not ids:
             break
         done, last = done + len(ids), ids[-1]
+        progress(last, newest)
     await storage.scrub()
     return done

@@ -1,19 +1,24 @@
 """Which version of the tables a database has, and how it gets the right one."""
 
+import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
+from botservice.progress import Progress, unwatched
 from botservice.storage.claims import lock_space
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres.building import finish_building
 from botservice.storage.sqlite.file_lock import SharedFile
+from botservice.storage.sqlite.files import STEPS_AT_ONCE, check_interrupted
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
@@ -64,7 +69,11 @@ def check_version(version: str | None, *, remedy: str, oldest_compatible: str | 
     raise SchemaMismatch(f"the database has version {version}, older than {SCHEMA_VERSION}: {remedy}")
 
 
-def migrate(where: DatabaseUrl, limits: StorageLimits = StorageLimits()) -> str:  # noqa: B008 - frozen
+def migrate(
+    where: DatabaseUrl,
+    limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
+    progress: Progress = unwatched,
+) -> str:
     """Bring the tables to this program's version and return theirs. Blocks; waits for whoever else does the same.
 
     A newer version that this program works with stays as it is.
@@ -76,18 +85,18 @@ def migrate(where: DatabaseUrl, limits: StorageLimits = StorageLimits()) -> str:
     engine = create_writer_engine(where, limits, is_migrating=True)
     try:
         if where.path is not None:
-            _migrate_file(engine, SharedFile.at(where.path), give_up_at=time.monotonic() + limits.migration)
+            _migrate_file(engine, SharedFile.at(where.path), progress, give_up_at=time.monotonic() + limits.migration)
         else:
             with engine.connect() as connection:
-                _migrate_patiently(connection, give_up_at=time.monotonic() + limits.blocked_migration)
-            finish_building(where, limits)
+                _migrate_patiently(connection, progress, give_up_at=time.monotonic() + limits.blocked_migration)
+            finish_building(where, limits, progress)
         with engine.connect() as connection, connection.begin():
             return read_version(connection) or SCHEMA_VERSION
     finally:
         engine.dispose()
 
 
-def _migrate_file(engine: Engine, shared: SharedFile, *, give_up_at: float) -> None:
+def _migrate_file(engine: Engine, shared: SharedFile, progress: Progress, *, give_up_at: float) -> None:
     while not _is_current(engine):
         try:
             shared.lock.acquire()
@@ -98,7 +107,10 @@ def _migrate_file(engine: Engine, shared: SharedFile, *, give_up_at: float) -> N
             continue
         try:
             with engine.connect() as connection, connection.begin():
-                _upgrade(connection)
+                _upgrade(connection, progress)
+        except DBAPIError as error:
+            check_interrupted(error.orig)
+            raise
         finally:
             shared.lock.release()
 
@@ -121,11 +133,11 @@ def _is_due(connection: Connection) -> bool:
     return False
 
 
-def _migrate_patiently(connection: Connection, *, give_up_at: float) -> None:
+def _migrate_patiently(connection: Connection, progress: Progress, *, give_up_at: float) -> None:
     """Migrate when the tables are free: whoever waits long for a table has everybody behind it wait, too."""
     while True:
         try:
-            _migrate_under_advisory_lock(connection)
+            _migrate_under_advisory_lock(connection, progress)
         except DBAPIError as error:
             if not (is_blocked(error) or is_conflict(error)) or time.monotonic() > give_up_at:
                 raise
@@ -134,20 +146,40 @@ def _migrate_patiently(connection: Connection, *, give_up_at: float) -> None:
             return
 
 
-def _migrate_under_advisory_lock(connection: Connection) -> None:
+def _migrate_under_advisory_lock(connection: Connection, progress: Progress) -> None:
     with connection.begin():
         connection.execute(text(f"SELECT pg_advisory_xact_lock({lock_space()}, :id)"), {"id": _MIGRATION_LOCK})
         connection.execute(text(f"SET LOCAL lock_timeout = {int(_TABLE_SECONDS * 1000)}"))
         if _is_due(connection):
-            _upgrade(connection)
+            _upgrade(connection, progress)
 
 
-def _upgrade(connection: Connection) -> None:
+def _upgrade(connection: Connection, progress: Progress) -> None:
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
+    config.attributes["progress"] = _as_steps(connection, progress)
     with _upgrading:
         command.upgrade(config, "head")
+
+
+def _as_steps(connection: Connection, progress: Progress) -> Callable[[str], None]:
+    """Return what is told each version that is reached. On SQLite, Ctrl+C is noticed also within a statement."""
+    first, last = int(read_version(connection) or 0), int(SCHEMA_VERSION)
+    reached = first
+
+    def say() -> None:
+        progress(reached - first, last - first, f"version {reached:04}")
+
+    def reach(version: str) -> None:
+        nonlocal reached
+        reached = int(version)
+        say()
+
+    if connection.dialect.name == "sqlite":
+        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        driver.set_progress_handler(say, STEPS_AT_ONCE)
+    return reach

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Text, bindparam, delete, select, text, type_coerce, update
+from sqlalchemy import Connection, Table, Text, bindparam, delete, func, select, text, type_coerce, update
 
 from botservice.contexts.snapshots import turns_in_view
 from botservice.reminders.reminder import ReminderStatus
@@ -89,6 +89,11 @@ class Doomed:
     turn_ids: Sequence[int]
     digests: Collection[str]
     prompt_keeper: int | None
+
+
+def read_newest(connection: Connection, table: Table) -> int:
+    """Return the largest id of a table; 0 where it is empty."""
+    return int(connection.execute(select(func.max(table.c.id))).scalar_one() or 0)
 
 
 def read_old_turns(connection: Connection, after: int, before: datetime) -> TurnBatch:

@@ -16,15 +16,19 @@ from botservice.privacy.exports import drop_old_exports
 from botservice.privacy.names_left import release_forgotten
 from botservice.privacy.returning import drop_notes
 from botservice.privacy.rights import forget_rights
+from botservice.progress import Progress as Report
+from botservice.progress import unwatched
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
 from botservice.storage.orphans import sweep_files
+from botservice.storage.tables.conversations import events, messages, turns
 from botservice.upkeep.records import (
     delete_buttons,
     delete_doomed,
     delete_events,
     delete_old_reminders,
     read_doomed,
+    read_newest,
     read_old_events,
     read_old_turns,
 )
@@ -52,17 +56,20 @@ class Upkeep:
         *,
         clock: Clock | None = None,
         rest: Rest = asyncio.sleep,
+        report: Report = unwatched,
     ) -> None:
         """Make an upkeep.
 
         Args:
             clock: What time it is; by default what the storage says.
             rest: Called between two batches with the seconds to wait.
+            report: Is told how far a pass is.
         """
         self._storage = storage
         self._retention = retention
         self._clock = clock or storage.now
         self._rest = rest
+        self._report = report
         self._brought_over = Progress()
 
     @contextlib.asynccontextmanager
@@ -133,9 +140,11 @@ class Upkeep:
     async def _bring_over(self) -> None:
         """Bring over what older versions have stored since the last pass; the first one looks at every message."""
         self._brought_over = replace(self._brought_over, is_whole=False)
+        newest = await self._storage.read(partial(read_newest, table=messages))
         while not self._brought_over.is_whole:
             since = time.monotonic()
             self._brought_over = await bring_over_next(self._storage, self._brought_over)
+            self._report(self._brought_over.last_id, newest, "messages of older versions")
             await self._rest(_REST * (time.monotonic() - since))
 
     async def _compact_turns(self, claim: Claim, now: datetime) -> int:
@@ -144,12 +153,14 @@ class Upkeep:
             return 0
         await self._storage.write(lambda connection: delete_old_reminders(connection, before), fence=claim)
         after, is_last, count = 0, False, 0
+        newest = await self._storage.read(partial(read_newest, table=turns))
         while not is_last:
             since = time.monotonic()
             batch = await self._storage.read(partial(read_old_turns, after=after, before=before))
             for context_id, turn_ids in batch.by_context.items():
                 count += await self._compact(context_id, turn_ids, claim, now)
             after, is_last = batch.last_id, batch.is_last
+            self._report(after, newest, "turns")
             await self._rest(_REST * (time.monotonic() - since))
         return count
 
@@ -168,6 +179,7 @@ class Upkeep:
         while await self._storage.write(partial(delete_buttons, before=before), fence=claim):
             await self._rest(_PAUSE_SECONDS)
         after, is_last, count = 0, False, 0
+        newest = await self._storage.read(partial(read_newest, table=events))
         while not is_last:
             since = time.monotonic()
             batch = await self._storage.read(partial(read_old_events, after=after, before=before))
@@ -175,5 +187,6 @@ class Upkeep:
                 await self._storage.write(partial(delete_events, ids=batch.ids), fence=claim)
             count += len(batch.ids)
             after, is_last = batch.last_id, batch.is_last
+            self._report(after, newest, "events")
             await self._rest(_REST * (time.monotonic() - since))
         return count

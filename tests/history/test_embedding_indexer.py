@@ -64,6 +64,15 @@ async def test_a_back_fill_goes_from_the_newest_and_resumes(storage, context):
     assert well.asked == [f"note {n}" for n in range(35, -1, -1)]
 
 
+async def test_a_long_back_fill_says_how_far_it_is(storage, context, caplog):
+    for n in range(100):
+        await context.chat_history.append_user_message(f"note {n}")
+    with caplog.at_level(logging.INFO):
+        await EmbeddingIndexer(storage, Failing(lambda text: None), say_seconds=0).catch_up()
+    said = [(each.count, each.left_at_most) for each in caplog.records if each.message == "embeddings.catching_up"]
+    assert said == [(64, 36), (100, 0)]
+
+
 async def test_a_changed_model_embeds_everything_anew_and_words_cover_the_gap(storage, context, api, embedder):
     history = context.chat_history
     await history.append_user_message("Rex is a good hound")

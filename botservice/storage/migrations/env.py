@@ -1,13 +1,24 @@
 """Runs the migrations on the connection, and in the transaction, that the caller opened."""
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 from alembic import context
+from alembic.runtime.migration import MigrationContext, MigrationInfo
 
 from botservice.storage.tables.conversations import metadata
+
+
+def reach(ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]) -> None:  # noqa: ARG001 - as alembic calls it
+    """Say which version is reached."""
+    context.config.attributes["progress"](step.up_revision_id)
+
 
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
     transactional_ddl=True,
     transaction_per_migration=False,
+    on_version_apply=reach,
 )
 context.run_migrations()

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateIndex
 
+from botservice.progress import Progress
 from botservice.storage.claims import lock_space
 from botservice.storage.engines import create_building_engine, create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
@@ -38,7 +39,7 @@ _COUNT = text(
 _IS_COUNTED = text("SELECT NOT EXISTS (SELECT FROM contexts WHERE message_count IS NULL)")
 
 
-def finish_building(where: DatabaseUrl, limits: StorageLimits) -> None:
+def finish_building(where: DatabaseUrl, limits: StorageLimits, progress: Progress) -> None:
     """Build every index of the tables that is not there or was left half built, and count the messages of every chat.
 
     What others hold up for too long is left to the next migration; it is only slower without.
@@ -51,28 +52,28 @@ def finish_building(where: DatabaseUrl, limits: StorageLimits) -> None:
             if time.monotonic() > give_up_at:
                 return
             time.sleep(_POLL_SECONDS)
-        _build_indexes(connection, patience_seconds)
+        _build_indexes(connection, patience_seconds, progress)
     with create_writer_engine(where, limits).connect() as connection:
         _count_messages(connection, give_up_at=give_up_at)
 
 
-def _build_indexes(connection: Connection, patience_seconds: float) -> None:
+def _build_indexes(connection: Connection, patience_seconds: float, progress: Progress) -> None:
     connection.execute(text(f"SET lock_timeout = {int(patience_seconds * 1000)}"))
     known = {row.relname: row.indisvalid for row in connection.execute(_INDEXES)}
-    for table in metadata.sorted_tables:
-        for index in table.indexes:
-            name = str(index.name)
-            if known.get(name):
-                continue
-            try:
-                if name in known:
-                    connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
-                create = str(CreateIndex(index).compile(connection))
-                connection.execute(text(create.replace(" INDEX ", " INDEX CONCURRENTLY ", 1)))
-            except DBAPIError as error:
-                if not (is_blocked(error) or is_conflict(error)):
-                    raise
-                logger.warning("migration.index_left", extra={"index": name})
+    indexes = [index for table in metadata.sorted_tables for index in table.indexes]
+    left = [index for index in indexes if not known.get(str(index.name))]
+    for number, index in enumerate(left):
+        name = str(index.name)
+        progress(number, len(left), f"index {name}")
+        try:
+            if name in known:
+                connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
+            create = str(CreateIndex(index).compile(connection))
+            connection.execute(text(create.replace(" INDEX ", " INDEX CONCURRENTLY ", 1)))
+        except DBAPIError as error:
+            if not (is_blocked(error) or is_conflict(error)):
+                raise
+            logger.warning("migration.index_left", extra={"index": name})
 
 
 def _count_messages(connection: Connection, *, give_up_at: float) -> None:

@@ -7,11 +7,20 @@ import stat
 from pathlib import Path
 
 from botservice.errors import StorageError, StorageUnavailable
+from botservice.progress import Progress, unwatched
 from botservice.storage.limits import StorageLimits
 
 _PARTIAL = ".partial"
+_PAGES_AT_ONCE = 1_000
+STEPS_AT_ONCE = 100_000  # of SQLite's own machine: some milliseconds
 _OWNER_ALONE = 0o600  # what people wrote is in these files
 _BESIDE = ("-wal", "-shm")  # SQLite gives what it makes beside a database the database's own mode
+
+
+def check_interrupted(error: BaseException | None) -> None:
+    """Raise KeyboardInterrupt where that is why a statement has ended: SQLite says only that something ended it."""
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+        raise KeyboardInterrupt from error
 
 
 def make_private(path: Path) -> None:
@@ -30,16 +39,25 @@ def make_private(path: Path) -> None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that nobody but its owner can read, whatever stood there before."""
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, _OWNER_ALONE), "wb") as file:
-        path.chmod(_OWNER_ALONE)
-        file.write(data)
+    """Write a file that nobody but its owner can read, whole or not at all, whatever stood there before."""
+    if path.exists() and not path.is_file():  # a pipe or the like is written to, and never replaced
+        path.write_bytes(data)
+        return
+    path = path.resolve()
+    partial = path.with_name(path.name + _PARTIAL)
+    try:
+        with os.fdopen(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, _OWNER_ALONE), "wb") as file:
+            partial.chmod(_OWNER_ALONE)
+            file.write(data)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
-def back_up(path: Path, target: Path) -> int:
+def back_up(path: Path, target: Path, progress: Progress = unwatched) -> int:
     """Copy a database, also while it is written, and return the copy's bytes. The copy is of one moment, and checked.
 
-    It stands under its name only when it is whole. Blocks.
+    It stands under its name only when it is whole. Blocks, and Ctrl+C leaves nothing of it.
 
     Raises:
         StorageError: there is a file of that name already, or the copy is damaged.
@@ -53,22 +71,28 @@ def back_up(path: Path, target: Path) -> int:
     try:
         partial.unlink(missing_ok=True)
         make_private(partial)
-        _copy(path, partial)
+        _copy(path, partial, progress)
         _sync(partial)
         partial.rename(target)
         _sync(target.absolute().parent)
         return target.stat().st_size
     except (sqlite3.Error, OSError) as error:
+        check_interrupted(error)
         raise StorageUnavailable(f"cannot copy {path} to {target}: {error}") from error
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
 
 
-def shrink(path: Path, limits: StorageLimits = StorageLimits()) -> tuple[int, int]:  # noqa: B008 - frozen
+def shrink(
+    path: Path,
+    limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
+    progress: Progress = unwatched,
+) -> tuple[int, int]:
     """Give the pages that a database does not use back to the disk; return its bytes before and after. Blocks.
 
-    It takes as much free space as the database is large while it runs, and nobody else may use the database.
+    It takes as much free space as the database is large while it runs, and nobody else may use the database. Ctrl+C
+    leaves it as it was.
 
     Raises:
         StorageUnavailable: somebody uses it, or there is no room.
@@ -76,21 +100,28 @@ def shrink(path: Path, limits: StorageLimits = StorageLimits()) -> tuple[int, in
     before = path.stat().st_size
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=limits.lock, isolation_level=None)) as connection:
+            connection.set_progress_handler(lambda: progress(0, 0, "rewritten"), STEPS_AT_ONCE)
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except sqlite3.Error as error:
+        check_interrupted(error)
         raise StorageUnavailable(f"cannot make {path} smaller: {error}") from error
     return before, path.stat().st_size
 
 
-def _copy(path: Path, target: Path) -> None:
+def _copy(path: Path, target: Path, progress: Progress) -> None:
     with (
         contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
         contextlib.closing(sqlite3.connect(target)) as copy,
     ):
-        # All pages at once: a copy in pieces begins anew whenever somebody writes in between (SQLite, "Backup API").
-        # With a write-ahead log nobody waits for it: it reads what was there when it began.
-        source.backup(copy, pages=-1)
+        # Within one transaction that reads: a copy in pieces would otherwise begin anew whenever somebody writes in
+        # between (SQLite, "Backup API"). With a write-ahead log nobody waits for it: it reads what was there at first.
+        source.execute("BEGIN")
+        source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        source.backup(
+            copy, pages=_PAGES_AT_ONCE, progress=lambda _, left, total: progress(total - left, total, "copied")
+        )
+        copy.set_progress_handler(lambda: progress(1, 1, "checked"), STEPS_AT_ONCE)  # here Ctrl+C is noticed, too
         copy.execute("PRAGMA journal_mode=DELETE").fetchall()  # one file, nothing beside it
         if copy.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
             raise StorageError(f"the copy of {path} is damaged: check the disk, and the database")

@@ -1,0 +1,81 @@
+"""Long work on a terminal: a bar with an estimate; elsewhere a line every few seconds. Ctrl+C ends it in one line."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+import typer
+
+from botservice.progress import Progress
+
+EVERY_SECONDS = 5.0
+INTERRUPTED = 130  # what a shell says of a command that Ctrl+C ended
+
+
+@contextlib.contextmanager
+def long_work(what: str, *, left: str) -> Iterator[Progress]:
+    """Show how far work is while the block runs, on standard error.
+
+    Args:
+        what: What is done, in a word or two.
+        left: What Ctrl+C leaves behind.
+    """
+    try:
+        with _bar(what) if sys.stderr.isatty() else _lines(what, sys.stderr) as progress:
+            yield progress
+    except KeyboardInterrupt:
+        typer.echo(f"botservice: stopped. {left}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextlib.contextmanager
+def _bar(what: str) -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(what, total=None, note="")
+        yield lambda done, total, note="": bars.update(task, completed=done, total=total or None, note=note)
+
+
+@contextlib.contextmanager
+def _lines(what: str, file: TextIO) -> Iterator[Progress]:
+    yield Lines(what, file, time.monotonic)
+
+
+class Lines:
+    """Says how far some work is in lines, for logs and for whoever reads them aloud."""
+
+    def __init__(self, what: str, file: TextIO, clock: Callable[[], float]) -> None:
+        self._what = what
+        self._file = file
+        self._clock = clock
+        self._began = self._said = clock()
+
+    def __call__(self, done: float, total: float, note: str = "") -> None:
+        """Write a line, unless the last one was just now."""
+        now = self._clock()
+        if now - self._said < EVERY_SECONDS:
+            return
+        self._said = now
+        parts = [f"{self._what}: {self._state(done, total, now - self._began)}", note]
+        print(", ".join(filter(None, parts)), file=self._file, flush=True)
+
+    @staticmethod
+    def _state(done: float, total: float, passed: float) -> str:
+        if total <= 0:
+            return f"{passed:.0f} s"
+        part = min(done / total, 1.0)
+        return f"{part:.0%}, about {passed * (1 - part) / part:.0f} s left" if part > 0 else "0%"

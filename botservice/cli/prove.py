@@ -1,0 +1,57 @@
+"""`botservice prove`: a town writes while the service is killed, and an oracle counts what became of it."""
+
+import asyncio
+import secrets
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from botservice.cli.long_work import long_work
+
+if TYPE_CHECKING:
+    from botservice.progress import Progress
+    from botservice.proving import Plan, Proof
+    from botservice.proving.records import Record
+
+_MOST_SEED = 10**6
+
+
+def prove(
+    seconds: Annotated[float, typer.Option(min=1, help="How long people write.")] = 120,
+    kills: Annotated[int, typer.Option(min=0, help="How many processes are killed meanwhile.")] = 20,
+    seed: Annotated[int | None, typer.Option(help="What is drawn by chance; by default another one each time.")] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="An empty Postgres, for two processes; it is left empty."),
+    ] = None,
+) -> None:
+    """Show that nothing is lost: fifty people write, the service is killed again and again, an oracle counts.
+
+    It takes no key, no account and no network, and leaves nothing behind. It ends with 1 where a promise is broken.
+    """
+    from botservice.proving import Plan, write_table
+
+    plan = Plan(secrets.randbelow(_MOST_SEED) if seed is None else seed, seconds, kills, database)
+    typer.echo(f"seed {plan.seed}; it takes about {plan.seconds + 10:.0f} seconds", err=True)
+    with long_work("prove", left="No process and no file of the proof is left.") as progress:
+        proof = asyncio.run(_prove(plan, progress))
+    typer.echo(write_table(proof))
+    if proof.findings.faults:
+        raise typer.Exit(1)
+
+
+async def _prove(plan: "Plan", progress: "Progress") -> "Proof":
+    from botservice.proving import prove
+
+    def watch(passed: float, record: "Record") -> None:
+        said, waiting = len(record.said), record.waiting()
+        progress(passed, plan.seconds, f"{said} said, {waiting} wait, {len(record.killed)} kills")
+
+    task = asyncio.ensure_future(prove(plan, watch))
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl+C, which cancels by itself
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None

@@ -1,0 +1,158 @@
+"""One run of the proof: everything is started, people write, processes are killed, and everybody is waited for."""
+
+import asyncio
+import contextlib
+import random
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from botservice.proving.bot import TILL
+from botservice.proving.database import database_at
+from botservice.proving.oracle import Findings, examine
+from botservice.proving.platform import TOKEN, Platform
+from botservice.proving.process import Place, migrate
+from botservice.proving.records import Record
+from botservice.proving.town import Chat, Town, settle
+from botservice.proving.web import listening
+
+LAST_ANSWERS_SECONDS: Final = 60.0
+"""So long nobody has to be answered before the rest counts as lost."""
+_QUIET_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.1
+_PROCESSES_ON_POSTGRES: Final = 2
+
+Watch = Callable[[float, Record], None]
+"""Is told again and again for how many seconds people have written, and what was noted so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to happen.
+
+    Attributes:
+        seed: What people write, and when a process is killed, is drawn from it.
+        seconds: How long people write; the last answers come after that.
+        kills: How many processes are killed in that time.
+        database: The address of an empty Postgres; None for an SQLite file.
+    """
+
+    seed: int
+    seconds: float = 120.0
+    kills: int = 20
+    database: str | None = None
+
+    @property
+    def processes(self) -> int:
+        """How many processes run at once: an SQLite file is one process's."""
+        return 1 if self.database is None else _PROCESSES_ON_POSTGRES
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What came of it."""
+
+    plan: Plan
+    chats: Sequence[Chat]
+    findings: Findings
+
+
+async def prove(plan: Plan, watch: Watch) -> Proof:
+    """Do what a plan says; no process and no file of it is left, however it ends.
+
+    Raises:
+        SettingsError: the database is no empty Postgres.
+        BotServiceError: the service does not start, or the database cannot be reached.
+    """
+    record, chats = Record(), settle()
+    with (
+        tempfile.TemporaryDirectory(prefix="botservice-prove-") as folder,
+        database_at(plan.database, Path(folder)) as url,
+    ):
+        platform = Platform(chats, record, random.Random(f"{plan.seed} network"), time.monotonic)  # noqa: S311 - no secret
+        town = Town(chats, record, platform, time.monotonic)
+        async with _serving(plan, platform, record, Path(folder), url) as places:
+            await _go_through(plan, places, town, record, watch)
+    return Proof(plan, chats, examine(record))
+
+
+@contextlib.asynccontextmanager
+async def _serving(
+    plan: Plan, platform: Platform, record: Record, folder: Path, url: str
+) -> AsyncIterator[Sequence[Place]]:
+    """Run the platform, and the service with all its processes, until the block is left.
+
+    Raises:
+        BotServiceError: the service does not start.
+    """
+    try:
+        async with listening(platform.app) as port, asyncio.TaskGroup() as group:
+            settings = partial(_settings, url, port)
+            await migrate(folder, settings("migration"))
+            names = ("a", "b")[: plan.processes]
+            places = [Place(each, folder, settings, record, platform.ports, time.monotonic) for each in names]
+            tasks = [group.create_task(each.run()) for each in places]
+            tasks.append(group.create_task(platform.deliver()))
+            for place in places:
+                await place.is_up.wait()
+            yield places
+            for task in tasks:
+                task.cancel()
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+
+
+def _settings(url: str, port: int, process: str) -> Mapping[str, str]:
+    """Return the settings of one process; the addresses that it calls name it."""
+    return {
+        "DATABASE_URL": url,
+        "TELEGRAM_BOT_TOKEN": TOKEN,
+        "TELEGRAM_API_URL": f"http://127.0.0.1:{port}/{process}",
+        "PUBLIC_URL": "https://bot.example",  # the platform here finds every process by itself
+        TILL: f"http://127.0.0.1:{port}/{process}/till",
+        "HOST": "127.0.0.1",
+    }
+
+
+async def _go_through(plan: Plan, places: Sequence[Place], town: Town, record: Record, watch: Watch) -> None:
+    """Have people write and processes killed; then wait for the last answers."""
+    began = time.monotonic()
+    writing = asyncio.create_task(town.write(str(plan.seed)))
+    killing = asyncio.create_task(_kill(plan, places))
+    try:
+        while (passed := time.monotonic() - began) < plan.seconds:
+            watch(passed, record)
+            await asyncio.sleep(min(_LOOK_SECONDS, plan.seconds - passed))
+    finally:
+        for task in (writing, killing):
+            task.cancel()
+        await asyncio.wait([writing, killing])
+    await _wait_for_answers(places, record, partial(watch, plan.seconds, record))
+
+
+async def _kill(plan: Plan, places: Sequence[Place]) -> None:
+    """Kill a process at moments that the seed gives, also while it starts."""
+    chance = random.Random(f"{plan.seed} kills")  # noqa: S311 - no secret
+    moments = sorted(chance.uniform(0, plan.seconds) for _ in range(plan.kills))
+    began = time.monotonic()
+    for moment in moments:
+        await asyncio.sleep(max(0.0, began + moment - time.monotonic()))
+        chance.choice(places).kill()
+
+
+async def _wait_for_answers(places: Sequence[Place], record: Record, watch: Callable[[], None]) -> None:
+    """Return when all are answered and nothing comes any more, or when nothing has come for too long."""
+    seen, since = -1, time.monotonic()
+    while True:
+        if len(record.shown) != seen:
+            seen, since = len(record.shown), time.monotonic()
+        quiet = time.monotonic() - since
+        is_done = record.waiting() == 0 and all(each.is_up.is_set() for each in places)
+        if quiet > (_QUIET_SECONDS if is_done else LAST_ANSWERS_SECONDS):
+            return
+        watch()
+        await asyncio.sleep(_LOOK_SECONDS)

@@ -1,0 +1,93 @@
+"""What the town, the platform, the till and the killer take note of."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+ORDER: Final = re.compile(r"\b[gp]\d+-\d+\b")
+"""The name of an order: of a group or a private chat, and which one of it."""
+
+
+class Answer(StrEnum):
+    """What the bot says about an order."""
+
+    NOTED = "is noted"
+    PAID = "is paid"
+    IN_DOUBT = "may be paid, or not"
+    OTHER = "something else"
+
+    @classmethod
+    def of(cls, text: str) -> "Answer":
+        """Return which one a text is."""
+        return next((each for each in cls if each.value in text), cls.OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a person. All times are seconds of one clock."""
+
+    order: str
+    chat: str
+    at: float
+    asks_to_pay: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A message of the bot, with the process that sent it."""
+
+    order: str
+    chat: str
+    at: float
+    process: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """A payment that has reached the till."""
+
+    order: str
+    at: float
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """A process that was killed."""
+
+    process: str
+    at: float
+
+
+@dataclass
+class Record:
+    """Everything that was noted, each kind in the order of time.
+
+    Attributes:
+        ended_alone: The processes that ended though nobody had killed them.
+    """
+
+    said: list[Said] = field(default_factory=list)
+    shown: list[Shown] = field(default_factory=list)
+    paid: list[Paid] = field(default_factory=list)
+    killed: list[Killed] = field(default_factory=list)
+    ended_alone: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._open: dict[str, set[str]] = {}
+
+    def say(self, said: Said) -> None:
+        """Take note of a message."""
+        self.said.append(said)
+        self._open.setdefault(said.chat, set()).add(said.order)
+
+    def show(self, shown: Shown) -> None:
+        """Take note of an answer."""
+        self.shown.append(shown)
+        self._open.setdefault(shown.chat, set()).discard(shown.order)
+
+    def waiting(self, chat: str | None = None) -> int:
+        """Return how many messages have no answer yet, in one chat or in all of them."""
+        return sum(map(len, self._open.values())) if chat is None else len(self._open.get(chat, ()))
