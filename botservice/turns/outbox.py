@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, case, exists, func, insert, litera
 
 from botservice.errors import ClaimLost, DeliveryError, StorageUnavailable
 from botservice.storage import Claim, Storage
+from botservice.storage.ranges import is_of
 from botservice.storage.statements import Rows, execute
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.agenda import put_off
@@ -60,7 +61,7 @@ NEXT: Final = (
     )
     .where(
         _IS_OPEN,
-        deliveries.c.context_id == bindparam("context"),
+        is_of(deliveries, bindparam("context")),
         deliveries.c.transport.in_(bindparam("transports", expanding=True)),
         deliveries.c.kind == DeliveryKind.MESSAGE.value,
     )
@@ -69,7 +70,7 @@ NEXT: Final = (
 )
 _OWED = (
     select(deliveries.c.id, deliveries.c.turn_id, deliveries.c.kind, deliveries.c.status, deliveries.c.external_id)
-    .where(_IS_OPEN, deliveries.c.context_id == bindparam("context"))
+    .where(_IS_OPEN, is_of(deliveries, bindparam("context")))
     .order_by(deliveries.c.id)
 )
 
