@@ -15,7 +15,7 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 async def test_an_answer_takes_no_more_after_many_answers_than_after_a_few(sqlite_storage: Storage) -> None:
     efforts, messenger, most = Efforts(sqlite_storage), Messenger(), []
     async with office(sqlite_storage, echo, messenger=messenger) as bot:
-        for chat, times in (("few", 100), ("many", 1_000)):
+        for chat, times in (("few", 250), ("many", 1_000)):
             await bot.write("hello", chat=chat, order=1)
             await messenger.shows(chat, "re: hello")
             context = await AgentContext.get_or_create(sqlite_storage, {"transport": "messenger", "chat_id": chat})
