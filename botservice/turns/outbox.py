@@ -57,6 +57,7 @@ NEXT: Final = (
         deliveries.c.due_at,
         func.coalesce(deliveries.c.external_id, _REPLACED).label("external_id"),
         deliveries.c.replaces,
+        deliveries.c.created_at,
         when_due_was_set(deliveries),
     )
     .where(
@@ -116,7 +117,8 @@ class Outbox:
         except (ClaimLost, StorageUnavailable):
             raise  # it was not sent
         except DeliveryError as error:
-            wait = delivery_delay(self._retries, error, delivery.attempts + 1)
+            age = (now() - (delivery.created_at or now())).total_seconds()
+            wait = delivery_delay(self._retries, error, delivery.attempts + 1, age)
             logger.warning(
                 "delivery.postponed" if wait is not None else "delivery.failed",
                 extra={"delivery": delivery.id, "turn": delivery.turn_id, "reason": str(error), "wait_seconds": wait},
@@ -268,7 +270,17 @@ def _write(
             of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport}
             row_id = execute(connection, _INSERT, {**values, **of_turn, "created_at": now}).scalar_one()
         new.append(
-            Delivery(row_id, turn.id, turn.transport, DeliveryKind.MESSAGE, content["payload"], 0, now, external_id)
+            Delivery(
+                row_id,
+                turn.id,
+                turn.transport,
+                DeliveryKind.MESSAGE,
+                content["payload"],
+                0,
+                now,
+                external_id,
+                created_at=now,
+            )
         )
     if stream is not None and (stream.external_id is None or not new):
         cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
@@ -304,6 +316,7 @@ def read_delivery(found: Rows) -> Delivery | None:
         row.external_id,
         row.due_set_at,
         row.replaces is not None,
+        row.created_at,
     )
 
 
