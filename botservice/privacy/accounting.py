@@ -1,14 +1,18 @@
-"""What was deleted, in numbers: counted where it is deleted, before and after, in the same transaction."""
+"""What was deleted, in numbers: counted right before it is deleted, in the same transaction."""
 
+from collections.abc import Collection
 from dataclasses import astuple, dataclass
+from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from botservice.messages import Role
+from botservice.storage.chunks import chunks
 from botservice.storage.tables.conversations import messages, reminders
 from botservice.storage.tables.people import facts
 
-_BY_ROLE = select(messages.c.role, func.count().label("number")).group_by(messages.c.role)
+_SAID: Final = select(messages.c.role, messages.c.attachments)
+_KNOWN: Final = select(func.count()).where(facts.c.superseded_at.is_(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +37,38 @@ class Forgotten:
         """Return what was deleted in all."""
         return Forgotten(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
-    def __sub__(self, other: "Forgotten") -> "Forgotten":
-        """Return what was there before and is no more."""
-        return Forgotten(*(max(0, before - after) for before, after in zip(astuple(self), astuple(other), strict=True)))
-
 
 def take_stock(connection: Connection, context_id: int) -> Forgotten:
-    """Return what a conversation holds."""
-    here = messages.c.context_id == context_id
-    said = {row.role: row.number for row in connection.execute(_BY_ROLE.where(here))}
-    attached = select(messages.c.attachments).where(here, messages.c.attachments.is_not(None))
-    known = select(func.count()).where(facts.c.context_id == context_id, facts.c.superseded_at.is_(None))
+    """Return what a conversation holds that is to go whole."""
+    known = _KNOWN.where(facts.c.context_id == context_id)
     asked = select(func.count()).where(reminders.c.context_id == context_id)
-    return Forgotten(
-        messages=said.get(Role.USER.value, 0),
-        answers=said.get(Role.ASSISTANT.value, 0),
-        files=sum(len(each) for each in connection.execute(attached).scalars()),
+    return _count_said(connection, messages.c.context_id == context_id) + Forgotten(
         facts=connection.execute(known).scalar_one(),
         reminders=connection.execute(asked).scalar_one(),
+    )
+
+
+def count_messages(connection: Connection, context_id: int, message_ids: Collection[int]) -> Forgotten:
+    """Return what goes with some messages of a conversation."""
+    found = Forgotten()
+    for chunk in chunks(sorted(set(message_ids))):
+        # A sum, so that no index is chosen by it: for a few ids SQLite would rather look through the whole context.
+        found += _count_said(connection, messages.c.id.in_(chunk) & (messages.c.context_id + 0 == context_id))
+    return found + Forgotten(facts=count_facts(connection, message_ids))
+
+
+def count_facts(connection: Connection, message_ids: Collection[int]) -> int:
+    """Return how much is known from some messages."""
+    return sum(
+        connection.execute(_KNOWN.where(facts.c.source_message_id.in_(chunk))).scalar_one()
+        for chunk in chunks(sorted(set(message_ids)))
+    )
+
+
+def _count_said(connection: Connection, which: ColumnElement[Any]) -> Forgotten:
+    rows = connection.execute(_SAID.where(which)).all()
+    return Forgotten(
+        messages=sum(row.role == Role.USER.value for row in rows),
+        answers=sum(row.role == Role.ASSISTANT.value for row in rows),
+        files=sum(len(row.attachments or ()) for row in rows),
     )

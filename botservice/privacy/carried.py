@@ -4,17 +4,16 @@ That is what is forwarded from an account that hides itself, and answers of the 
 """
 
 from collections.abc import Collection, Iterable
-from typing import Final
 
 from sqlalchemy import Connection, func, select
 
 from botservice.messages import Author
 from botservice.privacy.own_messages import own_message_ids
 from botservice.privacy.said import SHORTEST_QUOTE, Said, read_said
+from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conversations import message_references, messages
 
-_SEEN_LATE: Final = 1000  # on Postgres, of two transactions the one that counted later may be seen first
 _HELD = messages.c.said_by_others
 _UNNAMED = (
     select(messages.c.context_id, _HELD)
@@ -50,7 +49,7 @@ def find_contexts_carrying(connection: Connection, said: Said, *, after: int = 0
     """
     if not said.texts:
         return []
-    unnamed = _UNNAMED.where(message_references.c.id > after - _SEEN_LATE) if after else _UNNAMED
+    unnamed = _UNNAMED.where(message_references.c.id > sure_up_to(connection, after)) if after else _UNNAMED
     found = {
         row.context_id
         for row in connection.execute(unnamed)

@@ -6,51 +6,127 @@ work that is over. Nothing refers to them, and whoever is cut off in between cle
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, literal_column, select, update
 
+from botservice.history.rows import delete_rows
+from botservice.messages import Role
+from botservice.privacy.accounting import Forgotten, count_messages
+from botservice.privacy.answered import HAS_RECORDS, IS_OVER
+from botservice.privacy.erasing import delete_turns
+from botservice.privacy.names_left import DELIVERED_AGAIN
 from botservice.storage import Storage
 from botservice.storage.chunks import chunks
-from botservice.storage.tables.conversations import deliveries, events, prompt_log, steps, turns
+from botservice.storage.tables.conversations import deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 
 _TURNS_AT_ONCE: Final = 100
 _REST: Final = 1  # times as long as a bite took: somebody waits for the end, and others for their turns
 
-_IS_OWED = exists().where(deliveries.c.turn_id == turns.c.id, deliveries.c.finished_at.is_(None))
-_IS_KEPT = exists().where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None))
-_IS_OVER = and_(turns.c.status == "done", ~_IS_OWED)
-_HAS_RECORDS = or_(turns.c.compacted_at.is_(None), turns.c.error.is_not(None), _IS_KEPT)
-_NEXT = (
+_OVER = (
     select(turns.c.id)
-    .where(turns.c.context_id == bindparam("context"), turns.c.id > bindparam("after"), _IS_OVER, _HAS_RECORDS)
+    .where(turns.c.context_id == bindparam("context"), turns.c.id > bindparam("after"), IS_OVER)
     .order_by(turns.c.id)
     .limit(_TURNS_AT_ONCE)
 )
+_RECORDED = _OVER.where(HAS_RECORDS)
+_ROWS_AT_ONCE: Final = 200
+_IS_OF_A_PERSON: Final = messages.c.role == literal_column(f"'{Role.USER.value}'")  # as the partial index has it
+_LAST_SAID: Final = select(func.max(messages.c.position)).where(
+    messages.c.context_id == bindparam("context"), _IS_OF_A_PERSON
+)
+# What was found is deleted: the next ones are the first again.
+_MESSAGES: Final = (
+    select(messages.c.id)
+    .where(
+        messages.c.context_id == bindparam("context"),
+        messages.c.position < bindparam("up_to"),
+    )
+    .order_by(messages.c.position)
+    .limit(_ROWS_AT_ONCE)
+)
+_NAMES: Final = (
+    select(events.c.id)
+    .where(
+        events.c.context_id == bindparam("context"),
+        events.c.id > bindparam("after"),
+        events.c.turn_id.is_(None),
+        events.c.handled_at.is_not(None),
+        events.c.received_at < bindparam("before"),
+    )
+    .order_by(events.c.id)
+    .limit(_ROWS_AT_ONCE)
+)
 
-Bite = Callable[[Connection, Sequence[int]], None]
+T = TypeVar("T")
+Bite = Callable[[Connection, Sequence[int]], T]
 
 
-def is_cleared() -> ColumnElement[bool]:
-    """Return the condition for turns that are over and have no record of their work any more."""
-    return and_(_IS_OVER, ~_HAS_RECORDS)
-
-
-async def clear_work(storage: Storage, context_id: int, first: int, bite: Bite, *, but_turn: int | None = None) -> None:
+async def clear_work(
+    storage: Storage, context_id: int, first: int, bite: Bite[None], *, but_turn: int | None = None
+) -> None:
     """Do something to the turns of a conversation that are over and have records of their work, from one turn on.
 
     Args:
         bite: What to do to a few of them.
     """
-    after = first - 1
-    while ids := await storage.read(partial(_read_next, context_id=context_id, after=after), is_long=True):
+    async for _ in bites(storage, _RECORDED, {"context": context_id}, bite, after=first - 1, but=but_turn):
+        pass
+
+
+async def clear_turns(storage: Storage, context_id: int, bite: Bite[None], *, but_turn: int | None = None) -> None:
+    """Do something to all turns of a conversation that are over."""
+    async for _ in bites(storage, _OVER, {"context": context_id}, bite, but=but_turn):
+        pass
+
+
+def last_said(connection: Connection, context_id: int) -> int:
+    """Return where the last message of a person stands; 0 where there is none."""
+    return connection.execute(_LAST_SAID, {"context": context_id}).scalar_one() or 0
+
+
+async def empty_chat(storage: Storage, context_id: int, up_to: int, *, but_turn: int | None = None) -> Forgotten:
+    """Delete what is over of a conversation, and return what was deleted.
+
+    Whoever is cut off in between finds it again by its last message, which stays until the rest goes.
+
+    Args:
+        up_to: Before which position messages are deleted.
+        but_turn: The turn in which that is asked for.
+    """
+    now, gone = storage.now(), Forgotten()
+    here = {"context": context_id}
+    await clear_turns(storage, context_id, partial(delete_turns, now=now), but_turn=but_turn)
+    delete_some = partial(_delete_messages, context_id=context_id)
+    async for some in bites(storage, _MESSAGES, {**here, "up_to": up_to}, delete_some):
+        gone += some
+    async for _ in bites(storage, _NAMES, {**here, "before": now - DELIVERED_AGAIN}, _delete_names):
+        pass
+    return gone
+
+
+async def bites(
+    storage: Storage,
+    query: Select[int],
+    values: Mapping[str, Any],
+    bite: Bite[T],
+    *,
+    after: int = 0,
+    but: int | None = None,
+) -> AsyncIterator[T]:
+    """Do something to rows, a few at a time and with a rest after each time; yield what comes of it.
+
+    Args:
+        query: The ids of the next few, in order, behind the one that is bound as "after".
+        but: Leave this one alone.
+    """
+    while ids := await storage.read(partial(_read_next, query=query, values={**values, "after": after}), is_long=True):
         since, after = time.monotonic(), ids[-1]
-        chosen = [each for each in ids if each != but_turn]
-        await storage.write(partial(_do, bite=bite, turn_ids=chosen))
+        yield await storage.write(partial(_do, bite=bite, ids=[each for each in ids if each != but]))
         await asyncio.sleep(_REST * (time.monotonic() - since))
 
 
@@ -65,9 +141,19 @@ def forget_work(connection: Connection, turn_ids: Sequence[int], now: datetime) 
         connection.execute(update(turns).where(turns.c.id.in_(chunk)).values(error=None, compacted_at=now))
 
 
-def _do(connection: Connection, bite: Bite, turn_ids: Sequence[int]) -> None:
-    bite(connection, turn_ids)
+def _do(connection: Connection, bite: Bite[T], ids: Sequence[int]) -> T:
+    return bite(connection, ids)
 
 
-def _read_next(connection: Connection, context_id: int, after: int) -> Sequence[int]:
-    return connection.execute(_NEXT, {"context": context_id, "after": after}).scalars().all()
+def _read_next(connection: Connection, query: Select[int], values: Mapping[str, Any]) -> list[int]:
+    return [row[0] for row in connection.execute(query, values)]
+
+
+def _delete_messages(connection: Connection, ids: Sequence[int], context_id: int) -> Forgotten:
+    gone = count_messages(connection, context_id, ids)
+    delete_rows(connection, context_id, ids)
+    return gone
+
+
+def _delete_names(connection: Connection, ids: Sequence[int]) -> None:
+    connection.execute(delete(events).where(events.c.id.in_(ids)))

@@ -10,18 +10,19 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, update
+from sqlalchemy import text as sql
 
 from botservice.history.rows import delete_rows
-from botservice.privacy.answered import answers_of, shared_turns, turns_of
-from botservice.privacy.clearing import is_cleared
+from botservice.privacy.accounting import Forgotten, count_messages
+from botservice.privacy.answered import Seen, answers_of, find_seen, own_turns, turns_left
 from botservice.privacy.quotes import Quotes, erase_references
 from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_all_files
+from botservice.storage.ranges import is_of
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.waiting import pending_calls
 
-_CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
 _SOON: Final = timedelta(seconds=2)  # parts of one message gather for less
 _QUEUED, _RUNNING, _WAITING, _DONE, _FAILED, _PROGRAM = "queued", "running", "waiting", "done", "failed", "api"
 _FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
@@ -40,6 +41,9 @@ _BY_TURN: Final = {
     "exports",
     "pending_calls",
 }
+# Word for word the conditions of partial indexes: with bound parameters in them, a planner cannot know that they fit.
+_IS_OPEN: Final = sql("turns.status IN ('queued', 'running')")
+_IS_OWED: Final = sql("deliveries.status IN ('pending', 'attempting')")
 _KEPT: Final = {"model_usage"}  # sums, without words
 _OF_ONE_RUN: Final = {
     "id",
@@ -61,12 +65,14 @@ class Erasure:
         message_ids: Messages of people.
         quotes: What repeats them.
         but_turn: The turn in which this is asked for; it stays, without its words.
+        seen: Which turns may have seen it, where that was looked for already.
     """
 
     context_id: int
     message_ids: Collection[int]
     quotes: Quotes = Quotes()  # noqa: RUF009 - frozen
     but_turn: int | None = None
+    seen: Seen | None = None
 
 
 def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None, now: datetime) -> None:
@@ -98,15 +104,16 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     loosen_all_files(connection, context_id)
 
 
-def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> int:
-    """Take messages out of a conversation with all that came of them, and return how many they were.
+def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> Forgotten:
+    """Take messages out of a conversation with all that came of them, and return what went.
 
     With them go the answers to them, and the record of the agent's work ever since: any prompt or step of it may
     quote them. What others said, and the answers to them that do not repeat what is forgotten, stay.
     """
     context_id = erasure.context_id
-    own, since = _find_turns(connection, erasure)
-    later = {} if since is None else _turns_since(connection, context_id, since)
+    seen = erasure.seen or find_seen(connection, context_id, erasure.message_ids, erasure.quotes.held)
+    own = own_turns(connection, erasure.message_ids, seen)
+    later = turns_left(connection, context_id, seen)
     if erasure.but_turn is not None:
         own.discard(erasure.but_turn)
         later.pop(erasure.but_turn, None)
@@ -114,21 +121,17 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> i
     delete_turns(connection, own, now)
     answer_ids = [*erasure.quotes.answers, *answers_of(connection, context_id, own)]
     _drop_changes(connection, context_id, erasure.message_ids, now)
-    count = delete_rows(connection, context_id, erasure.message_ids)
+    gone = count_messages(connection, context_id, [*erasure.message_ids, *answer_ids])
+    delete_rows(connection, context_id, erasure.message_ids)
     if answer_ids:
         delete_rows(connection, context_id, answer_ids)
-    erase_references(connection, context_id, erasure.quotes.held)
+    gone += Forgotten(files=erase_references(connection, context_id, erasure.quotes.held))
     for turn_id, status in later.items():
         if turn_id not in own:
             _erase_work(connection, turn_id, status, now)
     _go_on(connection, context_id, now)
     loosen_all_files(connection, context_id)
-    return count
-
-
-def first_turn_of(connection: Connection, erasure: Erasure) -> int | None:
-    """Return the first turn in which what is to go may have been seen; None where that is none."""
-    return _find_turns(connection, erasure)[1]
+    return gone
 
 
 def delete_turns(connection: Connection, turn_ids: Collection[int], now: datetime) -> None:
@@ -147,50 +150,6 @@ def leave_events(connection: Connection, which: ColumnElement[bool], now: dateti
 def erase_event(connection: Connection, turn_id: int) -> None:
     """Forget what the platform delivered for a turn; its name stays, so that it is not taken in again."""
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(raw=None))
-
-
-def _find_turns(connection: Connection, erasure: Erasure) -> tuple[set[int], int | None]:
-    """Return the turns that messages began, and the first turn in which they, or quotes of them, may have been seen."""
-    chosen = set(erasure.message_ids)
-    own = turns_of(connection, erasure.context_id, chosen)
-    seen: list[tuple[datetime, int]] = []
-    for chunk in chunks(sorted(chosen | set(erasure.quotes.held))):
-        found = select(messages.c.id, messages.c.event_id, messages.c.created_at, messages.c.position).where(
-            messages.c.context_id == erasure.context_id, messages.c.id.in_(chunk)
-        )
-        rows = connection.execute(found).all()
-        seen.extend((row.created_at, row.position) for row in rows)
-        # A message that a program handed in, or that was due at a time, is as old as its turn.
-        times = [row.created_at for row in rows if row.id in chosen and row.event_id is None]
-        unnamed = select(turns.c.id).where(turns.c.context_id == erasure.context_id, turns.c.created_at.in_(times))
-        own.update(connection.execute(unnamed).scalars() if times else ())
-    shared = shared_turns(connection, own, chosen)
-    since = min(own, default=None)
-    if seen:
-        oldest = min(created_at for created_at, _ in seen)
-        after = select(func.min(turns.c.id)).where(
-            turns.c.context_id == erasure.context_id, turns.c.created_at >= oldest - _CLOCKS_DIFFER
-        )
-        later = connection.execute(after).scalar_one()
-        among_later = _turns_of_later_messages(connection, erasure.context_id, min(position for _, position in seen))
-        since = min((each for each in (since, later, *among_later) if each is not None), default=None)
-    return own - shared, since
-
-
-def _turns_of_later_messages(connection: Connection, context_id: int, position: int) -> list[int | None]:
-    """Return the first turns that messages after one belong to: clocks that were wrong do not hide them."""
-    is_later = (messages.c.context_id == context_id) & (messages.c.position > position)
-    answered = select(func.min(messages.c.answers_turn_id)).where(is_later)
-    asked = select(func.min(events.c.turn_id)).join(messages, messages.c.event_id == events.c.id).where(is_later)
-    return [connection.execute(query).scalar_one() for query in (answered, asked)]
-
-
-def _turns_since(connection: Connection, context_id: int, first: int) -> dict[int, str]:
-    """Return the turns that still have records of their work, from one on, with what they do."""
-    query = select(turns.c.id, turns.c.status).where(
-        turns.c.context_id == context_id, turns.c.id >= first, ~is_cleared()
-    )
-    return {row.id: row.status for row in connection.execute(query)}
 
 
 def is_owed(connection: Connection, turn_id: int) -> bool:
@@ -238,10 +197,10 @@ def _drop_changes(connection: Connection, context_id: int, message_ids: Collecti
 def _go_on(connection: Connection, context_id: int, now: datetime) -> None:
     """Have nothing that was not tried yet wait for what is gone: it was put off behind that."""
     for table, is_untried in (
-        (turns, turns.c.status == _QUEUED),
-        (deliveries, deliveries.c.finished_at.is_(None) & (deliveries.c.attempts == 0)),
+        (turns, _IS_OPEN & (turns.c.status == _QUEUED)),
+        (deliveries, _IS_OWED & (deliveries.c.attempts == 0)),
     ):
-        is_put_off = (table.c.context_id == context_id) & is_untried & (table.c.due_at > now + _SOON)
+        is_put_off = is_of(table, literal(context_id)) & is_untried & (table.c.due_at > now + _SOON)
         connection.execute(update(table).where(is_put_off).values(due_at=now, due_set_at=now))
 
 

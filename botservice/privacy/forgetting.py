@@ -1,42 +1,47 @@
 """Forgetting: a message, a chat, or a person with all that is theirs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, not_, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, literal_column, not_, select
 
-from botservice.budgets.usage import forget_usage
 from botservice.errors import StorageError
 from botservice.messages import Author, Role
-from botservice.people.facts import drop_unsaid, facts_from, facts_of
-from botservice.people.identities import Identity, find_identity, identities_of
-from botservice.people.names import person_name
-from botservice.privacy.accounting import Forgotten, take_stock
+from botservice.people.facts import drop_unsaid, facts_from
+from botservice.people.identities import find_identity, identities_of
+from botservice.privacy.accounting import Forgotten, count_facts, take_stock
+from botservice.privacy.answered import find_left
 from botservice.privacy.bringing_over import bring_over_contexts
 from botservice.privacy.carried import carried, find_contexts_carrying, newest_reference, telling, told_in
-from botservice.privacy.clearing import clear_work, forget_work
-from botservice.privacy.erasing import Erasure, delete_turns, erase_chat, erase_messages, first_turn_of
+from botservice.privacy.clearing import clear_work, empty_chat, forget_work, last_said
+from botservice.privacy.erasing import erase_chat, erase_messages
 from botservice.privacy.exports import drop_exports
-from botservice.privacy.names_left import forget_chat_notices, forget_notices, note_forgotten, rename_events
+from botservice.privacy.looking import Look, is_as_it_was, look_at
+from botservice.privacy.names_left import (
+    forget_chat_notices,
+    note_forgotten,
+    rename_earlier_events,
+    rename_events,
+)
 from botservice.privacy.own_messages import contexts_of, own_message_ids
-from botservice.privacy.personas import forget_personas
-from botservice.privacy.quotes import LookedThrough, erase_quotes, find_quotes, look_through
+from botservice.privacy.quotes import erase_quotes
 from botservice.privacy.returning import note_people, note_words
-from botservice.privacy.rights import IS_NEEDED
 from botservice.privacy.said import Said, read_said
+from botservice.privacy.whom import accounts_of, contexts_with, forget_whom
 from botservice.storage import Storage
-from botservice.storage.orphans import loosen_all_files
+from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import find_contexts_repeating
-from botservice.storage.tables.access import access_codes, access_refusals
 from botservice.storage.tables.conversations import contexts, messages, turns
-from botservice.storage.tables.metadata import metadata
-from botservice.storage.tables.people import persons
-from botservice.storage.tables.slack import feedback
+
+T = TypeVar("T")
 
 _MOST_ROUNDS: Final = 5
+_MOST_LOOKS: Final = 3
+# A literal, not a parameter: that is what a partial index is chosen by.
+_IS_OF_A_PERSON: Final = messages.c.role == literal_column(f"'{Role.USER.value}'")
 # Where others listen, it may be somebody else who waits to be heard there for the first time.
 _OTHERS_WAIT: Final = (
     select(turns.c.id)
@@ -79,13 +84,13 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     Raises:
         StorageError: nothing is kept of this person; or they went on being heard, and it has to be asked again.
     """
-    accounts = await storage.read(lambda connection: _accounts(connection, person))
+    accounts = await storage.read(lambda connection: accounts_of(connection, person))
     await bring_over_contexts(storage, await storage.read(lambda connection: contexts_of(connection, accounts)))
-    context_ids = await storage.read(lambda connection: _find_contexts(connection, accounts), is_long=True)
+    context_ids = await storage.read(lambda connection: contexts_with(connection, accounts), is_long=True)
     known = await storage.read(lambda connection: find_identity(connection, person))
     if not context_ids and known is None:
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
-    but_turn = None if here is None else here.turn_id
+    but, but_turn = (None, None) if here is None else (here.context_id, here.turn_id)
     await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))
     told = await _read_told(storage, context_ids, accounts)
     seen, gone = await _forget_carried(storage, told)
@@ -94,7 +99,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
             gone += await _forget_in(storage, context_id, accounts, here)
         # What they wrote in the meantime is theirs as well.
         context_ids, last = await storage.write(
-            lambda connection: _forget_whom(connection, accounts, known, here, storage.now())
+            lambda connection: forget_whom(connection, accounts, known, but, storage.now())
         )
         gone += last
         if not context_ids:
@@ -109,15 +114,17 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
 
     def forget(connection: Connection) -> Forgotten:
         _lock(connection, context_id)
-        before, now = take_stock(connection, context_id), storage.now()
+        held, now = take_stock(connection, context_id), storage.now()
         drop_exports(connection, context_id, now)
         known = facts_from(connection, context_id)
         whole = _erase_whole(connection, context_id, here, now)
         _erase_facts(connection, known)
-        return replace(before - take_stock(connection, context_id), contexts=whole)
+        return replace(held, contexts=whole)
 
-    await _clear(storage, _Written(context_id, (), is_alone=True), here)
-    gone = await storage.write(forget)
+    but_turn = None if here is None else here.turn_id
+    up_to = await storage.read(lambda connection: last_said(connection, context_id))
+    gone = await empty_chat(storage, context_id, up_to, but_turn=but_turn)
+    gone += await storage.write(forget)
     await storage.scrub()
     return gone
 
@@ -132,41 +139,39 @@ async def forget_messages(
     """
     author = message_ids if isinstance(message_ids, Author) else None
 
-    def find(connection: Connection) -> Collection[int]:
-        return message_ids if author is None else own_message_ids(connection, context_id, author)  # type: ignore[return-value]  # one or the other
+    def find(connection: Connection) -> Said:
+        ids = message_ids if author is None else own_message_ids(connection, context_id, author)
+        return read_said(connection, context_id, ids, () if author is None else [author])  # type: ignore[arg-type]  # one or the other
 
-    def forget(connection: Connection) -> Forgotten:
+    def look(connection: Connection) -> Look:
+        return look_at(connection, context_id, find(connection))
+
+    def forget(connection: Connection, found: Look) -> Forgotten | None:
         _lock(connection, context_id)
-        ids, now = find(connection), storage.now()
-        known = facts_from(connection, context_id, ids)
-        said = read_said(connection, context_id, ids)
-        elsewhere = find_contexts_repeating(connection, [Author(*each) for each in said.authors]) - {context_id}
-        gone = Forgotten()
-        for other in sorted(elsewhere):
-            gone += _erase_said(connection, other, said, None, now)
-        words = carried(telling(connection, context_id, said))
-        # What was looked through before is not looked through again while all others wait, unless it says more now.
-        since = seen if set(words.texts) <= set(told.texts) else 0
-        for other in find_contexts_carrying(connection, words, after=since):
-            gone += _erase_said(connection, other, words, None, now)
-        all_of_it = said if author is None else read_said(connection, context_id, ids, [author])
-        gone += _erase_said(connection, context_id, all_of_it, here, now)
+        said, now = find(connection), storage.now()
+        if not is_as_it_was(connection, found, said.message_ids):
+            return None
+        known = facts_from(connection, context_id, said.message_ids)
+        gone = _erase_elsewhere(connection, context_id, replace(said, of=()), told, seen, now)
+        gone += _erase_found(connection, found, here, now)
         _erase_facts(connection, known)
         note_words(connection, context_id, author or said.external_ids, None if here is None else here.turn_id, now)
         return gone
 
     await bring_over_contexts(storage, [context_id])
-    ids = await storage.read(find, is_long=True)
-    told = await storage.read(lambda connection: _tell(connection, context_id, ids), is_long=True)
-    seen, carried_before = await _forget_carried(storage, told)
-    await _clear(storage, _Written(context_id, list(ids), is_alone=False), here)
-    gone = carried_before + await storage.write(forget)
+    told, said = await storage.read(lambda connection: _tell(connection, context_id, find(connection)), is_long=True)
+    seen, gone = await _forget_carried(storage, told)
+    gone += await _forget_repeated(storage, context_id, said)
+    found = await _clear(storage, await storage.read(look, is_long=True), here)
+    gone += await _look_and_forget(storage, context_id, look, forget, found)
     await storage.scrub()
     return gone
 
 
-def _tell(connection: Connection, context_id: int, message_ids: Collection[int]) -> Said:
-    return carried(telling(connection, context_id, read_said(connection, context_id, message_ids)))
+def _tell(connection: Connection, context_id: int, said: Said) -> tuple[Said, Said]:
+    """Return the words by which others may carry elsewhere what somebody said, and what they said."""
+    said = replace(said, of=())
+    return carried(telling(connection, context_id, said)), said
 
 
 async def _read_told(storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author]) -> Said:
@@ -186,28 +191,89 @@ async def _forget_carried(storage: Storage, said: Said, *, after: int = 0) -> tu
     seen, found = await storage.read(find, is_long=True)
     gone = Forgotten()
     for context_id in found:
-        gone += await storage.write(partial(_erase_carried, context_id=context_id, said=said, now=storage.now()))
+        gone += await _forget_said(storage, context_id, said)
     return seen, gone
 
 
-def _erase_carried(connection: Connection, context_id: int, said: Said, now: datetime) -> Forgotten:
-    _lock(connection, context_id)
-    return _erase_said(connection, context_id, said, None, now)
+async def _forget_repeated(storage: Storage, context_id: int, said: Said) -> Forgotten:
+    """Delete what others repeat of somebody in other chats than the one where it was said."""
+    authors = [Author(*each) for each in said.authors]
+    found = await storage.read(lambda connection: find_contexts_repeating(connection, authors), is_long=True)
+    gone = Forgotten()
+    for other in sorted(found - {context_id}):
+        gone += await _forget_said(storage, other, said)
+    return gone
+
+
+async def _forget_said(storage: Storage, context_id: int, said: Said) -> Forgotten:
+    """Delete what repeats somebody in one chat."""
+
+    def look(connection: Connection) -> Look:
+        return look_at(connection, context_id, said)
+
+    def forget(connection: Connection, found: Look) -> Forgotten | None:
+        _lock(connection, context_id)
+        is_known = is_as_it_was(connection, found, ())
+        return _erase_found(connection, found, None, storage.now()) if is_known else None
+
+    found = await _clear(storage, await storage.read(look, is_long=True), None)
+    return await _look_and_forget(storage, context_id, look, forget, found)
+
+
+async def _look_and_forget(
+    storage: Storage,
+    context_id: int,
+    look: Callable[[Connection], T],
+    forget: Callable[[Connection, T], Forgotten | None],
+    found: T,
+) -> Forgotten:
+    """Return what was forgotten of what was found; it is looked anew where something came in between.
+
+    Where something comes again and again, all others wait until it is done.
+    """
+    for _ in range(_MOST_LOOKS):
+        gone = await storage.write(lambda connection, found=found: forget(connection, found))  # type: ignore[misc]  # bound at once
+        if gone is not None:
+            return gone
+        found = await storage.read(look, is_long=True)
+
+    def at_once(connection: Connection) -> Forgotten:
+        _lock(connection, context_id)
+        gone = None
+        while gone is None:
+            gone = forget(connection, look(connection))
+        return gone
+
+    return await storage.write(at_once)
 
 
 async def _forget_in(storage: Storage, context_id: int, accounts: Sequence[Author], here: Here | None) -> Forgotten:
     """Delete what is some accounts' of one conversation, or all of it where nobody else wrote."""
-    written = await storage.read(lambda connection: _find_written(connection, context_id, accounts), is_long=True)
-    await _clear(storage, written, here)
-    looked: LookedThrough | None = None
-    if not written.is_alone:
-        looked = await storage.read(partial(_look_through, written=written, accounts=accounts), is_long=True)
-    return await storage.write(lambda connection: _erase(connection, context_id, accounts, looked, here, storage.now()))
+    renamed = await rename_earlier_events(storage, context_id, accounts)
 
+    def look(connection: Connection) -> Look | None:
+        written = _find_written(connection, context_id, accounts)
+        if written.is_alone:
+            return None
+        return look_at(connection, context_id, read_said(connection, context_id, written.message_ids, accounts))
 
-def _look_through(connection: Connection, written: _Written, accounts: Sequence[Author]) -> LookedThrough | None:
-    said = read_said(connection, written.context_id, written.message_ids, accounts)
-    return look_through(connection, written.context_id, said)
+    def forget(connection: Connection, found: Look | None) -> Forgotten | None:
+        _lock(connection, context_id)
+        rename_events(connection, context_id, accounts, after=renamed)
+        written, now = _find_written(connection, context_id, accounts), storage.now()
+        if written.is_alone:
+            return _erase_alone(connection, context_id, here, now)
+        if found is None or not is_as_it_was(connection, found, written.message_ids):
+            return None
+        return _erase_found(connection, found, here, now)
+
+    found, up_to = await storage.read(lambda c: (look(c), last_said(c, context_id)), is_long=True)
+    gone = Forgotten()
+    if found is None:
+        gone = await empty_chat(storage, context_id, up_to, but_turn=None if here is None else here.turn_id)
+    else:
+        found = await _clear(storage, found, here)
+    return gone + await _look_and_forget(storage, context_id, look, forget, found)
 
 
 def _lock(connection: Connection, context_id: int) -> None:
@@ -215,16 +281,15 @@ def _lock(connection: Connection, context_id: int) -> None:
     connection.execute(_FOR_UPDATE.where(contexts.c.id == context_id))
 
 
-async def _clear(storage: Storage, written: _Written, here: Here | None) -> None:
-    """Clear what is over of the turns that are to go, or to forget; the rest is done in one transaction."""
-    now, but_turn = storage.now(), None if here is None else here.turn_id
-    if written.is_alone:
-        await clear_work(storage, written.context_id, 0, partial(delete_turns, now=now), but_turn=but_turn)
-        return
-    erasure = Erasure(written.context_id, written.message_ids)
-    first = await storage.read(lambda connection: first_turn_of(connection, erasure), is_long=True)
-    if first is not None:
-        await clear_work(storage, written.context_id, first, partial(forget_work, now=now), but_turn=but_turn)
+async def _clear(storage: Storage, found: Look, here: Here | None) -> Look:
+    """Clear what is over of the turns that are to forget, and return what is left: that is done in one transaction."""
+    seen, but_turn = found.erasure.seen, None if here is None else here.turn_id
+    if not found.finds_something or seen is None or seen.first is None:
+        return found
+    context_id, bite = found.erasure.context_id, partial(forget_work, now=storage.now())
+    await clear_work(storage, context_id, seen.first, bite, but_turn=but_turn)
+    left = await storage.read(lambda connection: find_left(connection, context_id, seen), is_long=True)
+    return replace(found, erasure=replace(found.erasure, seen=left))
 
 
 def _erase_facts(connection: Connection, known: Mapping[int, Sequence[str]]) -> None:
@@ -235,29 +300,6 @@ def _erase_facts(connection: Connection, known: Mapping[int, Sequence[str]]) -> 
             erase_quotes(connection, authors, text)
 
 
-def _accounts(connection: Connection, person: Author) -> list[Author]:
-    """Return all accounts of a person; the one that is named, where they never wrote to this version."""
-    identity = find_identity(connection, person)
-    if identity is None:
-        return [person]
-    return [each.author for each in identities_of(connection, identity.person_id)]
-
-
-def _find_contexts(connection: Connection, accounts: Sequence[Author], *, but: int | None = None) -> list[int]:
-    """Return the conversations in which some accounts were seen, or are repeated; but one is not looked at."""
-    found = find_contexts_repeating(connection, accounts)
-    for account in accounts:
-        wrote = select(messages.c.context_id).where(
-            messages.c.author_platform == account.platform, messages.c.author_id == account.id
-        )
-        found.update(connection.execute(wrote.distinct()).scalars())
-        identity = find_identity(connection, account)
-        if identity is not None:  # who gave commands alone has said nothing, and yet has a chat
-            seen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id)
-            found.update(connection.execute(seen).scalars())
-    return sorted(found - {but})
-
-
 def _find_written(connection: Connection, context_id: int, accounts: Sequence[Author]) -> _Written:
     own = {(each.platform, each.id) for each in accounts}
     ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
@@ -266,55 +308,56 @@ def _find_written(connection: Connection, context_id: int, accounts: Sequence[Au
 
 def _is_alone(connection: Connection, context_id: int, own: Collection[tuple[str | None, str | None]]) -> bool:
     """Return whether nobody but these accounts wrote in a context; somebody without an account is somebody else."""
-    query = (
-        select(messages.c.author_platform, messages.c.author_id)
-        .where(messages.c.context_id == context_id, messages.c.role == Role.USER.value)
-        .distinct()
-    )
-    return all((row.author_platform, row.author_id) in own for row in connection.execute(query))
+    somebody = select(messages.c.id).where(messages.c.context_id == context_id, _IS_OF_A_PERSON)
+    for platform, number in own:
+        is_theirs = and_(
+            messages.c.author_platform.is_not_distinct_from(platform), messages.c.author_id.is_not_distinct_from(number)
+        )
+        somebody = somebody.where(not_(is_theirs))
+    return connection.execute(somebody.limit(1)).first() is None
 
 
-def _erase(
-    connection: Connection,
-    context_id: int,
-    accounts: Sequence[Author],
-    looked: LookedThrough | None,
-    here: Here | None,
-    now: datetime,
-) -> Forgotten:
-    _lock(connection, context_id)
-    rename_events(connection, context_id, accounts)
-    written = _find_written(connection, context_id, accounts)
-    if not written.is_alone:
-        said = read_said(connection, context_id, written.message_ids, accounts)
-        return _erase_said(connection, context_id, said, here, now, looked)
-    before = take_stock(connection, context_id)
+def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:
+    """Erase a conversation in which nobody else wrote; return what was deleted."""
+    held = take_stock(connection, context_id)
     drop_exports(connection, context_id, now)
     forget_chat_notices(connection, context_id)
     note_forgotten(connection, context_id, now)
-    whole = _erase_whole(connection, context_id, here, now)
-    return replace(before - take_stock(connection, context_id), contexts=whole)
+    return replace(held, contexts=_erase_whole(connection, context_id, here, now))
 
 
-def _erase_said(
-    connection: Connection,
-    context_id: int,
-    said: Said,
-    here: Here | None,
-    now: datetime,
-    looked: LookedThrough | None = None,
+def _erase_elsewhere(
+    connection: Connection, context_id: int, said: Said, told: Said, seen: int, now: datetime
 ) -> Forgotten:
+    """Delete what repeats somebody in other chats, and came there since these were looked through.
+
+    Args:
+        told: What was looked for.
+        seen: How far what is held of others had come then.
+    """
+    words = carried(telling(connection, context_id, said))
+    # What was looked through before is not looked through again while all others wait, unless it says more now.
+    since = seen if set(words.texts) <= set(told.texts) else 0
+    authors, gone = [Author(*each) for each in said.authors], Forgotten()
+    repeating = find_contexts_repeating(connection, authors, after=sure_up_to(connection, since))
+    for other in sorted(repeating - {context_id}):
+        gone += _erase_found(connection, look_at(connection, other, said), None, now)
+    for other in find_contexts_carrying(connection, words, after=since):
+        gone += _erase_found(connection, look_at(connection, other, words), None, now)
+    return gone
+
+
+def _erase_found(connection: Connection, found: Look, here: Here | None, now: datetime) -> Forgotten:
     """Take what somebody said, and what repeats it, out of a conversation that stays; return what was deleted."""
-    quotes = find_quotes(connection, context_id, said, looked=None if looked is None else [looked])
-    own = said.message_ids if context_id in said.positions else ()
-    if not own and not quotes.held:
+    if not found.finds_something:
         return Forgotten()
-    before = take_stock(connection, context_id)
-    drop_exports(connection, context_id, now)
-    turn_id = here.turn_id if here is not None and here.context_id == context_id else None
-    erase_messages(connection, Erasure(context_id, own, quotes, turn_id), now)
-    _erase_facts(connection, drop_unsaid(connection, quotes.held))
-    return before - take_stock(connection, context_id)
+    erasure, held = found.erasure, found.erasure.quotes.held
+    drop_exports(connection, erasure.context_id, now)
+    turn_id = here.turn_id if here is not None and here.context_id == erasure.context_id else None
+    known = count_facts(connection, held)
+    gone = erase_messages(connection, replace(erasure, but_turn=turn_id), now)
+    _erase_facts(connection, drop_unsaid(connection, held))
+    return gone + Forgotten(facts=known - count_facts(connection, held))
 
 
 def _erase_whole(connection: Connection, context_id: int, here: Here | None, now: datetime) -> int:
@@ -326,43 +369,3 @@ def _erase_whole(connection: Connection, context_id: int, here: Here | None, now
         erase_chat(connection, context_id, but_turn=None, now=now)
         return 1
     return connection.execute(delete(contexts).where(contexts.c.id == context_id)).rowcount
-
-
-def _forget_whom(
-    connection: Connection, accounts: Sequence[Author], known: Identity | None, here: Here | None, now: datetime
-) -> tuple[list[int], Forgotten]:
-    """Forget who somebody is, unless they were seen since: then return where."""
-    left = _find_contexts(connection, accounts, but=None if here is None else here.context_id)
-    if left:
-        return left, Forgotten()
-    person_id = None if known is None else known.person_id
-    facts = [] if person_id is None else facts_of(connection, person_id)
-    _forget_accounts(connection, accounts, person_id, now)
-    return [], Forgotten(facts=len(facts))
-
-
-def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_id: int | None, now: datetime) -> None:
-    """Forget who somebody is, and what is kept under their name; what they may do is the owner's to say, and stays."""
-    for account in accounts:
-        name = person_name(account)
-        forget_usage(connection, account, now)
-        connection.execute(delete(access_codes).where(access_codes.c.person == name))
-        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_NEEDED)))
-        forget_notices(connection, "person", name)
-        forget_personas(connection, name)
-        is_own = (feedback.c.platform == account.platform) & (feedback.c.person_id == account.id)
-        connection.execute(delete(feedback).where(is_own))
-        for table in metadata.sorted_tables:
-            if table is not messages and {"author_platform", "author_id", "context_id"} <= set(table.c.keys()):
-                is_theirs = (table.c.author_platform == account.platform) & (table.c.author_id == account.id)
-                touched = set(
-                    connection.execute(delete(table).where(is_theirs).returning(table.c.context_id)).scalars()
-                )
-                for context_id in touched:
-                    loosen_all_files(connection, context_id)
-    if person_id is not None:
-        for account in accounts:
-            identity = find_identity(connection, account)
-            seen = update(contexts).where(contexts.c.only_identity_id == (None if identity is None else identity.id))
-            connection.execute(seen.values(only_identity_id=None))
-        connection.execute(delete(persons).where(persons.c.id == person_id))

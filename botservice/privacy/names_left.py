@@ -2,12 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
-from sqlalchemy import Connection, Text, bindparam, cast, delete, exists, not_, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    exists,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from botservice.messages import Author
 from botservice.people.names import chat_name
+from botservice.storage import Storage
+from botservice.storage.chunks import chunks
+from botservice.storage.ranges import sure_up_to
 from botservice.storage.tables.access import budget_notices, budget_rates
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, reminders, turns
 from botservice.storage.tables.people import exports
@@ -42,15 +61,44 @@ def release_forgotten(connection: Connection, now: datetime) -> int:
     return connection.execute(_RELEASE, {"before": now - DELIVERED_AGAIN}).rowcount
 
 
-def rename_events(connection: Connection, context_id: int, accounts: Sequence[Author]) -> None:
-    """Take the numbers of people out of the names of events, where a platform says by them who pressed a button."""
+def rename_events(connection: Connection, context_id: int, accounts: Sequence[Author], *, after: int = 0) -> None:
+    """Take the numbers of people out of the names of events, where a platform says by them who pressed a button.
+
+    Args:
+        after: Behind which event.
+    """
+    later = (events.c.context_id == context_id) & (events.c.id > after)
+    _rename(connection, connection.execute(select(events.c.id).where(later, _names_any(accounts))).scalars().all())
+
+
+async def rename_earlier_events(storage: Storage, context_id: int, accounts: Sequence[Author]) -> int:
+    """Take the numbers of people out of the names of events, a few at a time; return up to which event."""
+    of_context = events.c.context_id == context_id
+
+    def find(connection: Connection) -> tuple[int, Sequence[int]]:
+        newest = connection.execute(select(func.coalesce(func.max(events.c.id), 0))).scalar_one()
+        theirs = connection.execute(select(events.c.id).where(of_context, _names_any(accounts)))
+        return sure_up_to(connection, newest), theirs.scalars().all()
+
+    up_to, theirs = await storage.read(find, is_long=True)
+    for chunk in chunks(theirs):
+        await storage.write(partial(_rename, event_ids=chunk))
+    return up_to
+
+
+def _names_any(accounts: Sequence[Author]) -> ColumnElement[bool]:
+    is_theirs: ColumnElement[bool] = false()
     for account in accounts:
         number = (account.id or "").rpartition(":")[2]  # Slack names the team before it
-        is_theirs = or_(
-            events.c.key.contains(f":pressed:{number}:", autoescape=True),
-            events.c.key.contains(":button:", autoescape=True) & events.c.key.endswith(f":{number}", autoescape=True),
-        )
-        change = update(events).where(events.c.context_id == context_id, is_theirs)
+        pressed = events.c.key.contains(f":pressed:{number}:", autoescape=True)
+        button = events.c.key.contains(":button:", autoescape=True)
+        is_theirs = or_(is_theirs, pressed, button & events.c.key.endswith(f":{number}", autoescape=True))
+    return is_theirs
+
+
+def _rename(connection: Connection, event_ids: Sequence[int]) -> None:
+    for chunk in chunks(event_ids):
+        change = update(events).where(events.c.id.in_(chunk))
         connection.execute(change.values(key="forgotten:" + cast(events.c.id, Text)))
 
 

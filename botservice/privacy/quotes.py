@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import Connection, Text, bindparam, delete, func, select, type_coerce, update
@@ -49,56 +49,29 @@ class Quotes:
     Attributes:
         answers: Messages of the assistant; they go with what they repeat.
         held: Messages of people, with what they may go on holding of others. Their own words stay.
+        said: All that they repeat: also what was found to repeat the rest.
     """
 
     answers: Collection[int] = ()
     held: Mapping[int, Sequence[Reference]] = field(default_factory=dict)
+    said: Said = field(default_factory=Said)
 
 
-@dataclass(frozen=True, slots=True)
-class LookedThrough:
-    """The answers of a conversation, which grow with it, as somebody has looked through them a moment ago.
-
-    Attributes:
-        quoted: What was looked for.
-        after: Behind which position.
-        up_to: Up to which one: whatever comes into a conversation later stands behind it.
-        answers: Which of them repeat it.
-    """
-
-    quoted: frozenset[str]
-    after: int
-    up_to: int
-    answers: Sequence[int]
-
-
-def look_through(connection: Connection, context_id: int, said: Said) -> LookedThrough | None:
-    """Look for what repeats what somebody said, before whoever writes waits for it; None where nothing is to go."""
-    looked: list[LookedThrough] = []
-    find_quotes(connection, context_id, said, looked=looked)
-    return looked[-1] if looked else None
-
-
-def find_quotes(
-    connection: Connection, context_id: int, said: Said, *, looked: list[LookedThrough] | None = None
-) -> Quotes:
-    """Return what in a conversation repeats what somebody said.
-
-    Args:
-        looked: How its answers were looked through; that is not done again, and what is, is added.
-    """
-    looked = [] if looked is None else looked
+def find_quotes(connection: Connection, context_id: int, said: Said) -> Quotes:
+    """Return what in a conversation repeats what somebody said: that looks through all of it."""
     repeating = [each for each in read_references(connection, context_id) if each[0] not in said.message_ids]
     gone = _repeated(repeating, said)
     positions = [*said.positions.get(context_id, ()), *(position for position, _ in gone)]
     if not positions:
-        return Quotes()
+        return Quotes(said=said)
     answers: list[int] = []
+    searched: Collection[str] | None = None
     while True:  # answers repeat quotes, and what quotes those answers is repeated again
         known = len(said.texts), len(answers)
         said = said.with_texts(reference.text for _, reference in gone)
-        looked.append(_look_for(connection, context_id, said, min(positions), looked[-1] if looked else None))
-        answers = [each for each in looked[-1].answers if each not in said.message_ids]
+        if said.texts != searched:
+            searched, found = said.texts, answers_repeating(connection, context_id, said, after=min(positions))
+            answers = [each for each in found if each not in said.message_ids]
         said = said.with_answers(connection, context_id, answers)
         gone = _repeated(repeating, said)
         if known == (len(said.texts), len(answers)):
@@ -108,7 +81,7 @@ def find_quotes(
         for message_id, _, references in repeating
         if any(map(said.is_repeated_by, references))
     }
-    return Quotes([*answers, *_answers_to_nothing_else(connection, context_id, held)], held)
+    return Quotes([*answers, *_answers_to_nothing_else(connection, context_id, held)], held, said)
 
 
 def _answers_to_nothing_else(
@@ -134,39 +107,36 @@ def _repeated(repeating: Sequence[Repeating], said: Said) -> list[tuple[int, Ref
     ]
 
 
-def _look_for(
-    connection: Connection, context_id: int, said: Said, after: int, looked: LookedThrough | None
-) -> LookedThrough:
-    """Return the answers that repeat what somebody said: of those that were looked through for it, what was found."""
+def answers_repeating(connection: Connection, context_id: int, said: Said, *, after: int) -> list[int]:
+    """Return the answers behind a position that repeat what somebody said."""
     quoted = {spelt for text in said.texts if len(text) >= SHORTEST_QUOTE for spelt in (text, quote_inside(text))}
-    if looked is None or not quoted <= looked.quoted or after < looked.after:
-        looked = LookedThrough(frozenset(quoted), after, after, ())
-    later = select(messages.c.id, messages.c.position, messages.c.text).where(
-        messages.c.context_id == context_id,
-        messages.c.position > looked.up_to,
-        messages.c.role != Role.USER.value,
+    later = select(messages.c.id, messages.c.text).where(
+        messages.c.context_id == context_id, messages.c.position > after, messages.c.role != Role.USER.value
     )
-    rows = connection.execute(later).all()
-    found = [row.id for row in rows if any(each in row.text for each in looked.quoted)]
-    up_to = max([looked.up_to, *(row.position for row in rows)])
-    return replace(looked, up_to=up_to, answers=[*looked.answers, *found])
+    return [row.id for row in connection.execute(later).all() if any(each in row.text for each in quoted)]
 
 
-def erase_references(connection: Connection, context_id: int, held: Mapping[int, Sequence[Reference]]) -> None:
-    """Have messages of people hold nothing of what is forgotten; they are counted and embedded anew."""
+def erase_references(connection: Connection, context_id: int, held: Mapping[int, Sequence[Reference]]) -> int:
+    """Have messages of people hold nothing of what is forgotten; they are counted and embedded anew.
+
+    Returns how many files went with that.
+    """
     if not held:
-        return
+        return 0
     forget_words(connection, context_id, list(held))
+    gone = 0
     for message_id, references in held.items():
         row = connection.execute(_FILES, {"message": message_id}).one()
         before = decode_references(row.said_by_others)
         left = {id(each) for each, now in zip(before, references, strict=True) if not now.is_erased}
         files = keep_files(row.attachments or (), before, lambda each, left=left: id(each) in left)  # type: ignore[misc]  # bound at once
+        gone += len(row.attachments or ()) - len(files)
         counts = {"token_count": None, "token_encoding": None}
         keep_references(connection, context_id, message_id, references, attachments=files or None, **counts)
         connection.execute(delete(vectors).where(vectors.c.message_id == message_id))
     version = update(contexts).where(contexts.c.id == context_id)
     connection.execute(version.values(deletion_version=contexts.c.deletion_version + 1))
+    return gone
 
 
 def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:

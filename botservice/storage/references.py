@@ -79,20 +79,33 @@ def keep_references(
     index_references(connection, context_id, message_id, references)
 
 
-def find_contexts_repeating(connection: Connection, authors: Collection[Author]) -> set[int]:
-    """Return the contexts in which somebody repeats what one of these authors said."""
+def find_contexts_repeating(connection: Connection, authors: Collection[Author], *, after: int = 0) -> set[int]:
+    """Return the contexts in which somebody repeats what one of these authors said.
+
+    Args:
+        after: Behind which row of what is held of others.
+    """
     found: set[int] = set()
     for author in authors:
         query = select(message_references.c.context_id).where(
             message_references.c.platform == author.platform, message_references.c.person_id == author.id
         )
-        found.update(connection.execute(query.distinct()).scalars())
+        later = query.where(message_references.c.id > after) if after > 0 else query
+        found.update(connection.execute(later.distinct()).scalars())
     return found
 
 
-def read_references(connection: Connection, context_id: int) -> list[tuple[int, int, tuple[Reference, ...]]]:
-    """Return the id and the position of each message of a context that repeats others, with what it repeats."""
-    holding = select(message_references.c.message_id).where(message_references.c.context_id == context_id)
+def read_references(
+    connection: Connection, context_id: int, *, after: int = 0
+) -> list[tuple[int, int, tuple[Reference, ...]]]:
+    """Return the id and the position of each message of a context that repeats others, with what it repeats.
+
+    Args:
+        after: Behind which row of what is held of others.
+    """
+    holding = select(message_references.c.message_id).where(
+        message_references.c.context_id == context_id, message_references.c.id > after
+    )
     found: list[tuple[int, int, tuple[Reference, ...]]] = []
     for chunk in chunks(sorted(set(connection.execute(holding).scalars()))):
         rows = connection.execute(_OF_MESSAGES.where(messages.c.id.in_(chunk)))

@@ -30,6 +30,7 @@ from sqlalchemy import (
     update,
 )
 
+from botservice.storage.ranges import is_of
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import deliveries, events, messages, reminders, turns
 from botservice.storage.tables.waiting import pending_calls
@@ -81,7 +82,7 @@ def _owes_nothing(table: Any) -> ColumnElement[bool]:
     # A subquery with a limit, for each row that is due: as a join, Postgres may read all that is owed anywhere.
     its_message = select(deliveries.c.id).where(
         _IS_OPEN,
-        deliveries.c.context_id == table.c.context_id,
+        is_of(deliveries, table.c.context_id),
         deliveries.c.transport.in_(bindparam("transports", expanding=True)),
     )
     return its_message.limit(1).scalar_subquery().is_(None)
@@ -104,7 +105,7 @@ _FIRST_IS_OPEN = text("first.status IN ('pending', 'attempting') AND first.kind 
 # What stands behind a message that was refused is not looked at by itself.
 _IS_BEHIND = exists().where(
     _FIRST_IS_OPEN,
-    _first.c.context_id == deliveries.c.context_id,
+    is_of(_first, deliveries.c.context_id),
     _first.c.transport == deliveries.c.transport,
     _first.c.id < deliveries.c.id,
     _first.c.attempts > literal_column("0"),
@@ -172,7 +173,7 @@ _PUT_OFF = tuple(
     update(table)
     .where(
         is_open,
-        table.c.context_id == bindparam("context"),
+        is_of(table, bindparam("context")),
         func.coalesce(table.c.due_at, bindparam("until")) < bindparam("until"),
     )
     .values(**set_due(bindparam("until"), bindparam("now")))

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, case, exists, func, insert, litera
 
 from botservice.errors import ClaimLost, DeliveryError, StorageUnavailable
 from botservice.storage import Claim, Storage
+from botservice.storage.ranges import is_of
 from botservice.storage.statements import Rows, execute
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.agenda import put_off
@@ -56,11 +57,12 @@ NEXT: Final = (
         deliveries.c.due_at,
         func.coalesce(deliveries.c.external_id, _REPLACED).label("external_id"),
         deliveries.c.replaces,
+        deliveries.c.created_at,
         when_due_was_set(deliveries),
     )
     .where(
         _IS_OPEN,
-        deliveries.c.context_id == bindparam("context"),
+        is_of(deliveries, bindparam("context")),
         deliveries.c.transport.in_(bindparam("transports", expanding=True)),
         deliveries.c.kind == DeliveryKind.MESSAGE.value,
     )
@@ -69,7 +71,7 @@ NEXT: Final = (
 )
 _OWED = (
     select(deliveries.c.id, deliveries.c.turn_id, deliveries.c.kind, deliveries.c.status, deliveries.c.external_id)
-    .where(_IS_OPEN, deliveries.c.context_id == bindparam("context"))
+    .where(_IS_OPEN, is_of(deliveries, bindparam("context")))
     .order_by(deliveries.c.id)
 )
 
@@ -115,7 +117,8 @@ class Outbox:
         except (ClaimLost, StorageUnavailable):
             raise  # it was not sent
         except DeliveryError as error:
-            wait = delivery_delay(self._retries, error, delivery.attempts + 1)
+            age = (now() - (delivery.created_at or now())).total_seconds()
+            wait = delivery_delay(self._retries, error, delivery.attempts + 1, age)
             logger.warning(
                 "delivery.postponed" if wait is not None else "delivery.failed",
                 extra={"delivery": delivery.id, "turn": delivery.turn_id, "reason": str(error), "wait_seconds": wait},
@@ -267,7 +270,17 @@ def _write(
             of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport}
             row_id = execute(connection, _INSERT, {**values, **of_turn, "created_at": now}).scalar_one()
         new.append(
-            Delivery(row_id, turn.id, turn.transport, DeliveryKind.MESSAGE, content["payload"], 0, now, external_id)
+            Delivery(
+                row_id,
+                turn.id,
+                turn.transport,
+                DeliveryKind.MESSAGE,
+                content["payload"],
+                0,
+                now,
+                external_id,
+                created_at=now,
+            )
         )
     if stream is not None and (stream.external_id is None or not new):
         cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
@@ -303,6 +316,7 @@ def read_delivery(found: Rows) -> Delivery | None:
         row.external_id,
         row.due_set_at,
         row.replaces is not None,
+        row.created_at,
     )
 
 

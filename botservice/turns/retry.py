@@ -15,12 +15,14 @@ class RetryPolicy:
         first_delay_seconds: The wait before the second try; each further one is twice as long.
         max_delay_seconds: The longest wait.
         total_seconds: From the first failure on, no try begins or lasts beyond this, where it is limited.
+        least_seconds: It is not given up before, however often it was tried: another version may try more often.
     """
 
     max_attempts: int
     first_delay_seconds: float
     max_delay_seconds: float
     total_seconds: float = math.inf
+    least_seconds: float = 0.0
 
     def delay(self, attempt: int) -> float:
         """Return the seconds to wait after a number of failed tries, 1 or more."""
@@ -33,7 +35,9 @@ TURN_RETRIES = RetryPolicy(max_attempts=4, first_delay_seconds=1.0, max_delay_se
 # A platform may be away for hours: what is owed to a person stays owed for a day, which is so many tries. After the
 # first minutes, waits are about as long as the platform was away, and a quarter of an hour at most: thousands of chats
 # that nobody can reach cost little.
-DELIVERY_RETRIES = RetryPolicy(max_attempts=107, first_delay_seconds=0.5, max_delay_seconds=900.0)
+DELIVERY_RETRIES = RetryPolicy(
+    max_attempts=107, first_delay_seconds=0.5, max_delay_seconds=900.0, least_seconds=86_400.0
+)
 
 # A turn that was begun so often without storing one step, message or answer takes its process down with it.
 MAX_CUT_OFF_BEGINNINGS = 20
@@ -86,13 +90,15 @@ def model_delay(policy: RetryPolicy, error: LLMError, attempt: int, elapsed_seco
     return delay if elapsed_seconds + delay < policy.total_seconds else None
 
 
-def delivery_delay(policy: RetryPolicy, error: DeliveryError, attempt: int) -> float | None:
+def delivery_delay(policy: RetryPolicy, error: DeliveryError, attempt: int, age_seconds: float) -> float | None:
     """Return the seconds to wait before a message is sent again, or None to give up.
 
     Args:
         attempt: How many tries have failed.
+        age_seconds: Since the message was to be sent.
     """
-    if isinstance(error, DeliveryRefused) or attempt >= policy.max_attempts:
+    is_tried_enough = attempt >= policy.max_attempts and age_seconds >= policy.least_seconds
+    if isinstance(error, DeliveryRefused) or is_tried_enough:
         return None
     if error.retry_after_seconds is not None:
         return error.retry_after_seconds

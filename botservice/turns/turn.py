@@ -140,6 +140,7 @@ class Delivery:
         external_id: The platform's id of the message, where it is known already.
         is_replacing: Whether it says something else in the place of a message that was sent; that one's buttons go.
         attempts: How often it was tried before; above 0, an earlier try may have arrived.
+        created_at: Since when it is owed; None where it is shown with another one.
     """
 
     id: int
@@ -152,4 +153,5 @@ class Delivery:
     external_id: str | None = None
     due_set_at: datetime | None = None
     is_replacing: bool = False
+    created_at: datetime | None = None
     confirm: Callable[[], Awaitable[None]] = field(default=_is_sure, compare=False, repr=False)

@@ -1,15 +1,17 @@
-"""Whoever forgets a little looks through no work of a long chat while nobody else can write."""
+"""Whoever forgets a little looks through nothing of a long chat while nobody else can write."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from sqlalchemy import Connection, insert, update
 from storage.effort import Efforts
+from turns.answered import answer_often
 
 from botservice import AgentContext, Attachment, Author, Storage
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
-from botservice.privacy.forgetting import forget_messages, forget_person
+from botservice.privacy.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.storage.tables.conversations import steps, turns
 from botservice.turns.records import insert_turn
 from botservice.turns.turn import TurnStatus
@@ -42,3 +44,34 @@ async def test_the_writer_looks_through_no_steps_of_the_chat(sqlite_storage: Sto
         await forget_messages(sqlite_storage, group.id, [(await group.chat_history.messages())[-1].id])
     assert efforts.most()[1] < STEPS, "of SQLite's machine: less than one for each"
     assert len(await group.chat_history.messages()) == 2
+
+
+async def most_written(storage: Storage, chat: str, asker: Author, *, times: int, whole: bool) -> tuple[int, Forgotten]:
+    """Return how much the greatest write takes by which somebody is forgotten, and what was forgotten."""
+    context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": chat})
+    await storage.write(lambda connection: answer_often(connection, context.id, asker if whole else BOB, times, NOW))
+    if not whole:
+        await storage.write(lambda connection: answer_often(connection, context.id, asker, 3, NOW - timedelta(days=1)))
+    efforts = Efforts(storage)
+    gone = await forget_person(storage, asker)
+    return efforts.most()[1], gone
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["a chat of their own", "a group"])
+async def test_the_writer_does_no_more_at_once_in_a_longer_chat(sqlite_storage: Storage, *, whole: bool) -> None:
+    short, _ = await most_written(sqlite_storage, "1", Author("telegram", "11"), times=250, whole=whole)
+    long, gone = await most_written(sqlite_storage, "2", Author("telegram", "12"), times=1_000, whole=whole)
+    assert long < 1.5 * short
+    said = 1_000 if whole else 3
+    assert gone == Forgotten(contexts=int(whole), messages=said, answers=said)
+
+
+async def test_the_writer_does_no_more_at_once_to_delete_a_longer_chat(sqlite_storage: Storage) -> None:
+    most, efforts = [], Efforts(sqlite_storage)
+    for times in (250, 1_000):
+        chat = await AgentContext.get_or_create(sqlite_storage, {"transport": "telegram", "chat_id": str(times)})
+        await sqlite_storage.write(partial(answer_often, context_id=chat.id, asker=BOB, times=times, now=NOW))
+        efforts.most()
+        assert await forget_chat(sqlite_storage, chat.id) == Forgotten(contexts=1, messages=times, answers=times)
+        most.append(efforts.most()[1])
+    assert most[1] < 1.5 * most[0]

@@ -1,56 +1,83 @@
 """What grows with a chat is looked through before whoever writes waits for it: then only what came since."""
 
-from sqlalchemy import Connection, update
+from collections.abc import Awaitable, Callable
 
-from botservice import AgentContext, Author, Storage
-from botservice.privacy.quotes import find_quotes, look_through
+import pytest
+
+from botservice import AgentContext, Author, ChatHistory, Storage
+from botservice.history.rows import NewMessage, insert_message
+from botservice.messages import Role
+from botservice.privacy.looking import Look, is_as_it_was, look_at
 from botservice.privacy.said import read_said
-from botservice.storage.tables.conversations import messages
+from botservice.references import Reference, ReferenceKind
 
-ANN = Author("telegram", "1", "Ann")
+ANN, BOB = Author("telegram", "1", "Ann"), Author("telegram", "2", "Bob")
 SECRET = "my grandmother's name is Wilhelmina"
+QUOTE = Reference(ReferenceKind.REPLY, ANN, SECRET)
+
+Event = Callable[[ChatHistory, int], Awaitable[object]]
 
 
-async def test_only_answers_that_came_since_are_looked_through_again(storage: Storage) -> None:
+async def look(storage: Storage, context: AgentContext, message_id: int) -> Look:
+    return await storage.read(lambda c: look_at(c, context.id, read_said(c, context.id, [message_id], [ANN])))
+
+
+async def is_known(storage: Storage, found: Look, message_id: int) -> bool:
+    return await storage.read(lambda connection: is_as_it_was(connection, found, [message_id]))
+
+
+async def say_and_delete(history: ChatHistory, _: int) -> None:
+    other = await history.append_user_message("nothing", author=BOB)
+    assert other.id is not None
+    await history.delete_messages([other.id])
+
+
+CHANGES: dict[str, Event] = {
+    "an answer repeats it": lambda history, _: history.append_assistant_message(f"As I said: {SECRET}"),
+    "a message was deleted": say_and_delete,
+}
+OTHERS: dict[str, Event] = {
+    "nothing came": lambda history, _: history.messages(),
+    "somebody else spoke": lambda history, _: history.append_user_message("hello", author=BOB),
+    "another answer was given": lambda history, _: history.append_assistant_message("Good morning"),
+}
+
+
+async def begin(storage: Storage) -> tuple[AgentContext, int]:
     context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": "-5"})
-    history = context.chat_history
-    asked = await history.append_user_message(SECRET, author=ANN)
-    repeating = await history.append_assistant_message(f"You told me that {SECRET}")
-    other = await history.append_assistant_message("Nothing of it")
-
-    def look(connection: Connection) -> object:
-        return look_through(connection, context.id, read_said(connection, context.id, [asked.id], [ANN]))
-
-    looked = await storage.read(look)
-    later = await history.append_assistant_message(f"As I said: {SECRET}")
-
-    def find(connection: Connection) -> tuple[list[int], list[int]]:
-        # Nothing changes what an answer says: where this one is not seen, it was not read again.
-        change = update(messages).where(messages.c.id == other.id).values(text=SECRET)
-        connection.execute(change)
-        said = read_said(connection, context.id, [asked.id], [ANN])
-        anew = find_quotes(connection, context.id, said)
-        found = find_quotes(connection, context.id, said, looked=[looked])  # type: ignore[list-item]
-        return sorted(anew.answers), sorted(found.answers)
-
-    anew, found = await storage.write(find)
-    assert anew == [repeating.id, other.id, later.id]
-    assert found == [repeating.id, later.id]
+    asked = await context.chat_history.append_user_message(SECRET, author=ANN)
+    await context.chat_history.append_user_message("well", author=BOB)
+    assert asked.id is not None
+    return context, asked.id
 
 
-async def test_what_was_looked_for_less_is_looked_through_anew(storage: Storage) -> None:
-    context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": "-5"})
-    history = context.chat_history
-    first = await history.append_user_message(SECRET, author=ANN)
-    answer = await history.append_assistant_message("And you live in Rotterdam, at the harbour")
-    looked = await storage.read(
-        lambda connection: look_through(connection, context.id, read_said(connection, context.id, [first.id], [ANN]))
-    )
-    assert looked is not None
-    second = await history.append_user_message("you live in Rotterdam, at the harbour", author=ANN)
-    found = await storage.read(
-        lambda connection: find_quotes(
-            connection, context.id, read_said(connection, context.id, [first.id, second.id], [ANN]), looked=[looked]
-        )
-    )
-    assert answer.id in found.answers
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_what_came_since_and_is_to_go_has_it_looked_through_anew(storage: Storage, change: Event) -> None:
+    context, asked = await begin(storage)
+    found = await look(storage, context, asked)
+    await change(context.chat_history, asked)
+    assert not await is_known(storage, found, asked)
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+async def test_what_came_since_and_stays_changes_nothing(storage: Storage, other: Event) -> None:
+    context, asked = await begin(storage)
+    found = await look(storage, context, asked)
+    await other(context.chat_history, asked)
+    assert await is_known(storage, found, asked)
+
+
+async def test_what_they_said_since_has_it_looked_through_anew(storage: Storage) -> None:
+    context, asked = await begin(storage)
+    found = await look(storage, context, asked)
+    later = await context.chat_history.append_user_message("and more", author=ANN)
+    assert later.id is not None
+    assert not await storage.read(lambda connection: is_as_it_was(connection, found, [asked, later.id or 0]))
+
+
+async def test_a_quote_that_came_since_has_it_looked_through_anew(storage: Storage) -> None:
+    context, asked = await begin(storage)
+    found = await look(storage, context, asked)
+    new = NewMessage(Role.USER, "see", storage.now(), BOB, references=(QUOTE,))
+    await storage.write(lambda connection: insert_message(connection, context.id, new))
+    assert not await is_known(storage, found, asked)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import Table, select
+from sqlalchemy import Table, select, update
 from turns.messenger import PATIENCE_SECONDS, Messenger, SetClock, echo, office
 
 from botservice import Storage
@@ -110,3 +110,27 @@ async def test_what_was_put_off_by_a_clock_that_is_right_waits_for_its_time(stor
 )
 def test_what_waits_is_due_at_its_time_or_where_that_was_set_in_the_future(due_at, due_set_at, expected):
     assert is_due(SimpleNamespace(due_at=due_at, due_set_at=due_set_at), NOON) is expected
+
+
+@pytest.mark.parametrize(("age", "status"), [(timedelta(hours=23), "pending"), (timedelta(hours=25), "failed")])
+async def test_a_message_is_given_up_by_its_age_and_not_by_the_tries_of_another_version(storage, age, status):
+    messenger, clock = Messenger(), SetClock(NOON)
+    async with office(storage, echo, messenger=messenger, clock=clock) as bot:
+        messenger.send_errors = [DeliveryError("away", retry_after_seconds=60)]
+        await bot.write("hello", order=1)
+        await until_put_off(storage, deliveries)
+    await storage.write(lambda connection: connection.execute(update(deliveries).values(attempts=5_000)))
+    messenger.send_errors = [DeliveryError("away", retry_after_seconds=60)]
+    clock.now = NOON + age
+    async with office(storage, echo, messenger=messenger, clock=clock):
+        await messenger.until_tried(2)
+        await until_status(storage, status, tries=5_001)
+
+
+async def until_status(storage: Storage, status: str, *, tries: int) -> None:
+    """Return when what is owed was tried so often, and is as it should be."""
+    tried = select(deliveries.c.status).where(deliveries.c.attempts == tries, deliveries.c.status != "attempting")
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not (found := await storage.read(lambda c: c.execute(tried).scalars().all())):  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.01)
+    assert found == [status]

@@ -1,0 +1,86 @@
+"""Who somebody is: their accounts, where they were seen, and forgetting that, once nothing of theirs is left."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, not_, select, update
+
+from botservice.budgets.usage import forget_usage
+from botservice.messages import Author
+from botservice.people.facts import facts_of
+from botservice.people.identities import Identity, find_identity, identities_of
+from botservice.people.names import person_name
+from botservice.privacy.accounting import Forgotten
+from botservice.privacy.names_left import forget_notices
+from botservice.privacy.personas import forget_personas
+from botservice.privacy.rights import IS_NEEDED
+from botservice.storage.orphans import loosen_all_files
+from botservice.storage.references import find_contexts_repeating
+from botservice.storage.tables.access import access_codes, access_refusals
+from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.people import persons
+from botservice.storage.tables.slack import feedback
+
+
+def accounts_of(connection: Connection, person: Author) -> list[Author]:
+    """Return all accounts of a person; the one that is named, where they never wrote to this version."""
+    identity = find_identity(connection, person)
+    if identity is None:
+        return [person]
+    return [each.author for each in identities_of(connection, identity.person_id)]
+
+
+def contexts_with(connection: Connection, accounts: Sequence[Author], *, but: int | None = None) -> list[int]:
+    """Return the conversations in which some accounts were seen, or are repeated; but one is not looked at."""
+    found = find_contexts_repeating(connection, accounts)
+    for account in accounts:
+        wrote = select(messages.c.context_id).where(
+            messages.c.author_platform == account.platform, messages.c.author_id == account.id
+        )
+        found.update(connection.execute(wrote.distinct()).scalars())
+        identity = find_identity(connection, account)
+        if identity is not None:  # who gave commands alone has said nothing, and yet has a chat
+            seen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id)
+            found.update(connection.execute(seen).scalars())
+    return sorted(found - {but})
+
+
+def forget_whom(
+    connection: Connection, accounts: Sequence[Author], known: Identity | None, but: int | None, now: datetime
+) -> tuple[list[int], Forgotten]:
+    """Forget who somebody is, unless they were seen since: then return where."""
+    left = contexts_with(connection, accounts, but=but)
+    if left:
+        return left, Forgotten()
+    person_id = None if known is None else known.person_id
+    facts = [] if person_id is None else facts_of(connection, person_id)
+    _forget_accounts(connection, accounts, person_id, now)
+    return [], Forgotten(facts=len(facts))
+
+
+def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_id: int | None, now: datetime) -> None:
+    """Forget who somebody is, and what is kept under their name; what they may do is the owner's to say, and stays."""
+    for account in accounts:
+        name = person_name(account)
+        forget_usage(connection, account, now)
+        connection.execute(delete(access_codes).where(access_codes.c.person == name))
+        connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_NEEDED)))
+        forget_notices(connection, "person", name)
+        forget_personas(connection, name)
+        is_own = (feedback.c.platform == account.platform) & (feedback.c.person_id == account.id)
+        connection.execute(delete(feedback).where(is_own))
+        for table in metadata.sorted_tables:
+            if table is not messages and {"author_platform", "author_id", "context_id"} <= set(table.c.keys()):
+                is_theirs = (table.c.author_platform == account.platform) & (table.c.author_id == account.id)
+                touched = set(
+                    connection.execute(delete(table).where(is_theirs).returning(table.c.context_id)).scalars()
+                )
+                for context_id in touched:
+                    loosen_all_files(connection, context_id)
+    if person_id is not None:
+        for account in accounts:
+            identity = find_identity(connection, account)
+            seen = update(contexts).where(contexts.c.only_identity_id == (None if identity is None else identity.id))
+            connection.execute(seen.values(only_identity_id=None))
+        connection.execute(delete(persons).where(persons.c.id == person_id))

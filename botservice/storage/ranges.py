@@ -1,0 +1,21 @@
+"""Parts of tables that do not grow: what is still to be done in a context, and what came since somebody looked."""
+
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, FromClause
+
+_SEEN_LATE: Final = 1_000  # on Postgres, of two transactions the one that took its id earlier may be seen later
+
+
+def is_of(table: FromClause, context_id: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return the condition for the rows of a context, where others say that few of these are meant.
+
+    A range of one: by an equality SQLite goes through all that the context ever had, in the narrower index of that,
+    instead of through the partial index of what is still to be done.
+    """
+    return table.c.context_id.between(context_id, context_id)
+
+
+def sure_up_to(connection: Connection, newest: int) -> int:
+    """Return up to which id every row is seen by whoever has seen this one: what comes later stands behind it."""
+    return newest if connection.dialect.name == "sqlite" else max(0, newest - _SEEN_LATE)

@@ -1,0 +1,28 @@
+"""An answer takes as little in a chat that has had many as in a new one."""
+
+from datetime import UTC, datetime
+from functools import partial
+
+from storage.effort import Efforts
+from turns.answered import answer_often
+from turns.messenger import Messenger, echo, office
+
+from botservice import AgentContext, Author, Storage
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+async def test_an_answer_takes_no_more_after_many_answers_than_after_a_few(sqlite_storage: Storage) -> None:
+    efforts, messenger, most = Efforts(sqlite_storage), Messenger(), []
+    async with office(sqlite_storage, echo, messenger=messenger) as bot:
+        for chat, times in (("few", 250), ("many", 1_000)):
+            await bot.write("hello", chat=chat, order=1)
+            await messenger.shows(chat, "re: hello")
+            context = await AgentContext.get_or_create(sqlite_storage, {"transport": "messenger", "chat_id": chat})
+            asker = Author("messenger", "7", "alice")
+            await sqlite_storage.write(partial(answer_often, context_id=context.id, asker=asker, times=times, now=NOON))
+            efforts.most()
+            await bot.write("and now?", chat=chat, order=2)
+            await messenger.shows(chat, "re: hello", "re: and now?")
+            most.append(max(efforts.most()))
+    assert most[1] < 1.5 * most[0]
