@@ -55,7 +55,7 @@ async def serve(settings: Settings, service: AgentService, *, has_worker: bool =
     listener = listen(settings)
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
-        transports = build_transports(settings)
+        transports = build_transports(settings, service)
         async with (
             running(settings, service, transports, has_worker=has_worker) as application,
             watching_models(settings, service),
@@ -75,7 +75,7 @@ async def work(settings: Settings, service: AgentService) -> None:
     """
     check_split(settings, service)
     async with (
-        running(settings, service, build_transports(settings)) as application,
+        running(settings, service, build_transports(settings, service)) as application,
         watching_models(settings, service),
     ):
         print("botservice works on turns, and serves no pages. Ctrl+C stops it.")  # noqa: T201 - to whoever started it

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 from botservice.errors import SettingsError
 from botservice.settings import OPENAI_API_URL, Settings, SlackPings, reveal
-from transports.served import ServedTransport
+from botservice.turns.served import ServedTransport
 
 if TYPE_CHECKING:
+    from botservice.commands import Catalogue
+    from botservice.service import AgentService
     from transports.files.documents import Reading
     from transports.files.hearing import OpenAITranscriber
     from transports.slack.app import SlackTransport
@@ -15,22 +17,32 @@ if TYPE_CHECKING:
     from transports.telegram.app import TelegramTransport
 
 
-def build_transports(settings: Settings) -> Sequence[ServedTransport]:
-    """Return the transports that have what they need."""
+def build_transports(settings: Settings, service: "AgentService | None" = None) -> Sequence[ServedTransport]:
+    """Return the transports that have what they need, and those that the service brings itself.
+
+    Raises:
+        SettingsError: one of the service's has the name of another one.
+    """
     from transports.web.access import Access
     from transports.web.app import WebTransport
 
     found: list[ServedTransport] = []
     reading = build_reading(settings)  # one for all: what it bounds is bounded for the whole process
     if settings.telegram_bot_token is not None:
-        found.append(build_telegram(settings, reading))
+        found.append(build_telegram(settings, reading, None if service is None else service.commands))
     if has_slack(settings):
         found.append(build_slack(settings, reading))
     found.append(WebTransport(access=Access.of(settings)))
+    found.extend(() if service is None else service.transports)
+    names = [transport.name for transport in found]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise SettingsError(f"two transports are called {', '.join(sorted(twice))}: give yours another name")
     return found
 
 
-def build_telegram(settings: Settings, reading: "Reading | None" = None) -> "TelegramTransport":
+def build_telegram(
+    settings: Settings, reading: "Reading | None" = None, commands: "Catalogue | None" = None
+) -> "TelegramTransport":
     """Return the transport of Telegram, which has a token."""
     from transports.telegram.app import TelegramTransport
 
@@ -40,6 +52,7 @@ def build_telegram(settings: Settings, reading: "Reading | None" = None) -> "Tel
         webhook_secret=reveal(settings.telegram_webhook_secret),
         public_url=settings.public_url,
         reading=reading or build_reading(settings),
+        commands=commands,
         previews=settings.link_previews,
     )
 

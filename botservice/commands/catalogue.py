@@ -35,7 +35,8 @@ class Catalogue:
         command = self._commands.get(request.call.name)
         if command is None or command.handler is None:
             raise BotServiceError(f"there is no command /{request.call.name}")
-        return await command.handler(request)
+        answer = await command.handler(request)
+        return CommandAnswer(answer) if isinstance(answer, str) else answer
 
     def menu(self, language: str | None) -> list[tuple[str, str]]:
         """Return the name and the description of every command, in a language."""

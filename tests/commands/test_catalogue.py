@@ -2,7 +2,14 @@
 
 import pytest
 
-from botservice import BotServiceError
+from botservice import (
+    AgentService,
+    BotServiceError,
+    CommandAnswer,
+    CommandRequest,
+    FunctionsBasedAgent,
+    ScriptedChatLLM,
+)
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.texts import LANGUAGES
@@ -41,3 +48,29 @@ def _request(name: str):  # type: ignore[no-untyped-def]  # only the call is loo
     from botservice.messages import CommandCall
 
     return SimpleNamespace(call=CommandCall(name), now=datetime.now(UTC))
+
+
+async def test_a_command_of_ones_own_stands_in_the_menu_and_answers_with_a_text() -> None:
+    async def opening(_: CommandRequest) -> str:
+        return "Monday to Friday, 9 to 18"
+
+    service = AgentService(
+        FunctionsBasedAgent(llm=ScriptedChatLLM([])), commands=[Command("hours", opening, menu="When we are open")]
+    )
+    assert service.commands.menu("de")[-1] == ("hours", "When we are open")
+    assert (await service.commands.answer(_request("hours"))).text == "Monday to Friday, 9 to 18"
+
+
+async def test_a_command_of_ones_own_takes_the_place_of_a_standard_one() -> None:
+    async def greet(_: CommandRequest) -> CommandAnswer:
+        return CommandAnswer("Welcome to the library!")
+
+    catalogue = standard_commands([Command("start", greet, menu="Says hello")])
+    assert [name for name, _ in catalogue.menu("en")].count("start") == 1
+    assert (await catalogue.answer(_request("start"))).text == "Welcome to the library!"
+
+
+@pytest.mark.parametrize("name", ["/hours", "Hours", "opening hours", "", "x" * 33])
+def test_a_name_that_no_platform_could_show_is_refused(name: str) -> None:
+    with pytest.raises(BotServiceError, match="without a slash"):
+        Command(name)
