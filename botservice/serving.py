@@ -275,6 +275,7 @@ def describe(application: Application) -> list[str]:
         "browser": on.get("web", "off"),
         "telegram": on.get("telegram", "off: TELEGRAM_BOT_TOKEN turns it on"),
         "slack": on.get("slack", "off: SLACK_BOT_TOKEN turns it on"),
+        **{name: value for name, value in on.items() if name not in ("web", "telegram", "slack")},
         "model": _describe_model(application),
         "database": application.storage.name,
     }
