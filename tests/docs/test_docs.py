@@ -111,6 +111,8 @@ async def run(block, path, names):
 async def test_the_code_of_a_document_runs_and_prints_what_it_shows(path, tmp_path, tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # as `python -m asyncio` has it
+    monkeypatch.delitem(sys.modules, "bot", raising=False)
     for name in ("OPENAI_API_KEY", "OPENAI_MODEL", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     names = {"__name__": f"document_{path.stem}"}
@@ -125,6 +127,7 @@ async def test_the_code_of_a_document_runs_and_prints_what_it_shows(path, tmp_pa
             if block.output is not None:
                 assert printed == block.output, f"{path.name}, line {block.line}"
         names.clear()
+        sys.modules.pop("bot", None)
         gc.collect()
 
 
