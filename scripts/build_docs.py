@@ -63,7 +63,8 @@ def main(site: Path) -> None:
 
 def documents() -> list[Path]:
     """Return the documents that become pages."""
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path for path in found if path.name != "PACKAGE.md"]  # what package indexes show: the README in short
 
 
 def page_of(document: Path) -> Path:
