@@ -265,18 +265,9 @@ class AgentService:
         try:
             return await run.finish()
         except (LLMError, BudgetExceeded) as error:
-            now, set_aside = self._options_of(context).clock(), TurnStatus.SET_ASIDE
-            await self._of(context).write(
-                partial(
-                    finish_turn,
-                    turn_id=turn.id,
-                    now=now,
-                    outcome=Outcome.FAILED,
-                    status=set_aside,
-                    error=redact(str(error)),
-                ),
-                fence=claim,
-            )
+            now = self._options_of(context).clock()
+            end = partial(finish_turn, status=TurnStatus.SET_ASIDE, error=redact(str(error)))
+            await self._of(context).write(partial(end, turn_id=turn.id, now=now, outcome=Outcome.FAILED), fence=claim)
             raise
 
     async def _finish_cut_off(self, context: AgentContext, claim: Claim) -> None:
