@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from botservice.agents import Action, Agent, FinishAction, FunctionsBasedAgent, Plan, Prompt
 from botservice.agents.checks import FinalAnswerCheck
+from botservice.commands import Command
 from botservice.contexts.context import AgentContext
 from botservice.errors import (
     ApprovalPending,
@@ -77,6 +78,7 @@ from botservice.tools.remembering import forget_fact, remember
 from botservice.tools.skills import Skills
 from botservice.turns import AgentRun, RetryPolicy
 from botservice.turns.results import RunResult, RunState
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.waiting.calls import PendingCall
 
 if TYPE_CHECKING:
@@ -101,7 +103,10 @@ __all__ = [
     "ChatLLM",
     "ChatResponse",
     "ClaimLost",
+    "Command",
+    "CommandAnswer",
     "CommandCall",
+    "CommandRequest",
     "ContextOverflow",
     "DatabaseInUse",
     "DeliveryError",

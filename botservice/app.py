@@ -41,9 +41,9 @@ from botservice.tools.skills import Skills
 from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.run.billing import models_of
+from botservice.turns.served import ServedTransport
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
-from transports.served import ServedTransport
 
 logger = logging.getLogger(__name__)
 

@@ -6,13 +6,15 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection
 
 from botservice.access.access import Access
 from botservice.agents import Agent
 from botservice.budgets.budgets import Budgets
+from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.contexts.context import AgentContext
 from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress, TurnWaiting
@@ -39,6 +41,9 @@ from botservice.turns.waiting.going_on import check_decided
 from botservice.turns.waiting.handing_in import decide, hand_in
 from botservice.turns.waiting.records import find_due_turn, find_open
 
+if TYPE_CHECKING:
+    from botservice.turns.served import ServedTransport  # it knows the web server, which a program does without
+
 Callbacks = Iterable[Callable[..., Any]] | Mapping[type, Any]
 
 _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -62,6 +67,7 @@ class AgentService:
         budgets: What may be used; None for what the settings say while the service is served.
         access: Who is let in while it is served; None for whom the settings let in.
         commands: What people may ask of the service itself, such as /help, while it is served.
+        transports: Where people reach it while it is served, besides what the settings turn on.
     """
 
     def __init__(  # noqa: PLR0913 - each is a choice of the user's
@@ -76,6 +82,8 @@ class AgentService:
         clock: Clock | None = None,
         budgets: Budgets | None = None,
         approval_hours: float | None = None,
+        commands: Iterable[Command] = (),
+        transports: "Iterable[ServedTransport]" = (),
     ) -> None:
         """Make a service; nothing starts by itself.
 
@@ -86,10 +94,10 @@ class AgentService:
                 callables.
             embedder: What adds meaning to search while the service is served. Without `serve`, an
                 `EmbeddingIndexer(storage, embedder)` around the prompts does the same.
-            budgets: What people, chats and the service may use; by default nothing is limited, and a service that is
-                served has the budgets of the settings.
-            approval_hours: How long a person may take to allow a call that asks first; by default what the settings say
-                while the service is served, or else 24.
+            budgets: What people, chats and the service may use; by default what the settings say while it is served.
+            approval_hours: How long a person may take to allow a call that asks first; by default the same, or else 24.
+            commands: More of them; one with the name of a standard one takes its place.
+            transports: Ways to reach it of your own.
             clock: What time it is; by default what the storage says, which all replicas share.
             model_retries: How often, and for how long, a model that fails is asked again within a step.
 
@@ -105,7 +113,8 @@ class AgentService:
         self.approval_hours = approval_hours
         self.storage = storage
         self.embedder = embedder
-        self.commands = standard_commands()
+        self.commands = standard_commands(tuple(commands))
+        self.transports = tuple(transports)
         self.budgets = budgets
         self.access: Access | None = None
         self.options = RunOptions(
@@ -222,8 +231,7 @@ class AgentService:
         Raises:
             BotServiceError: no such call waits here, or has.
         """
-        now = self._options_of(context).clock()
-        return await decide(context, call_id, is_allowed=allow, is_always=always, now=now)
+        return await decide(context, call_id, is_allowed=allow, is_always=always, now=self._options_of(context).clock())
 
     async def hand_in(self, context: AgentContext, call_id: str | int, result: Any) -> bool:
         """Hand in the result of a call whose tool gave `Later`; return whether nothing had become of it before.
@@ -257,18 +265,9 @@ class AgentService:
         try:
             return await run.finish()
         except (LLMError, BudgetExceeded) as error:
-            reason, now = redact(str(error)), self._options_of(context).clock()
-            await self._of(context).write(
-                lambda connection: finish_turn(
-                    connection,
-                    turn.id,
-                    now,
-                    Outcome.FAILED,
-                    status=TurnStatus.SET_ASIDE,
-                    error=reason,
-                ),
-                fence=claim,
-            )
+            now = self._options_of(context).clock()
+            end = partial(finish_turn, status=TurnStatus.SET_ASIDE, error=redact(str(error)))
+            await self._of(context).write(partial(end, turn_id=turn.id, now=now, outcome=Outcome.FAILED), fence=claim)
             raise
 
     async def _finish_cut_off(self, context: AgentContext, claim: Claim) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from botservice.app import GRACE_SECONDS, Application, running
-from botservice.commands import Command
 from botservice.connections import Connection, most_connections
 from botservice.errors import SettingsError
 from botservice.model_watch import watching_models
@@ -56,7 +55,7 @@ async def serve(settings: Settings, service: AgentService, *, has_worker: bool =
     listener = listen(settings)
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
-        transports = build_transports(settings, commands_of(service))
+        transports = build_transports(settings, service)
         async with (
             running(settings, service, transports, has_worker=has_worker) as application,
             watching_models(settings, service),
@@ -68,11 +67,6 @@ async def serve(settings: Settings, service: AgentService, *, has_worker: bool =
             await _serve_web(application, listener)
 
 
-def commands_of(service: AgentService) -> Sequence[Command]:
-    """Return the commands that menus show: those that fit the tools of the service's agent."""
-    return service.commands.offered(service.agent.tools)
-
-
 async def work(settings: Settings, service: AgentService) -> None:
     """Work on turns until SIGTERM or SIGINT, without a web server.
 
@@ -81,7 +75,7 @@ async def work(settings: Settings, service: AgentService) -> None:
     """
     check_split(settings, service)
     async with (
-        running(settings, service, build_transports(settings, commands_of(service))) as application,
+        running(settings, service, build_transports(settings, service)) as application,
         watching_models(settings, service),
     ):
         print("botservice works on turns, and serves no pages. Ctrl+C stops it.")  # noqa: T201 - to whoever started it
@@ -281,6 +275,7 @@ def describe(application: Application) -> list[str]:
         "browser": on.get("web", "off"),
         "telegram": on.get("telegram", "off: TELEGRAM_BOT_TOKEN turns it on"),
         "slack": on.get("slack", "off: SLACK_BOT_TOKEN turns it on"),
+        **{name: value for name, value in on.items() if name not in ("web", "telegram", "slack")},
         "model": _describe_model(application),
         "database": application.storage.name,
     }

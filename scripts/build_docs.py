@@ -1,98 +1,159 @@
-"""Build the documents as pages, with the reference of the public names beside them: `scripts/docs` calls it.
+"""Build the documents as a site with search, the reference of the public names, and llms.txt: `scripts/docs` calls it.
 
 A link that leads nowhere, or a public name that cannot be described, ends it with an error.
 """
 
 import html
+import json
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pdoc
 import pdoc.render
-from markdown_it import MarkdownIt
 
 import botservice
 
 ROOT = Path(__file__).parents[1]
-PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
-<style>
-:root {{ color-scheme: light dark }}
-body {{ max-width: 46rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.55 system-ui, sans-serif }}
-pre, table {{ overflow-x: auto; display: block }} pre, code {{ font-size: .9em }}
-td, th {{ padding: .2rem .8rem .2rem 0; vertical-align: top; text-align: left }} img {{ max-width: 100% }}
-</style>
-<nav><a href="{up}README.html">botservice</a> · <a href="{up}reference/botservice.html">reference</a></nav>
-{body}
-</html>
+INDEX = ROOT / "docs" / "README.md"
+_CONFIGURATION = """
+[project]
+site_name = "botservice"
+docs_dir = "pages"
+site_dir = "site"
+use_directory_urls = false
+nav = [{nav}]
+[project.theme]
+font = false
+language = "en"
+[project.markdown_extensions.tables]
+[project.markdown_extensions.toc]
+permalink = true
+[project.markdown_extensions.pymdownx.superfences]
 """
+_FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_MARKDOWN_LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
+_ENTRY = re.compile(r"\[([^\]]+)\]\(([^)\s#]+\.md)(?:#[^)\s]*)?\)(?:: ([^·\n]*))?")
 _TARGET = re.compile(r'(?:href|src)="([^"]+)"')
 _ANCHOR = re.compile(r'\bid="([^"]+)"')
-_HEADING = re.compile(r"<h([1-6])>(.*?)</h\1>", re.DOTALL)
 
 
 def main(site: Path) -> None:
     """Build the site into a folder, and check it."""
-    for document in documents():
-        write_page(document, site)
-    write_reference(site / "reference")
+    with tempfile.TemporaryDirectory() as folder:
+        workshop = Path(folder)
+        for document in documents():
+            stage(document, workshop / "pages")
+        write_reference(workshop / "pages" / "reference")
+        (workshop / "zensical.toml").write_text(_CONFIGURATION.format(nav=", ".join(navigation())))
+        zensical = Path(sys.executable).parent / "zensical"
+        subprocess.run([zensical, "build", "--strict"], cwd=workshop, check=True)
+        shutil.copytree(workshop / "site", site, dirs_exist_ok=True)
+    write_for_models(site)
     broken = [*broken_links(site)]
     if broken:
         sys.exit("links that lead nowhere:\n" + "\n".join(broken))
-    print(f"{site / 'README.html'}: {len(list(site.rglob('*.html')))} pages, every link leads somewhere")
+    print(f"{site / 'index.html'}: {len(list(site.rglob('*.html')))} pages, every link leads somewhere")
 
 
 def documents() -> list[Path]:
     """Return the documents that become pages."""
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path for path in found if path.name != "PACKAGE.md"]  # what package indexes show: the README in short
 
 
-def write_page(document: Path, site: Path) -> None:
-    """Write a document as a page; what it links to in the repository is linked to as a page, or copied."""
-    place = document.relative_to(ROOT)
-    body = MarkdownIt("gfm-like", {"linkify": False}).render(document.read_text())
-    body = _HEADING.sub(lambda found: f'<h{found[1]} id="{anchor(found[2])}">{found[2]}</h{found[1]}>', body)
-    body = _TARGET.sub(lambda found: found[0].replace(found[1], _as_page(found[1], document, site)), body)
-    path = site / place.with_suffix(".html")
+def page_of(document: Path) -> Path:
+    """Return where the page of a document stands in the site."""
+    place = document.relative_to(ROOT).with_suffix(".html")
+    return place.with_name("index.html") if place.stem == "README" else place
+
+
+def stage(document: Path, pages: Path) -> None:
+    """Copy a document, and what it links to in the repository besides other documents."""
+    path = pages / document.relative_to(ROOT)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(PAGE.format(title=place.stem, up="../" * (len(place.parts) - 1), body=body))
+    path.write_text(staged_text(document.read_text(), document, pages))
 
 
-def anchor(heading: str) -> str:
-    """Return what a heading is linked by, as the forges of repositories do it."""
-    text = html.unescape(re.sub(r"<[^>]+>", "", heading)).strip().lower()
-    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+def staged_text(text: str, document: Path, pages: Path) -> str:
+    """Return the text of a document with its links to folders leading to pages; what it links to is copied."""
+    parts = _FENCE.split(text)
+    parts[::2] = (_MARKDOWN_LINK.sub(lambda found: _staged(found, document, pages), part) for part in parts[::2])
+    return "".join(parts)
 
 
-def _as_page(link: str, document: Path, site: Path) -> str:
-    parts = urlsplit(link)
-    if parts.scheme or not parts.path:
-        return link
-    target = (document.parent / unquote(parts.path)).resolve()
-    if target.suffix == ".md":
-        return link.replace(".md", ".html", 1)
-    if target.is_file():
-        copy = site / target.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(target.read_bytes())
-    elif target.is_dir():
-        _write_folder(target, site / target.relative_to(ROOT))
-        return f"{link.rstrip('/')}/index.html"
-    return link
+def _staged(found: re.Match[str], document: Path, pages: Path) -> str:
+    link = found[1]
+    target = (document.parent / unquote(link)).resolve()
+    if urlsplit(link).scheme or target.suffix == ".md" or not target.exists():
+        return found[0]
+    copy = pages / target.relative_to(ROOT)
+    if target.is_dir():
+        _stage_folder(target, copy)
+        return f"]({link.rstrip('/')}/index.md)"
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(target, copy)
+    return found[0]
 
 
-def _write_folder(folder: Path, copy: Path) -> None:
-    """Copy the files of a folder, and write a page that lists them."""
+def _stage_folder(folder: Path, copy: Path) -> None:
+    """Copy the files of a folder, with a page that lists them."""
+    if (folder / "README.md").exists():
+        (copy / "index.md").parent.mkdir(parents=True, exist_ok=True)
+        return
     copy.mkdir(parents=True, exist_ok=True)
     files = sorted(path for path in folder.iterdir() if path.is_file())
     for path in files:
-        (copy / path.name).write_bytes(path.read_bytes())
-    items = "".join(f'<li><a href="{path.name}">{path.name}</a></li>' for path in files)
-    depth = "../" * len(folder.relative_to(ROOT).parts)
-    (copy / "index.html").write_text(PAGE.format(title=folder.name, up=depth, body=f"<ul>{items}</ul>"))
+        shutil.copyfile(path, copy / path.name)
+    items = "".join(f"- [{path.name}]({path.name})\n" for path in files)
+    (copy / "index.md").write_text(f"# {folder.relative_to(ROOT)}\n\n{items}")
+
+
+def entries() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """Yield the kinds of documents, each with its pages: what they are called, their paths, what they are about."""
+    for section in INDEX.read_text().split("\n## ")[1:]:
+        kind = section.partition("\n")[0].partition(":")[0]
+        found = _ENTRY.findall(section)
+        yield kind, [(name, _path(link), about.strip()) for name, link, about in found]
+
+
+def _path(link: str) -> str:
+    return str((INDEX.parent / link).resolve().relative_to(ROOT))
+
+
+def navigation() -> Iterator[str]:
+    """Yield the entries of the site's navigation, as TOML, in the order of docs/README.md."""
+    yield _entry("Start", json.dumps("README.md"))
+    for kind, pages in entries():
+        listed = [_entry(name, json.dumps(path)) for name, path, _ in pages]
+        if kind == "Look up":
+            listed.append(_entry("Python names", json.dumps("reference/botservice.html")))
+        yield _entry(kind, f"[{', '.join(listed)}]")
+
+
+def _entry(name: str, value: str) -> str:
+    return f"{{{json.dumps(name, ensure_ascii=False)} = {value}}}"
+
+
+def write_for_models(site: Path) -> None:
+    """Write llms.txt, a list of all documents as Markdown, and llms-full.txt, which is all of them in one."""
+    listed = []
+    for document in documents():
+        copy = site / document.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(document, copy)
+    for kind, pages in entries():
+        lines = [f"- [{name}]({path})" + (f": {about}" if about else "") for name, path, about in pages]
+        listed.append(f"## {kind}\n\n" + "\n".join(lines) + "\n")
+    head = f"# botservice\n\n> {botservice.__doc__}\n\nVersion {botservice.__version__}. [README](README.md)\n"
+    (site / "llms.txt").write_text("\n".join([head, *listed]))
+    texts = [f"<!-- {path.relative_to(ROOT)} -->\n\n{path.read_text()}" for path in documents()]
+    (site / "llms-full.txt").write_text("\n".join(texts))
 
 
 def write_reference(folder: Path) -> None:
@@ -100,7 +161,7 @@ def write_reference(folder: Path) -> None:
     for name in botservice.__all__:
         setattr(botservice, name, getattr(botservice, name))  # some are imported when they are first asked for
     pdoc.render.configure(docformat="google", show_source=False)
-    pdoc.pdoc("botservice", output_directory=folder)
+    pdoc.pdoc("botservice", "botservice.testing", output_directory=folder)
 
 
 def broken_links(site: Path) -> Iterator[str]:
@@ -114,7 +175,7 @@ def broken_links(site: Path) -> Iterator[str]:
     for page, text in pages.items():
         for link in _TARGET.findall(text):
             parts = urlsplit(html.unescape(link))
-            if parts.scheme or parts.netloc or (page.parent == root / "reference" and not parts.path):
+            if parts.scheme or parts.netloc or page.name == "404.html" or page.is_relative_to(root / "reference"):
                 continue
             target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             is_there = target.is_file() and target.is_relative_to(root)

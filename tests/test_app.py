@@ -17,6 +17,7 @@ from crash.served import ROOT, ServedBot
 from history.tiny_model import make_tiny_model
 from sqlalchemy import create_engine, make_url
 from standins.bot_api import BotApi
+from standins.bot_api.journal import CallReceived, MessageShown
 from standins.mcp_servers import script
 from standins.openai_api import Gate, OpenAIApi, Reply
 from starlette.applications import Starlette
@@ -25,7 +26,15 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from botservice import AgentContext, SettingsError
+from botservice import (
+    AgentContext,
+    AgentService,
+    Command,
+    CommandRequest,
+    FunctionsBasedAgent,
+    ScriptedChatLLM,
+    SettingsError,
+)
 from botservice.app import Application, build_service, running
 from botservice.serving import BodyLimit, build_web_app, describe, listen
 from botservice.settings import Settings
@@ -57,6 +66,31 @@ async def test_it_says_that_it_lives_and_that_it_is_ready(storage_url: str) -> N
         assert (await http.post("/healthz")).status_code == 405
         assert (await http.get("/nothing/here")).status_code == 404
         assert (await http.post("/telegram/webhook")).status_code == 404
+
+
+async def test_menus_of_telegram_list_the_commands_that_a_service_brings(sqlite_url: str) -> None:
+    async def hours(_: CommandRequest) -> str:
+        return "9 to 18"
+
+    with BotApi.running() as api:
+        chosen = settings(database_url=sqlite_url, telegram_bot_token=api.token, telegram_api_url=api.url)
+        agent = FunctionsBasedAgent(llm=ScriptedChatLLM([]))
+        service = AgentService(agent, commands=[Command("hours", hours, menu="When we are open")])
+        async with running(chosen, service, build_transports(chosen, service)):
+            menu = await asyncio.to_thread(
+                api.journal.wait_for, CallReceived, lambda call: call.method == "setMyCommands"
+            )
+            api.person_says("/hours", chat_id=1000)
+            await asyncio.to_thread(api.journal.wait_for, MessageShown, lambda shown: shown.text == "9 to 18")
+    assert "When we are open" in str(menu.params["commands"])
+
+
+async def test_two_ways_in_of_one_name_are_refused(sqlite_url: str) -> None:
+    chosen = settings(database_url=sqlite_url)
+    service = build_service(chosen)
+    service.transports = tuple(build_transports(chosen))
+    with pytest.raises(SettingsError, match="two transports are called web"):
+        build_transports(chosen, service)
 
 
 async def test_a_local_model_gives_messages_their_meaning(sqlite_url: str, tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from botservice.commands import Command
 from botservice.errors import SettingsError
 from botservice.settings import OPENAI_API_URL, Settings, SlackPings, reveal
-from transports.served import ServedTransport
+from botservice.turns.served import ServedTransport
 
 if TYPE_CHECKING:
+    from botservice.service import AgentService
     from transports.files.documents import Reading
     from transports.files.hearing import OpenAITranscriber
     from transports.slack.app import SlackTransport
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from transports.telegram.app import TelegramTransport
 
 
-def build_transports(settings: Settings, commands: Sequence[Command] | None = None) -> Sequence[ServedTransport]:
-    """Return the transports that have what they need.
+def build_transports(settings: Settings, service: "AgentService | None" = None) -> Sequence[ServedTransport]:
+    """Return the transports that have what they need, and those that the service brings itself.
 
-    Args:
-        commands: What menus show; by default what every service knows.
+    Raises:
+        SettingsError: one of the service's has the name of another one.
     """
     from transports.web.access import Access
     from transports.web.app import WebTransport
@@ -28,10 +29,18 @@ def build_transports(settings: Settings, commands: Sequence[Command] | None = No
     found: list[ServedTransport] = []
     reading = build_reading(settings)  # one for all: what it bounds is bounded for the whole process
     if settings.telegram_bot_token is not None:
-        found.append(build_telegram(settings, reading, commands))
+        found.append(
+            build_telegram(
+                settings, reading, None if service is None else service.commands.offered(service.agent.tools)
+            )
+        )
     if has_slack(settings):
         found.append(build_slack(settings, reading))
     found.append(WebTransport(access=Access.of(settings)))
+    found.extend(() if service is None else service.transports)
+    names = [transport.name for transport in found]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise SettingsError(f"two transports are called {', '.join(sorted(twice))}: give yours another name")
     return found
 
 

@@ -34,7 +34,8 @@ class Catalogue:
         """Do what a command asks; for one that nobody knows, say so, with the name that looks most like it."""
         command = self._commands.get(request.call.name)
         if command is not None:
-            return await command.handler(request)
+            answer = await command.handler(request)
+            return CommandAnswer(answer) if isinstance(answer, str) else answer
         name, listed = request.call.name, [each.name for each in self.offered(request.tools)]
         similar = difflib.get_close_matches(name, listed, n=1)
         if similar:

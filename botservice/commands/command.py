@@ -2,28 +2,42 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from re import fullmatch
 
+from botservice.errors import BotServiceError
 from botservice.texts import in_language
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command; the table of its name in the texts has its `menu`, which menus show: at most 100 characters.
+    """A command of the chat.
 
     Attributes:
-        handler: What it does.
+        name: What stands behind the slash: small letters, digits and _, at most 32.
+        handler: What it does, returning what is answered.
         is_counted: Whether it counts as a message where messages are limited: it is work.
         is_listed: Whether menus show it; what few may do is known to those who may.
+        menu: What menus say about it, at most 100 characters; by default `menu` in the table of its name in the texts.
         needs: The tool without which it shows nothing: menus of an agent that has no such tool leave it out.
+
+    Raises:
+        BotServiceError: no platform could show such a name.
     """
 
     name: str
-    handler: Callable[[CommandRequest], Awaitable[CommandAnswer]]
+    handler: Callable[[CommandRequest], Awaitable[CommandAnswer | str]]
     is_listed: bool = True
     is_counted: bool = False
+    menu: str | None = None
     needs: str | None = None
+
+    def __post_init__(self) -> None:
+        if fullmatch(r"[a-z0-9_]{1,32}", self.name) is None:
+            raise BotServiceError(
+                f"a command's name is 1 to 32 small letters, digits and _, without a slash; not {self.name!r}"
+            )
 
     def description(self, language: str | None) -> str:
         """Return what menus say about it in a language."""
-        return in_language(f"{self.name}.menu", language)
+        return in_language(f"{self.name}.menu", language) if self.menu is None else self.menu

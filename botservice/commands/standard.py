@@ -21,7 +21,7 @@ from botservice.commands.why import WHY
 
 
 def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
-    """Return the commands that every service has, and more."""
+    """Return the commands that every service has, and more; one of the same name takes the place of the first."""
 
     def offered(tools: Collection[str] | None) -> list[Command]:
         return catalogue.offered(tools)

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
@@ -100,22 +100,25 @@ def _value(word: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _recall(question: str, messages: Sequence[ChatMessage]) -> str:
-    """Return what search found of the things that a person said and that have most in common with the question."""
+    """Return what a person said that has most in common with the question, found or still in view."""
     wanted = _features(question)
     last = max(place for place, message in enumerate(messages) if message["role"] == "user")
-    said = {
-        match["text"]: match
-        for message in messages[:last]
-        for pattern in (_KNOWN, _REMEMBERED)
-        for match in pattern.finditer(_text(message))
-        if match.groupdict().get("author") != "assistant" and not _QUESTION.search(match["text"])
-    }
+    said = {text: date for message in messages[:last] for text, date in _said(message) if not _QUESTION.search(text)}
     common = {text: len(wanted & _features(text)) for text in said}
     most = max(common.values(), default=0)
     if most == 0:
         return f"You have not told me anything about that yet.\n{_REMINDER}"
-    best = [match for text, match in said.items() if common[text] == most]
-    return "\n".join(f"You told me on {match['date']}: “{match['text']}”" for match in best[-_MAX_SHOWN:])
+    best = [(text, date) for text, date in said.items() if common[text] == most]
+    return "\n".join(f"You told me{f' on {date}' if date else ''}: “{text}”" for text, date in best[-_MAX_SHOWN:])
+
+
+def _said(message: ChatMessage) -> Iterator[tuple[str, str]]:
+    """Yield what a person says in a message of a prompt, with the date where it has one."""
+    text = _text(message)
+    found = [match for pattern in (_KNOWN, _REMEMBERED) for match in pattern.finditer(text)]
+    yield from ((each["text"], each["date"]) for each in found if each.groupdict().get("author") != "assistant")
+    if not found and message["role"] == "user" and len(text) < _LONGEST_SHORT:
+        yield text, ""
 
 
 def _features(text: str) -> set[str]:

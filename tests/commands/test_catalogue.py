@@ -6,6 +6,13 @@ from typing import Any
 
 import pytest
 
+from botservice import (
+    AgentService,
+    BotServiceError,
+    CommandAnswer,
+    FunctionsBasedAgent,
+    ScriptedChatLLM,
+)
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.messages import CommandCall, InboundMessage
@@ -45,6 +52,32 @@ async def test_menus_leave_out_what_the_agent_cannot_do() -> None:
     assert [each for each in names if each != "reminders"] == [each.name for each in catalogue.offered([])]
     assert "/reminders" in (await catalogue.answer(_request("help", tools=["remind_me"]))).text
     assert "/reminders" not in (await catalogue.answer(_request("help", tools=[]))).text
+
+
+async def test_a_command_of_ones_own_stands_in_the_menu_and_answers_with_a_text() -> None:
+    async def opening(_: CommandRequest) -> str:
+        return "Monday to Friday, 9 to 18"
+
+    service = AgentService(
+        FunctionsBasedAgent(llm=ScriptedChatLLM([])), commands=[Command("hours", opening, menu="When we are open")]
+    )
+    assert [each.description("de") for each in service.commands.offered([])][-1] == "When we are open"
+    assert (await service.commands.answer(_request("hours"))).text == "Monday to Friday, 9 to 18"
+
+
+async def test_a_command_of_ones_own_takes_the_place_of_a_standard_one() -> None:
+    async def greet(_: CommandRequest) -> CommandAnswer:
+        return CommandAnswer("Welcome to the library!")
+
+    catalogue = standard_commands([Command("start", greet, menu="Says hello")])
+    assert [each.name for each in catalogue.offered(None)].count("start") == 1
+    assert (await catalogue.answer(_request("start"))).text == "Welcome to the library!"
+
+
+@pytest.mark.parametrize("name", ["/hours", "Hours", "opening hours", "", "x" * 33])
+def test_a_name_that_no_platform_could_show_is_refused(name: str) -> None:
+    with pytest.raises(BotServiceError, match="without a slash"):
+        Command(name)
 
 
 def _request(name: str, *, tools: Sequence[str] | None = None) -> CommandRequest:

@@ -1,6 +1,7 @@
 """The documents and the reference as pages."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ _SPEC.loader.exec_module(build_docs)
 def test_the_site_has_every_document_and_every_public_name_and_no_broken_link(tmp_path, capsys):
     build_docs.main(tmp_path)
     for document in build_docs.documents():
-        assert (tmp_path / document.relative_to(ROOT).with_suffix(".html")).exists()
+        assert (tmp_path / build_docs.page_of(document)).exists()
     reference = (tmp_path / "reference" / "botservice.html").read_text()
     assert [name for name in botservice.__all__ if f'id="{name}"' not in reference] == []
     assert "every link leads somewhere" in capsys.readouterr().out
@@ -36,5 +37,28 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     ]
 
 
-def test_headings_are_linked_to_as_repositories_do_it():
-    assert build_docs.anchor("How to <code>add</code> …") == "how-to-add-"
+def test_what_models_read_names_every_document_of_the_index_and_holds_every_one(tmp_path):
+    build_docs.write_for_models(tmp_path)
+    short, whole = (tmp_path / "llms.txt").read_text(), (tmp_path / "llms-full.txt").read_text()
+    assert short.startswith("# botservice\n\n> ")
+    links = re.findall(r"\]\(([^)]+)\)", short)
+    assert len(links) > 20
+    assert [link for link in links if not (tmp_path / link).is_file()] == []
+    assert [each.name for each in build_docs.documents() if each.read_text() not in whole] == []
+
+
+def test_every_document_is_in_the_index_or_beside_it():
+    listed = {path for _, pages in build_docs.entries() for _, path, _ in pages}
+    of_its_own = ("CONTRIBUTING.md", "README.md", "SECURITY.md")
+    documents = [each.relative_to(ROOT) for each in build_docs.documents() if each.parent.name != "decisions"]
+    missing = [str(each) for each in documents if str(each) not in listed and each.name not in of_its_own]
+    assert missing == [], "name it in docs/README.md, under its kind"
+
+
+def test_a_link_in_code_stays_as_it_is_and_one_to_a_folder_gets_a_page(tmp_path):
+    document = ROOT / "docs" / "x.md"
+    text = "[e](../examples) [a](../LICENSE)\n```text\n[e](../examples)\n```\n"
+    parts = build_docs.staged_text(text, document, tmp_path)
+    assert parts == text.replace("../examples)", "../examples/index.md)", 1)
+    assert (tmp_path / "LICENSE").exists()
+    assert "buttons.py" in (tmp_path / "examples" / "index.md").read_text()

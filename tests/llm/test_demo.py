@@ -2,7 +2,7 @@
 
 import pytest
 
-from botservice import AgentContext, AgentService, Author, Storage
+from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, Storage
 from botservice.app import build_service
 from botservice.llm.demo import DemoChatLLM
 from botservice.settings import Settings
@@ -50,6 +50,12 @@ async def test_it_remembers_what_it_was_told(
     assert answer.startswith("You told me on ")
     assert f"“{told}”" in answer
     assert "walks" not in answer
+
+
+async def test_in_a_bot_of_ones_own_it_remembers_what_still_stands_in_the_prompt(context: AgentContext) -> None:
+    service = AgentService(FunctionsBasedAgent(llm=DemoChatLLM()))
+    await service.prompt(context, "My cat is called Minka")
+    assert (await service.prompt(context, "What is my cat called?")).text == "You told me: “My cat is called Minka”"
 
 
 async def test_it_does_not_claim_to_know_what_it_was_not_told(service: AgentService, context: AgentContext) -> None:

@@ -11,7 +11,7 @@ from botservice.turns.transport import Transport
 
 
 class ServedTransport(Transport, Protocol):
-    """A transport that a process serves."""
+    """A transport that a process serves. `start` may raise SettingsError: then the process says so and ends."""
 
     @property
     def routes(self) -> Sequence[BaseRoute]:
