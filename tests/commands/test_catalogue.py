@@ -74,10 +74,14 @@ async def test_a_command_of_ones_own_takes_the_place_of_a_standard_one() -> None
     assert (await catalogue.answer(_request("start"))).text == "Welcome to the library!"
 
 
+async def _nothing(_: CommandRequest) -> str:
+    return ""
+
+
 @pytest.mark.parametrize("name", ["/hours", "Hours", "opening hours", "", "x" * 33])
 def test_a_name_that_no_platform_could_show_is_refused(name: str) -> None:
     with pytest.raises(BotServiceError, match="without a slash"):
-        Command(name)
+        Command(name, _nothing)
 
 
 def _request(name: str, *, tools: Sequence[str] | None = None) -> CommandRequest:

@@ -206,9 +206,9 @@ async def test_a_group_is_listened_to_and_answered_when_the_bot_is_meant(
         api.person_says("and Bob?", chat_id=GROUP, user=ada, reply_to=first.message_id)
         await api.message(GROUP, "answer 2")
         api.person_says("/ask me", chat_id=GROUP, user=ada)
-        await api.message(GROUP, "answer 3")
+        await api.message(GROUP, "I do not know /ask")
         api.person_says(f"/ask@{api.username} me", chat_id=GROUP, user=ada)
-        await api.message(GROUP, "answer 4")
+        await api.messages(GROUP, 4)
         mention = [{"type": "text_mention", "offset": 0, "length": 3,
                     "user": {"id": 7140000001, "is_bot": True, "first_name": "Bot"}}]  # fmt: skip
         api.person_says("Bot hello", chat_id=GROUP, user=ada, entities=mention)
