@@ -38,3 +38,8 @@ def with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = F
 def printable(text: str) -> str:
     """Return text without anything that would move a terminal's cursor."""
     return text if text.isprintable() else ascii(text)
+
+
+def counted(number: int, thing: str) -> str:
+    """Return how many there are of a thing: `1 call`, `2 calls`."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
