@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from botservice.cli.access import access_cli, usage
-from botservice.cli.console import load_settings, printable, with_storage
+from botservice.cli.console import counted, load_settings, printable, with_storage
 from botservice.cli.new import new
 from botservice.cli.turns import MOST_ID, turns_cli
 from botservice.errors import BotServiceError, DatabaseInUse
@@ -169,7 +169,7 @@ def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON o
             ordered = sorted(each.keys.items(), key=lambda pair: (pair[0] != "transport", pair))
             keys = " ".join(f"{key}={printable(value)}" for key, value in ordered)
             last = f"{each.last_message_at:%Y-%m-%d %H:%M}" if each.last_message_at else "-"
-            typer.echo(f"{each.id:>6}  {each.message_count:>7} messages  {last:<16}  {keys}")
+            typer.echo(f"{each.id:>6}  {counted(each.message_count, 'message'):>16}  {last:<16}  {keys}")
 
 
 cli.command()(new)
@@ -267,8 +267,9 @@ def forget(
 
     gone, is_clean = with_storage(erase)
     typer.echo(
-        f"{person} is forgotten: {gone.contexts} conversations of theirs alone; in all conversations {gone.messages} "
-        f"messages, {gone.answers} answers, {gone.files} files, {gone.facts} facts and {gone.reminders} reminders. "
+        f"{person} is forgotten: {counted(gone.contexts, 'conversation')} of theirs alone; in all conversations "
+        f"{counted(gone.messages, 'message')}, {counted(gone.answers, 'answer')}, {counted(gone.files, 'file')}, "
+        f"{counted(gone.facts, 'fact')} and {counted(gone.reminders, 'reminder')}. "
         f"What others said stays. {_CLEAN if is_clean else _NOT_CLEAN}"
     )
 
@@ -303,19 +304,20 @@ def encrypt() -> None:
 
     if load_settings().encryption_key is None:
         raise BotServiceError("set ENCRYPTION_KEY first: one or more random texts, the one to encrypt with first")
-    typer.echo(f"{with_storage(encrypt_files)} files are encrypted with the first key")
+    count = with_storage(encrypt_files)
+    typer.echo(f"{counted(count, 'file')} {'is' if count == 1 else 'are'} encrypted with the first key")
 
 
 @cli.command()
-def doctor() -> None:
-    """Check every setting against the real thing, and say what to do."""
+def doctor(app: AppOption = None) -> None:
+    """Check every setting, and with --app your own bot, against the real thing, and say what to do."""
     from botservice.app import prepare
-    from botservice.cli.doctor import check_everything
+    from botservice.cli.doctor import check_everything, read_settings
 
-    settings = load_settings()
+    settings, findings = read_settings()
     settings.log_level = LogLevel.ERROR
     prepare(settings)
-    findings = asyncio.run(check_everything(settings))
+    findings += asyncio.run(check_everything(settings, app=app))
     for finding in findings:
         typer.echo(f"{finding.mark} {finding.name:<10} {finding.text}")
     if any(finding.is_wrong for finding in findings):
