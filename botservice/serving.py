@@ -40,11 +40,18 @@ _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
 _THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME")
 
 
-async def serve(settings: Settings, service: AgentService, *, has_worker: bool = True) -> None:
+async def serve(
+    settings: Settings,
+    service: AgentService,
+    *,
+    has_worker: bool = True,
+    on_ready: Callable[[Settings], None] | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:
         has_worker: Whether this process works on turns; otherwise `work` does, in others.
+        on_ready: Called once, when the service has begun, with the port that it listens at.
 
     Raises:
         SettingsError: the port is taken, or the settings do not allow for several processes.
@@ -64,6 +71,8 @@ async def serve(settings: Settings, service: AgentService, *, has_worker: bool =
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
             gc.collect()
             gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
+            if on_ready is not None:
+                on_ready(settings)
             await _serve_web(application, listener)
 
 

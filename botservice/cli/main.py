@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from botservice.cli.access import access_cli, usage
+from botservice.cli.clash import check_packages
 from botservice.cli.console import counted, load_settings, printable, with_storage
 from botservice.cli.new import new
 from botservice.cli.turns import MOST_ID, turns_cli
@@ -53,13 +54,15 @@ PersonOption = Annotated[
 @cli.callback(invoke_without_command=True)
 def root(
     *,
-    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version, and where it is from.", is_eager=True)
+    ] = False,
 ) -> None:
     """Read the settings from the environment, and from a .env file in the current folder."""
     if show_version:
-        from botservice import __version__
+        from botservice.cli.origin import origin_of_this
 
-        typer.echo(f"botservice {__version__}")
+        typer.echo(f"botservice {origin_of_this().describe()}")
         raise typer.Exit
 
 
@@ -74,6 +77,7 @@ def serve(
     reload: Annotated[
         bool, typer.Option("--reload", help="Begin anew when code, .env, mcp.json or a skill changes here; chats stay.")
     ] = False,
+    opens: Annotated[bool, typer.Option("--open", help="Open the chat in a browser, where there is one.")] = False,
 ) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
     if reload:
@@ -81,11 +85,13 @@ def serve(
 
         raise typer.Exit(serve_again())
     from botservice import serving
+    from botservice.cli.opening import open_page
 
     settings = load_settings()
     if port is not None:
         settings.port = port
-    asyncio.run(serving.serve(settings, _build_service(settings, app), has_worker=worker))
+    service = _build_service(settings, app)
+    asyncio.run(serving.serve(settings, service, has_worker=worker, on_ready=open_page if opens else None))
 
 
 @cli.command()
@@ -344,6 +350,7 @@ def _confirm(is_sure: bool, question: str) -> None:  # noqa: FBT001 - the option
 def main() -> None:
     """Run the command line; what goes wrong on purpose is said in one line."""
     try:
+        check_packages()
         cli(standalone_mode=True)
     except BotServiceError as error:
         typer.echo(f"botservice: {_redacted(str(error))}", err=True)

@@ -1,16 +1,15 @@
 """`botservice new`: a folder with a bot of one's own, that answers and passes its test."""
 
-import json
 import re
 import sys
 from collections.abc import Iterator
-from importlib.metadata import Distribution, PackageNotFoundError
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
+from botservice.cli.origin import origin_of_this
 from botservice.errors import BotServiceError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -41,11 +40,11 @@ def new(
 def _write(folder: Path) -> list[str]:
     from jinja2 import Environment, StrictUndefined
 
-    requirement, can_be_deployed = requirement_of_this()
+    origin = origin_of_this()
     values = {
         "name": folder.name,
-        "requirement": requirement,
-        "can_be_deployed": can_be_deployed,
+        "requirement": origin.requirement,
+        "can_be_deployed": origin.is_elsewhere,
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
     }
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 - no markup
@@ -62,27 +61,3 @@ def _templates() -> Iterator[tuple[str, str]]:
         if each.name.endswith(_SUFFIX):
             name = each.name.removesuffix(_SUFFIX)
             yield f".{name}" if name in _HIDDEN else name, each.read_text(encoding="utf-8")
-
-
-def requirement_of_this() -> tuple[str, bool]:
-    """Return the line of a requirements.txt that installs this very botservice, and whether others can do so, too.
-
-    Source: PEP 610, "Recording the Direct URL Origin of installed distributions".
-    """
-    try:
-        distribution = Distribution.from_name("botservice")
-    except PackageNotFoundError:  # run from its folder
-        return _of_folder(Path(__file__).parents[2])
-    recorded = distribution.read_text("direct_url.json")
-    if recorded is None:
-        return f"botservice=={distribution.version}", True
-    origin: dict[str, Any] = json.loads(recorded)
-    url = str(origin["url"])
-    if "vcs_info" in origin:
-        where = origin["vcs_info"]
-        return f"botservice @ {where['vcs']}+{url}@{where['commit_id']}", not url.startswith("file:")
-    return f"botservice @ {url}", not url.startswith("file:")
-
-
-def _of_folder(folder: Path) -> tuple[str, bool]:
-    return f"botservice @ {folder.as_uri()}", False

@@ -33,7 +33,9 @@ def test_every_command_has_help(run: Run, command: str) -> None:
 
 
 def test_the_version_is_the_package_s(run: Run) -> None:
-    assert run("--version") == (0, f"botservice {botservice.__version__}\n", "")
+    code, said, error = run("--version")
+    assert (code, error) == (0, "")
+    assert said.split()[:2] == ["botservice", botservice.__version__]
 
 
 def test_an_unknown_command_or_option_is_a_wrong_command_line(run: Run) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import botservice
 from botservice import BotServiceError, default_llm
-from botservice.cli.new import requirement_of_this
+from botservice.cli.origin import Origin, origin_of_this
 from botservice.llm.demo import DemoChatLLM
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +101,35 @@ def test_its_requirements_say_where_botservice_came_from(monkeypatch, tmp_path, 
     if recorded is not None:
         (installed / "direct_url.json").write_text(json.dumps(recorded))
     monkeypatch.syspath_prepend(tmp_path)
-    assert requirement_of_this() == (line, can_be_deployed)
+    origin = origin_of_this()
+    assert (origin.requirement, origin.is_elsewhere) == (line, can_be_deployed)
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        (Origin("1.2.3"), botservice.__version__),
+        (
+            Origin("1.2.3", "https://example.com/bot.git", "git", "abc123def456789"),
+            f"{botservice.__version__} (from https://example.com/bot.git, commit abc123def456)",
+        ),
+        (
+            Origin("1.2.3", "file:///srv/botservice", is_editable=True),
+            f"{botservice.__version__} (from file:///srv/botservice, editable)",
+        ),
+    ],
+)
+def test_the_version_says_where_it_came_from(origin, said):
+    assert origin.describe() == said
+
+
+def test_a_login_in_the_address_of_its_repository_is_not_repeated(monkeypatch, tmp_path):
+    installed = tmp_path / "botservice-1.2.3.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: botservice\nVersion: 1.2.3\n")
+    (installed / "direct_url.json").write_text('{"url": "https://me:hunter22@example.com/botservice.whl"}')
+    monkeypatch.syspath_prepend(tmp_path)
+    assert origin_of_this().requirement == "botservice @ https://example.com/botservice.whl"
 
 
 def test_a_bot_without_a_model_gets_the_demo_script_and_one_with_a_model_gets_that(monkeypatch):
