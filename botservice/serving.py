@@ -71,9 +71,7 @@ async def serve(
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
             gc.collect()
             gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
-            if on_ready is not None:
-                on_ready(settings)
-            await _serve_web(application, listener)
+            await _serve_web(application, listener, on_ready)
 
 
 async def work(settings: Settings, service: AgentService) -> None:
@@ -181,7 +179,9 @@ class BodyLimit:
         return take
 
 
-async def _serve_web(application: Application, listener: socket.socket) -> None:
+async def _serve_web(
+    application: Application, listener: socket.socket, on_ready: Callable[[Settings], None] | None
+) -> None:
     server = _Server(
         application,
         uvicorn.Config(
@@ -202,6 +202,8 @@ async def _serve_web(application: Application, listener: socket.socket) -> None:
         server.should_exit = True
 
     with _on_signals(lambda: _stop(exit_server)):
+        if on_ready is not None:
+            on_ready(application.settings)
         await server.serve(sockets=[listener])
 
 

@@ -58,9 +58,6 @@ def test_a_browser_is_opened_once_and_for_a_terminal_alone(tmp_path, environment
         "open_page(Settings(_env_file=None, port=1))\n"
         "for each in threading.enumerate():\n    each is threading.current_thread() or each.join(60)\n"
     )
-    values = {
-        name: value.format(browser=browser) if "{browser}" in value else value for name, value in environment.items()
-    }
     output = pty.openpty() if is_terminal else None
     done = subprocess.run(
         [sys.executable, "-c", script],
