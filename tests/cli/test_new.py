@@ -16,7 +16,7 @@ from botservice.llm.demo import DemoChatLLM
 
 ROOT = Path(__file__).parents[2]
 FILES = {
-    *(".env.example", ".gitignore", "Dockerfile", "Procfile", "README.md"),
+    *(".dockerignore", ".env.example", ".gitignore", "Dockerfile", "Procfile", "README.md"),
     *("bot.py", "requirements-dev.txt", "requirements.txt", "test_bot.py"),
 }
 
@@ -55,6 +55,38 @@ def test_a_new_bot_passes_its_test_and_answers_without_any_key(bot):
     assert "{{" not in "".join(each.read_text() for each in bot.iterdir() if each.is_file() and each.suffix != ".db")
 
 
+@pytest.mark.parametrize(
+    ("template", "more", "typed", "says"),
+    [
+        ("plain", set(), "roll 1\n", "My tool says: 1"),
+        ("tools", set(), "order pizza 2\n/allow\n", "My tool says: ordered: 2 pizza, 22 €"),
+        ("database", {"shopping.py"}, "add_item milk\n/allow\nshow_list\n", 'My tool says: ["milk"]'),
+    ],
+)
+def test_every_template_passes_its_test_and_does_what_it_shows(run, tmp_path, template, more, typed, says):
+    assert run("new", "my-bot", "--template", template)[0] == 0
+    bot = tmp_path / "my-bot"
+    assert {each.name for each in bot.iterdir()} == FILES | more
+    tested = python(bot, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert re.search(r"^\d passed", tested.stdout, re.MULTILINE), tested.stdout + tested.stderr
+    assert not [*bot.glob("*.db")], "a test leaves nothing"
+    talked = python(bot, "-m", "botservice", "chat", "--app", "bot:service", typed=typed)
+    assert talked.stdout.splitlines()[-1] == says, talked.stderr
+    assert f"`{typed.splitlines()[0].split()[0]} " in (bot / "README.md").read_text()
+
+
+@pytest.mark.parametrize("template", ["plain", "tools", "database"])
+def test_a_made_folder_has_nothing_that_ruff_minds(run, tmp_path, template):
+    assert run("new", "my-bot", "--template", template)[0] == 0
+    bot = tmp_path / "my-bot"
+    for arguments in (
+        ("ruff", "check", "--isolated"),
+        ("ruff", "format", "--isolated", "--line-length=120", "--check"),
+    ):
+        checked = python(bot, "-m", *arguments, "--no-cache", ".")
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 def test_what_its_procfile_says_can_be_run_from_its_folder(bot):
     commands = dict(line.split(": ", 1) for line in (bot / "Procfile").read_text().splitlines())
     assert commands["web"].endswith("python -m botservice serve --app bot:service")
@@ -68,6 +100,27 @@ def test_a_name_that_makes_no_bot_is_refused(run, tmp_path, name):
     assert code == 1
     assert "a bot's name is a letter" in said
     assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("--template=fancy", "--template must be plain, tools, database, not 'fancy'"),
+        ("--deploy=fly,moon", "--deploy takes docker, heroku, render, fly, systemd, with commas between them"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused_and_nothing_is_made(run, tmp_path, option, says):
+    code, _, said = run("new", "mine", option)
+    assert code == 1
+    assert says in said
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_path_that_cannot_be_made_is_said(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, said = run("new", "file/mine")
+    assert code == 1
+    assert "file/mine cannot be written" in said
 
 
 def test_what_is_there_stays_as_it_is(run, tmp_path):
