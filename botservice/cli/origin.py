@@ -31,7 +31,11 @@ class Origin:
         """The line of a requirements.txt that installs the same."""
         if self.url is None:
             return f"botservice=={self.version}"
-        return f"botservice @ {self.url}" if self.vcs is None else f"botservice @ {self.vcs}+{self.url}@{self.commit}"
+        if self.vcs is None:
+            return f"botservice @ {self.url}"
+        address = f"{self.vcs}+{self.url}@{self.commit}"
+        # Of a repository on this machine, pip of Python 3.11 takes the address alone.
+        return address if self.url.startswith("file:") else f"botservice @ {address}"
 
     @property
     def is_elsewhere(self) -> bool:

@@ -79,11 +79,8 @@ def test_every_template_passes_its_test_and_does_what_it_shows(run, tmp_path, te
 def test_a_made_folder_has_nothing_that_ruff_minds(run, tmp_path, template):
     assert run("new", "my-bot", "--template", template)[0] == 0
     bot = tmp_path / "my-bot"
-    for arguments in (
-        ("ruff", "check", "--isolated"),
-        ("ruff", "format", "--isolated", "--line-length=120", "--check"),
-    ):
-        checked = python(bot, "-m", *arguments, "--no-cache", ".")
+    for command in (["check"], ["format", "--check"]):
+        checked = python(bot, "-m", "ruff", *command, "--isolated", "--line-length=120", "--no-cache", ".")
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
