@@ -1,5 +1,6 @@
 """Which version of the tables a database has, and how it gets the right one."""
 
+import re
 import threading
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from botservice.storage.url import DatabaseUrl
 SCHEMA_VERSION = "0017"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # what Postgres takes without quotation marks
 _MIGRATION_LOCK = 1
 _POLL_SECONDS = 0.05
 _TABLE_SECONDS = 2.0  # below the time that the writers of running processes wait for a lock
@@ -79,6 +81,7 @@ def migrate(where: DatabaseUrl, limits: StorageLimits = StorageLimits()) -> str:
             _migrate_file(engine, SharedFile.at(where.path), give_up_at=time.monotonic() + limits.migration)
         else:
             with engine.connect() as connection:
+                _make_schema(connection)
                 _migrate_patiently(connection, give_up_at=time.monotonic() + limits.blocked_migration)
             finish_building(where, limits)
         with engine.connect() as connection, connection.begin():
@@ -119,6 +122,17 @@ def _is_due(connection: Connection) -> bool:
         return True
     check_version(version, remedy="", oldest_compatible=read_oldest_compatible(connection))
     return False
+
+
+def _make_schema(connection: Connection) -> None:
+    """Make the schema of Postgres that the address names first, where none of those that it names is there."""
+    with connection.begin():
+        if connection.scalar(text("SELECT current_schema()")) is not None:
+            return
+        names = connection.scalar(text("SHOW search_path")) or ""
+        name = names.split(",")[0].strip().strip('"')
+        if _SCHEMA_NAME.fullmatch(name):
+            connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{name}"'))
 
 
 def _migrate_patiently(connection: Connection, *, give_up_at: float) -> None:
