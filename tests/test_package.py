@@ -3,6 +3,7 @@
 The libraries of this environment stand in for a package index, so that nothing is downloaded.
 """
 
+import json
 import os
 import re
 import signal
@@ -10,11 +11,11 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import urllib.request
 import zipfile
 from email.parser import Parser
 from pathlib import Path
 
+import httpx
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -52,6 +53,19 @@ def bare(tmp_path):
 def install(python, what):
     options = ("--quiet", "--no-input", "--no-deps", "--no-index", "--no-build-isolation", "--no-cache-dir")
     run(sys.executable, "-m", "pip", "--python", str(python), "install", "--force-reinstall", *options, what)
+
+
+def ask_in_the_browser(base, text):
+    """Return what is answered to a message, as the page sends it and hears of it."""
+    with httpx.Client(base_url=base, headers={"Origin": base}, timeout=120) as browser:
+        assert "<html" in browser.get("/", headers={"Accept": "text/html"}).text
+        assert browser.post("/web/messages", json={"id": "message-1", "text": text}).is_success
+        with browser.stream("GET", "/web/events") as events:
+            for line in events.iter_lines():
+                name, _, value = line.partition(": ")
+                if name == "data" and (said := json.loads(value)).get("role") == "assistant":
+                    return said["text"]
+    raise AssertionError("the stream ended without an answer")
 
 
 def test_what_an_index_shows_has_no_link_that_leads_nowhere(built):
@@ -121,8 +135,9 @@ def test_a_bot_of_the_installed_package_passes_its_test_and_answers_in_the_brows
     with subprocess.Popen(command, cwd=bot, env=kept, stdout=subprocess.PIPE, text=True) as served:
         try:
             address = next(found[1] for line in served.stdout if (found := re.search(r"listening +(\S+)", line)))
-            page = urllib.request.urlopen(f"http://{address}/").read().decode()
+            answer = ask_in_the_browser(f"http://{address}", "show_menu")
         finally:
             served.send_signal(signal.SIGTERM)
         assert served.wait(60) == 0
-    assert "<html" in page
+    assert answer.startswith("My tool says: ")
+    assert "can order: soup 6 €" in answer
