@@ -6,7 +6,6 @@ import importlib
 import logging
 import os
 import sys
-import threading
 import traceback
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
@@ -174,12 +173,15 @@ def load_service(name: str) -> AgentService:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise SettingsError(f"--app {name}: {module_name} needs {error.name}, which is not installed") from error
         raise SettingsError(f"--app {name}: there is no module {module_name} in {folder}") from error
-    except BotServiceError:
+    except SettingsError:
         raise
     except (Exception, SystemExit) as error:
-        raise SettingsError(f"--app {name}: {module_name} cannot be imported: {_where(error)}") from error
+        logger.debug("app.not_imported", exc_info=True)
+        raise SettingsError(f"--app {name}: {module_name} cannot be imported: {_where(error, folder)}") from error
     if not hasattr(module, attribute):
-        raise SettingsError(f"--app {name}: there is no {attribute} in {module_name}")
+        known = [each for each, value in vars(module).items() if isinstance(value, AgentService)]
+        near = f"; it has: {', '.join(known)}" if known else "; it has no AgentService"
+        raise SettingsError(f"--app {name}: there is no {attribute} in {module_name}{near}")
     service = getattr(module, attribute)
     if not isinstance(service, AgentService):
         found = type(service).__name__
@@ -187,13 +189,25 @@ def load_service(name: str) -> AgentService:
     return service
 
 
-def _where(error: BaseException) -> str:
-    """Return what went wrong, and in which line of whose file."""
-    what = f"{type(error).__name__}: {error}"
-    if isinstance(error, SyntaxError):  # says it itself
-        return what
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{what} ({Path(frame.filename).name}, line {frame.lineno})"
+def _where(error: BaseException, folder: str) -> str:
+    """Return what went wrong, and in which line of somebody's own file, which is the last one below folder."""
+    what = error.args[0] if isinstance(error, SyntaxError) else str(error)
+    said = " ".join(f"{type(error).__name__}: {what}".split())
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{said} ({_shown(error.filename, folder)}:{error.lineno})"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if _is_own(Path(each.filename), folder)]
+    frame = (own or frames)[-1]
+    return f"{said} ({_shown(frame.filename, folder)}:{frame.lineno})"
+
+
+def _is_own(path: Path, folder: str) -> bool:
+    return path.is_relative_to(folder) and not {"site-packages", "botservice"} & {*path.relative_to(folder).parts}
+
+
+def _shown(filename: str, folder: str) -> str:
+    path = Path(filename)
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else filename
 
 
 def govern(settings: Settings, service: AgentService) -> None:
@@ -236,8 +250,7 @@ async def running(
         stack.enter_context(storage.claims.working())
         await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
         llm = getattr(service.agent, "llm", None)
-        # Loading an encoding may take seconds; nobody has to wait for it before the first message.
-        threading.Thread(target=counter_for, args=[getattr(llm, "model", None)], daemon=True).start()
+        counter_for(getattr(llm, "model", None))  # its encoding is loaded beside everything else
         close_model = getattr(llm, "close", None)
         if close_model is not None:
             stack.push_async_callback(close_model)

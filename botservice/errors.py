@@ -40,7 +40,15 @@ class BotServiceError(Exception):
 
 
 class SettingsError(BotServiceError):
-    """A setting is missing or wrong; the message names it and what it must be."""
+    """A setting is missing or wrong; the message names it and what it must be.
+
+    Attributes:
+        names: The settings that are wrong by themselves, in lower case; empty where it is something else.
+    """
+
+    def __init__(self, message: str, *, names: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
 
 
 class InvalidContextKeys(BotServiceError, ValueError):

@@ -40,11 +40,18 @@ _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
 _THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME")
 
 
-async def serve(settings: Settings, service: AgentService, *, has_worker: bool = True) -> None:
+async def serve(
+    settings: Settings,
+    service: AgentService,
+    *,
+    has_worker: bool = True,
+    on_ready: Callable[[Settings], None] | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:
         has_worker: Whether this process works on turns; otherwise `work` does, in others.
+        on_ready: Called once, when the service has begun, with the port that it listens at.
 
     Raises:
         SettingsError: the port is taken, or the settings do not allow for several processes.
@@ -64,7 +71,7 @@ async def serve(settings: Settings, service: AgentService, *, has_worker: bool =
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
             gc.collect()
             gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
-            await _serve_web(application, listener)
+            await _serve_web(application, listener, on_ready)
 
 
 async def work(settings: Settings, service: AgentService) -> None:
@@ -172,7 +179,9 @@ class BodyLimit:
         return take
 
 
-async def _serve_web(application: Application, listener: socket.socket) -> None:
+async def _serve_web(
+    application: Application, listener: socket.socket, on_ready: Callable[[Settings], None] | None
+) -> None:
     server = _Server(
         application,
         uvicorn.Config(
@@ -193,6 +202,8 @@ async def _serve_web(application: Application, listener: socket.socket) -> None:
         server.should_exit = True
 
     with _on_signals(lambda: _stop(exit_server)):
+        if on_ready is not None:
+            on_ready(application.settings)
         await server.serve(sockets=[listener])
 
 

@@ -285,7 +285,7 @@ class _Environment(BaseSettings):
         except ValidationError as error:
             names = dict.fromkeys(str(each["loc"][0]).lower() for each in error.errors())
             wrong = [f"{name.upper()} must be {_MUST_BE.get(name, 'a text')}" for name in names]
-            raise SettingsError("\n".join(wrong)) from None
+            raise SettingsError("\n".join(wrong), names=tuple(names)) from None
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"{env_file} cannot be read: {type(error).__name__}") from None
 

@@ -19,7 +19,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from botservice.app import build_service
-from botservice.cli.doctor import Finding, _check, _check_access, check_everything
+from botservice.cli.doctor import _check, _check_access, check_everything
+from botservice.cli.finding import Finding
 from botservice.settings import Settings
 
 NAMES = [
@@ -158,7 +159,8 @@ async def test_a_model_that_refuses_says_which_setting_to_look_at(failure: Failu
 async def test_a_model_server_that_is_not_there_is_wrong() -> None:
     finding = await examine("model", openai_base_url=f"http://127.0.0.1:{free_port()}/v1")
     assert finding.is_wrong
-    assert "OPENAI_BASE_URL" in finding.text
+    assert "(127.0.0.1) cannot be reached" in finding.text
+    assert "is OPENAI_BASE_URL right?" in finding.text
 
 
 async def test_what_does_not_answer_in_time_is_wrong() -> None:

@@ -19,8 +19,7 @@ from botservice.contexts.context import AgentContext
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
 from botservice.llm.chat import ChatMessage, ToolSchema
-from botservice.llm.counting import count_aside
-from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
+from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.memory import TaskStep
 from botservice.memory.agent_memory import start_of_work
 from botservice.memory.readable import image_url
@@ -51,8 +50,6 @@ class PromptBuilder:
 
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now, at most max_tokens long."""
-        if not is_counter_ready(self.model):
-            await count_aside(counter_for, self.model)
         recall = await self._recall(context)
         steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
         start = start_of_work(context.memory, context.task)

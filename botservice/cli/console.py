@@ -43,3 +43,8 @@ def open_storage(settings: Settings, *, migrate: bool = False) -> "Storage":
 def printable(text: str) -> str:
     """Return text without anything that would move a terminal's cursor."""
     return text if text.isprintable() else ascii(text)
+
+
+def counted(number: int, thing: str) -> str:
+    """Return how many there are of a thing: `1 call`, `2 calls`."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"

@@ -4,8 +4,7 @@ import asyncio
 import io
 import time
 import wave
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,7 +12,9 @@ import httpx
 
 from botservice.app import build_embedder, build_servers, build_service, build_skills
 from botservice.budgets.budgets import Budgets
-from botservice.errors import BotServiceError, LLMError, LLMFailure
+from botservice.cli import own_bot
+from botservice.cli.finding import Finding
+from botservice.errors import BotServiceError, LLMError, LLMFailure, SettingsError
 from botservice.history import OpenAIEmbedder
 from botservice.llm.hosted import searches_web
 from botservice.llm.model_notices import NOTICE_DAYS
@@ -40,30 +41,29 @@ _HERTZ = 16_000
 _QUESTION: Final = ({"role": "user", "content": "Say: ready"},)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What came of one check.
+def read_settings() -> tuple[Settings, list[Finding]]:
+    """Return the settings, with what is wrong by itself left out, and a finding for each of these.
 
-    Attributes:
-        text: What is so, and what to do where that is wrong.
-        is_wrong: Whether something has to be done.
+    Raises:
+        SettingsError: they cannot be read at all.
     """
-
-    name: str
-    text: str
-    is_wrong: bool = False
-    is_off: bool = False
-
-    @property
-    def mark(self) -> str:
-        """One sign for the beginning of a line."""
-        return "✗" if self.is_wrong else "·" if self.is_off else "✓"
+    try:
+        return Settings.load(), []
+    except SettingsError as error:
+        if not error.names:
+            raise
+        defaults = {name: Settings.model_fields[name].default for name in error.names}
+        findings = [Finding("setting", text, is_wrong=True) for text in str(error).splitlines()]
+        return Settings.load(**defaults), findings
 
 
-async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_SECONDS) -> list[Finding]:
+async def check_everything(
+    settings: Settings, *, app: str | None = None, limit_seconds: float = _LIMIT_SECONDS
+) -> list[Finding]:
     """Return what is right, what is off and what is wrong, one finding for each part.
 
     Args:
+        app: A bot of one's own, as `module:service`: its agent, model and tools in place of the default ones.
         limit_seconds: How long each check may take.
     """
     checks: dict[str, Callable[[Settings], Awaitable[Finding]]] = {
@@ -83,8 +83,24 @@ async def check_everything(settings: Settings, *, limit_seconds: float = _LIMIT_
         "port": _check_port,
         "public": _check_public_url,
     }
-    findings = [_check(name, check, settings, limit_seconds) for name, check in checks.items()]
-    return await asyncio.gather(*findings)
+    if app is None:
+        return await _check_all(checks, settings, limit_seconds)
+    try:
+        bot, service = own_bot.check_bot(app)
+    except BotServiceError as error:
+        bot = Finding("bot", redact(str(error)), is_wrong=True)
+        return [bot, *await _check_all(checks, settings, limit_seconds)]
+    checks |= {"model": lambda _: own_bot.check_model(service), "tools": lambda _: own_bot.check_toolsets(service)}
+    try:
+        return [bot, *await _check_all(checks, settings, limit_seconds)]
+    finally:
+        await service.close()
+
+
+async def _check_all(
+    checks: Mapping[str, Callable[[Settings], Awaitable[Finding]]], settings: Settings, limit_seconds: float
+) -> list[Finding]:
+    return await asyncio.gather(*(_check(name, check, settings, limit_seconds) for name, check in checks.items()))
 
 
 async def _check(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from botservice.cli.access import access_cli, usage
-from botservice.cli.console import load_settings, open_storage, printable, with_storage
+from botservice.cli.clash import check_packages
+from botservice.cli.console import counted, load_settings, open_storage, printable, with_storage
 from botservice.cli.long_work import long_work
 from botservice.cli.new import new
 from botservice.cli.prove import prove
@@ -55,13 +56,15 @@ PersonOption = Annotated[
 @cli.callback(invoke_without_command=True)
 def root(
     *,
-    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version, and where it is from.", is_eager=True)
+    ] = False,
 ) -> None:
     """Read the settings from the environment, and from a .env file in the current folder."""
     if show_version:
-        from botservice import __version__
+        from botservice.cli.origin import origin_of_this
 
-        typer.echo(f"botservice {__version__}")
+        typer.echo(f"botservice {origin_of_this().describe()}")
         raise typer.Exit
 
 
@@ -76,6 +79,7 @@ def serve(
     reload: Annotated[
         bool, typer.Option("--reload", help="Begin anew when code, .env, mcp.json or a skill changes here; chats stay.")
     ] = False,
+    opens: Annotated[bool, typer.Option("--open", help="Open the chat in a browser, where there is one.")] = False,
 ) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
     if reload:
@@ -83,11 +87,13 @@ def serve(
 
         raise typer.Exit(serve_again())
     from botservice import serving
+    from botservice.cli.opening import open_page
 
     settings = load_settings()
     if port is not None:
         settings.port = port
-    asyncio.run(serving.serve(settings, _build_service(settings, app), has_worker=worker))
+    service = _build_service(settings, app)
+    asyncio.run(serving.serve(settings, service, has_worker=worker, on_ready=open_page if opens else None))
 
 
 @cli.command()
@@ -173,7 +179,7 @@ def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON o
             ordered = sorted(each.keys.items(), key=lambda pair: (pair[0] != "transport", pair))
             keys = " ".join(f"{key}={printable(value)}" for key, value in ordered)
             last = f"{each.last_message_at:%Y-%m-%d %H:%M}" if each.last_message_at else "-"
-            typer.echo(f"{each.id:>6}  {each.message_count:>7} messages  {last:<16}  {keys}")
+            typer.echo(f"{each.id:>6}  {counted(each.message_count, 'message'):>16}  {last:<16}  {keys}")
 
 
 cli.command()(new)
@@ -274,8 +280,9 @@ def forget(
 
     gone, is_clean = with_storage(erase)
     typer.echo(
-        f"{person} is forgotten: {gone.contexts} conversations of theirs alone; in all conversations {gone.messages} "
-        f"messages, {gone.answers} answers, {gone.files} files, {gone.facts} facts and {gone.reminders} reminders. "
+        f"{person} is forgotten: {counted(gone.contexts, 'conversation')} of theirs alone; in all conversations "
+        f"{counted(gone.messages, 'message')}, {counted(gone.answers, 'answer')}, {counted(gone.files, 'file')}, "
+        f"{counted(gone.facts, 'fact')} and {counted(gone.reminders, 'reminder')}. "
         f"What others said stays. {_CLEAN if is_clean else _NOT_CLEAN}"
     )
 
@@ -319,19 +326,19 @@ def encrypt() -> None:
     left = "Every file can be read; run it again before you take an older key away."
     with long_work("encrypt", left=left) as progress:
         count = with_storage(lambda storage: encrypt_files(storage, progress))
-    typer.echo(f"{count} files are encrypted with the first key")
+    typer.echo(f"{counted(count, 'file')} {'is' if count == 1 else 'are'} encrypted with the first key")
 
 
 @cli.command()
-def doctor() -> None:
-    """Check every setting against the real thing, and say what to do."""
+def doctor(app: AppOption = None) -> None:
+    """Check every setting, and with --app your own bot, against the real thing, and say what to do."""
     from botservice.app import prepare
-    from botservice.cli.doctor import check_everything
+    from botservice.cli.doctor import check_everything, read_settings
 
-    settings = load_settings()
+    settings, findings = read_settings()
     settings.log_level = LogLevel.ERROR
     prepare(settings)
-    findings = asyncio.run(check_everything(settings))
+    findings += asyncio.run(check_everything(settings, app=app))
     for finding in findings:
         typer.echo(f"{finding.mark} {finding.name:<10} {finding.text}")
     if any(finding.is_wrong for finding in findings):
@@ -358,6 +365,7 @@ def _confirm(is_sure: bool, question: str) -> None:  # noqa: FBT001 - the option
 def main() -> None:
     """Run the command line; what goes wrong on purpose is said in one line."""
     try:
+        check_packages()
         cli(standalone_mode=True)
     except BotServiceError as error:
         typer.echo(f"botservice: {_redacted(str(error))}", err=True)

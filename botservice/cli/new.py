@@ -1,88 +1,141 @@
 """`botservice new`: a folder with a bot of one's own, that answers and passes its test."""
 
-import json
 import re
 import sys
-from collections.abc import Iterator
-from importlib.metadata import Distribution, PackageNotFoundError
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from botservice.cli.origin import origin_of_this
 from botservice.errors import BotServiceError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SUFFIX: Final = ".jinja"
-_HIDDEN: Final = ("env.example", "gitignore")  # such files would have an effect where they are kept
+# Such files would have an effect where they are kept.
+_HIDDEN: Final = ("dockerignore", "env.example", "gitignore", "python-version")
+_PROGRAM: Final = "bot.py"
+
+
+class Template(StrEnum):
+    """What a new bot begins with."""
+
+    PLAIN = "plain"
+    TOOLS = "tools"
+    DATABASE = "database"
+
+
+# What has the demo script call a tool of it.
+_EXAMPLES: Final = {Template.PLAIN: "roll 20", Template.TOOLS: "order pizza 2", Template.DATABASE: "add_item milk"}
+
+
+class Place(StrEnum):
+    """Where a bot can be run."""
+
+    DOCKER = "docker"
+    HEROKU = "heroku"
+    RENDER = "render"
+    FLY = "fly"
+    SYSTEMD = "systemd"
 
 
 def new(
     folder: Annotated[Path, typer.Argument(metavar="NAME", help="The new folder; its last part is the bot's name.")],
+    template: Annotated[
+        str, typer.Option(metavar="TEMPLATE", help="plain; tools (with approval); database (with a table).")
+    ] = Template.PLAIN,
+    deploy: Annotated[
+        str,
+        typer.Option(metavar="PLACE,…", help="Files for docker, heroku, render, fly, systemd; later, too."),
+    ] = "",
 ) -> None:
     """Make a folder with a bot of your own: bot.py with a tool, a test, and what it takes to deploy it."""
-    if not _NAME.fullmatch(folder.name):
-        raise BotServiceError(
-            f"a bot's name is a letter, then letters, digits, - and _, 64 at most; not {folder.name!r}"
-        )
-    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+    name = folder.name or folder.resolve().name
+    if not _NAME.fullmatch(name):
+        raise BotServiceError(f"a bot's name is a letter, then letters, digits, - and _, 64 at most; not {name!r}")
+    chosen, places = _template(template), _places(deploy)
+    is_there = bool(places) and (folder / _PROGRAM).is_file()
+    if not is_there and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
         raise BotServiceError(f"{folder} is there already, and not empty: choose another name")
+    parts = [*([] if is_there else ["common", chosen.value]), *(f"deploy/{each}" for each in places)]
     try:
-        made = _write(folder)
+        made = _write(folder, _rendered(parts, _values(name, chosen)))
     except OSError as error:
         raise BotServiceError(f"{folder} cannot be written: {error.strerror}") from error
-    typer.echo(f"{folder} is made: {', '.join(made)}\n")
-    typer.echo(f"  cd {folder}")
-    typer.echo("  botservice serve --app bot:service --reload    # http://127.0.0.1:8000/, without any key or account")
-    typer.echo("\nREADME.md says how to test it, to give it a model and tokens, and to deploy it.")
+    typer.echo(f"{folder} {'has got' if is_there else 'is made'}: {', '.join(made)}")
+    if not is_there:
+        typer.echo(f"\n  cd {folder}")
+        typer.echo(
+            "  botservice serve --app bot:service --reload    # http://127.0.0.1:8000/, without any key or account"
+        )
+        typer.echo("\nREADME.md says how to test it, to give it a model and tokens, and to deploy it.")
 
 
-def _write(folder: Path) -> list[str]:
-    from jinja2 import Environment, StrictUndefined
+def _template(text: str) -> Template:
+    try:
+        return Template(text)
+    except ValueError:
+        raise BotServiceError(f"--template must be {', '.join(Template)}, not {text!r}") from None
 
-    requirement, can_be_deployed = requirement_of_this()
-    values = {
-        "name": folder.name,
-        "requirement": requirement,
-        "can_be_deployed": can_be_deployed,
+
+def _places(text: str) -> Sequence[Place]:
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    try:
+        return list(dict.fromkeys(map(Place, names)))
+    except ValueError:
+        raise BotServiceError(f"--deploy takes {', '.join(Place)}, with commas between them; not {text!r}") from None
+
+
+def _values(name: str, template: Template) -> Mapping[str, Any]:
+    origin = origin_of_this()
+    return {
+        "name": name,
+        "slug": name.lower().replace("_", "-").strip("-"),
+        "template": template.value,
+        "example": _EXAMPLES[template],
+        "requirement": origin.requirement,
+        "can_be_deployed": origin.is_elsewhere,
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
     }
+
+
+def _rendered(parts: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the text of each file that parts of the templates make."""
+    from jinja2 import Environment, StrictUndefined
+
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 - no markup
-    folder.mkdir(parents=True, exist_ok=True)
-    made = []
-    for name, template in sorted(_templates()):
-        (folder / name).write_text(environment.from_string(template).render(values), encoding="utf-8")
-        made.append(name)
-    return made
+    root = files("botservice.cli") / "template"
+    found = {file.name: file for part in parts for file in _files(root.joinpath(*part.split("/")))}
+    texts = {name: file.read_text(encoding="utf-8") for name, file in sorted(found.items())}
+    return {_name(name, values): environment.from_string(text).render(values) for name, text in texts.items()}
 
 
-def _templates() -> Iterator[tuple[str, str]]:
-    for each in (files("botservice.cli") / "template").iterdir():
-        if each.name.endswith(_SUFFIX):
-            name = each.name.removesuffix(_SUFFIX)
-            yield f".{name}" if name in _HIDDEN else name, each.read_text(encoding="utf-8")
+def _files(folder: Traversable) -> Iterator[Traversable]:
+    return (each for each in folder.iterdir() if each.name.endswith(_SUFFIX))
 
 
-def requirement_of_this() -> tuple[str, bool]:
-    """Return the line of a requirements.txt that installs this very botservice, and whether others can do so, too.
+def _name(template: str, values: Mapping[str, Any]) -> str:
+    name = template.removesuffix(_SUFFIX)
+    if name == "bot.service":
+        return f"{values['slug']}.service"
+    return f".{name}" if name in _HIDDEN else name
 
-    Source: PEP 610, "Recording the Direct URL Origin of installed distributions".
+
+def _write(folder: Path, texts: Mapping[str, str]) -> list[str]:
+    """Write files, of which none may be there; return their names.
+
+    Raises:
+        BotServiceError: one is there; then none is written.
     """
-    try:
-        distribution = Distribution.from_name("botservice")
-    except PackageNotFoundError:  # run from its folder
-        return _of_folder(Path(__file__).parents[2])
-    recorded = distribution.read_text("direct_url.json")
-    if recorded is None:
-        return f"botservice=={distribution.version}", True
-    origin: dict[str, Any] = json.loads(recorded)
-    url = str(origin["url"])
-    if "vcs_info" in origin:
-        where = origin["vcs_info"]
-        return f"botservice @ {where['vcs']}+{url}@{where['commit_id']}", not url.startswith("file:")
-    return f"botservice @ {url}", not url.startswith("file:")
-
-
-def _of_folder(folder: Path) -> tuple[str, bool]:
-    return f"botservice @ {folder.as_uri()}", False
+    for name in texts:
+        if (folder / name).exists():
+            raise BotServiceError(f"{folder / name} is there already: nothing was written")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with (folder / name).open("x", encoding="utf-8") as file:
+            file.write(text)
+    return list(texts)

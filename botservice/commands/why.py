@@ -161,7 +161,7 @@ def _made_of(request: CommandRequest, sources: Sources, *, may_see: bool) -> Ite
         yield "- " + request.say("why.tools")
         yield from (f"  - {_tool(request, *each)}" for each in sources.tools[:_MOST])
     yield "- " + request.say(
-        "why.model",
+        "why.model_in_one" if sources.calls == 1 else "why.model",
         model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
         calls=sources.calls,
         given=sources.usage.input_tokens,

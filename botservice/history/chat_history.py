@@ -28,7 +28,7 @@ from botservice.history.rows import (
 from botservice.history.selectors import MessageSelector
 from botservice.history.sequence import StoredMessages
 from botservice.llm.counting import count_aside
-from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
+from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
 from botservice.storage.orphans import sweep_files
@@ -313,7 +313,7 @@ async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter,
         counter = counter_for(model)
         return counter, counter.count(text)
 
-    if len(text) <= _COUNTED_INLINE and is_counter_ready(model):
+    if len(text) <= _COUNTED_INLINE:
         return count()
     return await count_aside(count)
 

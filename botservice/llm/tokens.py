@@ -13,7 +13,7 @@ import tiktoken
 logger = logging.getLogger(__name__)
 
 DEFAULT_ENCODING = "o200k_base"
-LOAD_SECONDS = 10.0  # tiktoken downloads an encoding at first use, without a time limit of its own
+LOAD_SECONDS = 10.0  # tiktoken downloads an encoding at first use, without a time limit; then the log says so
 _PIECE_CHARACTERS = 20_000
 
 
@@ -87,7 +87,7 @@ def _estimate(part: re.Match[str]) -> int:
 
 
 class Encodings:
-    """The encodings of this process, each loaded once and off the caller's time where that takes long."""
+    """The encodings of this process, each loaded once and off everybody's time: nobody waits for one."""
 
     def __init__(
         self,
@@ -98,66 +98,59 @@ class Encodings:
         """Make a set of encodings, none of them loaded.
 
         Args:
-            patience_seconds: How long the first caller waits for an encoding before the estimate stands in for it.
+            patience_seconds: After how long the log says that counts are estimated meanwhile.
         """
         self._load_encoding = load
         self._patience_seconds = patience_seconds
         self._guard = threading.Lock()
         self._counters: dict[str, TokenCounter] = {}
         self._loading: dict[str, threading.Thread] = {}
-
-    def is_ready(self, encoding_name: str) -> bool:
-        """Return whether `get` answers at once."""
-        return encoding_name in self._counters
+        self._said: set[str] = set()
 
     def get(self, encoding_name: str) -> TokenCounter:
-        """Return the counter for an encoding; the first call may block."""
+        """Return the counter for an encoding at once: the estimate, until the encoding is loaded."""
         counter = self._counters.get(encoding_name)
         if counter is not None:
             return counter
         with self._guard:
-            thread = self._loading.get(encoding_name)
-            if thread is None:
+            if encoding_name not in self._loading:
                 thread = threading.Thread(target=self._load, args=(encoding_name,), daemon=True)
                 self._loading[encoding_name] = thread
                 thread.start()
-        thread.join(self._patience_seconds)
-        # Whoever waited in vain does not wait again; the encoding takes over if it arrives after all.
-        return self._counters.get(encoding_name) or self._estimate(encoding_name, "TimeoutError")
+        return _ESTIMATE
 
     def _load(self, encoding_name: str) -> None:
+        late = threading.Timer(self._patience_seconds, self._say, (encoding_name, "TimeoutError"))
+        late.daemon = True
+        late.start()
         try:
-            encoding = self._load_encoding(encoding_name)
-        except Exception as error:  # noqa: BLE001 - whatever a download can raise: the estimate stands in
-            self._estimate(encoding_name, type(error).__name__)
-        else:
-            with self._guard:
-                self._counters[encoding_name] = EncodingCounter(encoding)
+            counter: TokenCounter = EncodingCounter(self._load_encoding(encoding_name))
+        except Exception as error:  # noqa: BLE001 - whatever a download can raise: the estimate stands in for good
+            counter = _ESTIMATE
+            self._say(encoding_name, type(error).__name__)
+        finally:
+            late.cancel()
+        self._counters[encoding_name] = counter
 
-    def _estimate(self, encoding_name: str, reason: str) -> TokenCounter:
-        """Let the estimate stand in for an encoding that is not there, and say so once."""
+    def _say(self, encoding_name: str, reason: str) -> None:
+        """Say once that the estimate stands in for an encoding."""
         with self._guard:
-            known = self._counters.get(encoding_name)
-            if known is None:
-                known = self._counters[encoding_name] = EstimateCounter()
-                logger.warning("tokens.estimated", extra={"encoding": encoding_name, "reason": reason})
-            return known
+            is_new = encoding_name not in self._said
+            self._said.add(encoding_name)
+        if is_new:
+            logger.warning("tokens.estimated", extra={"encoding": encoding_name, "reason": reason})
 
 
+_ESTIMATE = EstimateCounter()
 _encodings = Encodings()
 
 
 def counter_for(model: str | None = None) -> TokenCounter:
-    """Return the counter for a model; an unknown or unnamed model is counted with o200k_base.
+    """Return the counter for a model, at once; an unknown or unnamed model is counted with o200k_base.
 
-    The first call for an encoding may block for up to LOAD_SECONDS: call it off the event loop.
+    Until the encoding is loaded, and where it cannot be had, that is the estimate.
     """
     return _encodings.get(_encoding_name(model))
-
-
-def is_counter_ready(model: str | None = None) -> bool:
-    """Return whether counter_for(model) answers at once."""
-    return _encodings.is_ready(_encoding_name(model))
 
 
 @functools.cache

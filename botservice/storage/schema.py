@@ -1,5 +1,6 @@
 """Which version of the tables a database has, and how it gets the right one."""
 
+import re
 import sqlite3
 import threading
 import time
@@ -25,6 +26,7 @@ from botservice.storage.url import DatabaseUrl
 SCHEMA_VERSION = "0017"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # what Postgres takes without quotation marks
 _MIGRATION_LOCK = 1
 _POLL_SECONDS = 0.05
 _TABLE_SECONDS = 2.0  # below the time that the writers of running processes wait for a lock
@@ -88,6 +90,7 @@ def migrate(
             _migrate_file(engine, SharedFile.at(where.path), progress, give_up_at=time.monotonic() + limits.migration)
         else:
             with engine.connect() as connection:
+                _make_schema(connection)
                 _migrate_patiently(connection, progress, give_up_at=time.monotonic() + limits.blocked_migration)
             finish_building(where, limits, progress)
         with engine.connect() as connection, connection.begin():
@@ -131,6 +134,17 @@ def _is_due(connection: Connection) -> bool:
         return True
     check_version(version, remedy="", oldest_compatible=read_oldest_compatible(connection))
     return False
+
+
+def _make_schema(connection: Connection) -> None:
+    """Make the schema of Postgres that the address names first, where none of those that it names is there."""
+    with connection.begin():
+        if connection.scalar(text("SELECT current_schema()")) is not None:
+            return
+        names = connection.scalar(text("SHOW search_path")) or ""
+        name = names.split(",")[0].strip().strip('"')
+        if _SCHEMA_NAME.fullmatch(name):
+            connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{name}"'))
 
 
 def _migrate_patiently(connection: Connection, progress: Progress, *, give_up_at: float) -> None:

@@ -4,7 +4,6 @@ from datetime import UTC, date, datetime, timedelta
 
 from botservice.contexts.context import AgentContext
 from botservice.history.finding.questions import Period
-from botservice.llm.counting import count_aside
 from botservice.llm.tokens import counter_for
 from botservice.tools.records import describe_records, room_for_records
 from botservice.tools.tool import tool
@@ -38,7 +37,7 @@ async def recall(context: AgentContext, query: str = "", since: str = "", until:
         return f"{until} is before {since}: since must be the earlier day."
     if not query.strip() and first is None and last is None:
         return "Give words to look for, or days."
-    counter = await count_aside(counter_for)
+    counter = counter_for()
     room = room_for_records(_TOKENS, counter, _HEADING)
     found = await context.chat_history.search_again(query, k=_MOST, room=room, period=_period(first, last))
     return describe_records(_HEADING, found) if found else _NOTHING

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, literal_column, select
 
 from botservice.storage.postgres.listener import CHANNEL
 from botservice.storage.statements import execute
 from botservice.turns.turn import EventKind
 
-_NOTIFY = select(func.pg_notify(CHANNEL, bindparam("payload")))
+_NOTIFY = select(func.pg_notify(literal_column(CHANNEL), bindparam("payload")))
 _NOBODY = "open"
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import botservice
 from botservice import BotServiceError, default_llm
-from botservice.cli.new import requirement_of_this
+from botservice.cli.origin import Origin, origin_of_this
 from botservice.llm.demo import DemoChatLLM
 
 ROOT = Path(__file__).parents[2]
 FILES = {
-    *(".env.example", ".gitignore", "Dockerfile", "Procfile", "README.md"),
+    *(".dockerignore", ".env.example", ".gitignore", "Dockerfile", "Procfile", "README.md"),
     *("bot.py", "requirements-dev.txt", "requirements.txt", "test_bot.py"),
 }
 
@@ -54,6 +55,35 @@ def test_a_new_bot_passes_its_test_and_answers_without_any_key(bot):
     assert "{{" not in "".join(each.read_text() for each in bot.iterdir() if each.is_file() and each.suffix != ".db")
 
 
+@pytest.mark.parametrize(
+    ("template", "more", "typed", "says"),
+    [
+        ("plain", set(), "roll 1\n", "My tool says: 1"),
+        ("tools", set(), "order pizza 2\n/allow\n", "My tool says: ordered: 2 pizza, 22 €"),
+        ("database", {"shopping.py"}, "add_item milk\n/allow\nshow_list\n", 'My tool says: ["milk"]'),
+    ],
+)
+def test_every_template_passes_its_test_and_does_what_it_shows(run, tmp_path, template, more, typed, says):
+    assert run("new", "my-bot", "--template", template)[0] == 0
+    bot = tmp_path / "my-bot"
+    assert {each.name for each in bot.iterdir()} == FILES | more
+    tested = python(bot, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert re.search(r"^\d passed", tested.stdout, re.MULTILINE), tested.stdout + tested.stderr
+    assert not [*bot.glob("*.db")], "a test leaves nothing"
+    talked = python(bot, "-m", "botservice", "chat", "--app", "bot:service", typed=typed)
+    assert talked.stdout.splitlines()[-1] == says, talked.stderr
+    assert f"`{typed.splitlines()[0].split()[0]} " in (bot / "README.md").read_text()
+
+
+@pytest.mark.parametrize("template", ["plain", "tools", "database"])
+def test_a_made_folder_has_nothing_that_ruff_minds(run, tmp_path, template):
+    assert run("new", "my-bot", "--template", template)[0] == 0
+    bot = tmp_path / "my-bot"
+    for command in (["check"], ["format", "--check"]):
+        checked = python(bot, "-m", "ruff", *command, "--isolated", "--line-length=120", "--no-cache", ".")
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 def test_what_its_procfile_says_can_be_run_from_its_folder(bot):
     commands = dict(line.split(": ", 1) for line in (bot / "Procfile").read_text().splitlines())
     assert commands["web"].endswith("python -m botservice serve --app bot:service")
@@ -67,6 +97,27 @@ def test_a_name_that_makes_no_bot_is_refused(run, tmp_path, name):
     assert code == 1
     assert "a bot's name is a letter" in said
     assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("--template=fancy", "--template must be plain, tools, database, not 'fancy'"),
+        ("--deploy=fly,moon", "--deploy takes docker, heroku, render, fly, systemd, with commas between them"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused_and_nothing_is_made(run, tmp_path, option, says):
+    code, _, said = run("new", "mine", option)
+    assert code == 1
+    assert says in said
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_path_that_cannot_be_made_is_said(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, said = run("new", "file/mine")
+    assert code == 1
+    assert "file/mine cannot be written" in said
 
 
 def test_what_is_there_stays_as_it_is(run, tmp_path):
@@ -100,7 +151,35 @@ def test_its_requirements_say_where_botservice_came_from(monkeypatch, tmp_path, 
     if recorded is not None:
         (installed / "direct_url.json").write_text(json.dumps(recorded))
     monkeypatch.syspath_prepend(tmp_path)
-    assert requirement_of_this() == (line, can_be_deployed)
+    origin = origin_of_this()
+    assert (origin.requirement, origin.is_elsewhere) == (line, can_be_deployed)
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        (Origin("1.2.3"), botservice.__version__),
+        (
+            Origin("1.2.3", "https://example.com/bot.git", "git", "abc123def456789"),
+            f"{botservice.__version__} (from https://example.com/bot.git, commit abc123def456)",
+        ),
+        (
+            Origin("1.2.3", "file:///srv/botservice", is_editable=True),
+            f"{botservice.__version__} (from file:///srv/botservice, editable)",
+        ),
+    ],
+)
+def test_the_version_says_where_it_came_from(origin, said):
+    assert origin.describe() == said
+
+
+def test_a_login_in_the_address_of_its_repository_is_not_repeated(monkeypatch, tmp_path):
+    installed = tmp_path / "botservice-1.2.3.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: botservice\nVersion: 1.2.3\n")
+    (installed / "direct_url.json").write_text('{"url": "https://me:hunter22@example.com/botservice.whl"}')
+    monkeypatch.syspath_prepend(tmp_path)
+    assert origin_of_this().requirement == "botservice @ https://example.com/botservice.whl"
 
 
 def test_a_bot_without_a_model_gets_the_demo_script_and_one_with_a_model_gets_that(monkeypatch):

@@ -1,5 +1,6 @@
 """Counting tokens with an encoding, and without one where none can be had."""
 
+import logging
 import threading
 
 import pytest
@@ -58,34 +59,62 @@ def test_the_estimate_is_on_the_safe_side_and_not_far(text, tokens):
     assert tokens <= EstimateCounter().count(text) <= 2 * tokens + 2
 
 
+def loaded(encodings, name):
+    """Return what counts when the loading has come to its end."""
+    encodings.get(name)
+    encodings._loading[name].join(60)
+    return encodings.get(name)
+
+
 def test_without_a_network_the_estimate_stands_in_and_that_is_said_once(caplog):
     def refuse(name):
         raise ConnectionError("no network")
 
     encodings = Encodings(refuse)
-    counters = [encodings.get("some") for _ in range(5)]
+    counters = [loaded(encodings, "some") for _ in range(5)]
     assert {counter.name for counter in counters} == {"estimate"}
     assert [(each.message, each.encoding, each.reason) for each in caplog.records] == [
         ("tokens.estimated", "some", "ConnectionError")
     ]
 
 
-def test_an_encoding_that_hangs_is_waited_for_once_and_takes_over_when_it_arrives(caplog):
+def test_nobody_waits_for_an_encoding_and_it_takes_over_when_it_arrives(caplog):
     arrives = threading.Event()
 
     def load(name):
         assert arrives.wait(60)
         return byte_encoding(name)
 
-    encodings = Encodings(load, patience_seconds=0.01)
-    assert not encodings.is_ready("slow")
-    assert encodings.get("slow").name == "estimate"
-    assert encodings.is_ready("slow")
-    assert encodings.get("slow").name == "estimate"
-    assert [each.reason for each in caplog.records] == ["TimeoutError"]
+    encodings = Encodings(load)
+    assert {encodings.get("slow").name for _ in range(5)} == {"estimate"}
     arrives.set()
-    encodings._loading["slow"].join(60)
-    assert encodings.get("slow").name == "slow"
+    assert loaded(encodings, "slow").name == "slow"
+    assert caplog.records == [], "what is there soon is not worth a line"
+
+
+def test_an_encoding_that_hangs_is_said_once_and_may_still_arrive(caplog):
+    is_said, arrives = threading.Event(), threading.Event()
+
+    class Listener(logging.Handler):
+        def emit(self, record):
+            is_said.set()
+
+    def load(name):
+        assert arrives.wait(60)
+        return byte_encoding(name)
+
+    logger = logging.getLogger("botservice.llm.tokens")
+    listener = Listener()
+    logger.addHandler(listener)
+    try:
+        encodings = Encodings(load, patience_seconds=0.001)
+        assert encodings.get("slow").name == "estimate"
+        assert is_said.wait(60)
+        arrives.set()
+        assert loaded(encodings, "slow").name == "slow"
+    finally:
+        logger.removeHandler(listener)
+    assert [each.reason for each in caplog.records] == ["TimeoutError"]
 
 
 def test_an_encoding_that_many_threads_want_is_loaded_once():
@@ -101,15 +130,14 @@ def test_an_encoding_that_many_threads_want_is_loaded_once():
 
     def want():
         everyone.wait(60)
-        counter = encodings.get("shared")
-        found.append((counter.name, counter.count("four")))
+        found.append(loaded(encodings, "shared").count("four"))
 
     threads = [threading.Thread(target=want) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert found == [("shared", 4)] * 8
+    assert found == [4] * 8
     assert loads == ["shared"]
 
 

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 
 from botservice.errors import ContextOverflow, LLMError, LLMFailure
+from botservice.settings import OPENAI_API_URL
 
 _OVERFLOW_CODE = "context_length_exceeded"
 _TOO_LONG = (400, 413, 422)
@@ -27,6 +29,7 @@ _KINDS = {
     "invalid_api_key": LLMFailure.UNAUTHORIZED,
     "invalid_prompt": LLMFailure.BAD_REQUEST,
 }
+_OPENAI_HOST = urlsplit(OPENAI_API_URL).hostname
 _EFFORT = ("reasoning_effort", "reasoning.effort")
 _KIND_OF_STATUS = {
     401: LLMFailure.UNAUTHORIZED,
@@ -54,14 +57,20 @@ def translate(
         case openai.APITimeoutError():
             return LLMError("the model's server did not take the call in time")
         case openai.APIConnectionError():
-            where = "is there a way to it from here, and is OPENAI_BASE_URL right, where it is set?"
-            return LLMError(f"the model's server cannot be reached, or it cut the connection: {where}")
+            return LLMError(_unreachable(error))
         case openai.APIStatusError():
             return _of_status(error, model, named_by)
         case openai.APIError():  # an event in the stream
             return reported({"code": error.code}, otherwise=type(error).__name__)
         case _:
             return LLMError(f"the openai client failed with {type(error).__name__}")
+
+
+def _unreachable(error: openai.APIConnectionError) -> str:
+    """Return which server could not be reached, and which setting names it where it is not OpenAI's own."""
+    host = error.request.url.host
+    where = "is there a way to it from here" + ("" if host == _OPENAI_HOST else ", and is OPENAI_BASE_URL right")
+    return f"the model's server ({host}) cannot be reached, or it cut the connection: {where}?"
 
 
 def reported(error: Any, *, otherwise: str = "APIError") -> LLMError:

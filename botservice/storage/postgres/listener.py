@@ -14,7 +14,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 logger = logging.getLogger(__name__)
 
-CHANNEL = "botservice"
+# Every schema of a database has its own channel. That of "public" is what it has always been, so that an earlier
+# release beside this one is heard.
+CHANNEL = (
+    "CASE current_schema() WHEN 'public' THEN 'botservice' ELSE 'botservice_' || left(md5(current_schema()), 12) END"
+)
 _PAUSE_SECONDS = 1.0
 
 Hear = Callable[[str], None]
@@ -66,7 +70,8 @@ class Listener:
         connection: Any = pooled.driver_connection
         pooled.detach()
         connection.autocommit = True
-        connection.execute(f"LISTEN {CHANNEL}")
+        [channel] = connection.execute(f"SELECT {CHANNEL}").fetchone()
+        connection.execute(f"LISTEN {channel}")
         return connection
 
     async def _hear_all(self, connection: Any, hear: Hear) -> None:

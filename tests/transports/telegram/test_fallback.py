@@ -61,7 +61,7 @@ async def test_the_second_model_answers_where_the_first_cannot(
         await api.message(42, "I am second")
         api.person_says("/why", chat_id=42)
         why = await api.message(42, lambda shown: "the model" in shown.text)
-    assert "the model second: 1 calls" in why.text
+    assert "the model second: 1 call," in why.text
     assert [message.text for message in api.visible_messages(42) if message.text.startswith("I am")] == ["I am second"]
 
 

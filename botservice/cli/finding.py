@@ -1,0 +1,23 @@
+"""What came of a check."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of one check.
+
+    Attributes:
+        text: What is so, and what to do where that is wrong.
+        is_wrong: Whether something has to be done.
+    """
+
+    name: str
+    text: str
+    is_wrong: bool = False
+    is_off: bool = False
+
+    @property
+    def mark(self) -> str:
+        """One sign for the beginning of a line."""
+        return "✗" if self.is_wrong else "·" if self.is_off else "✓"

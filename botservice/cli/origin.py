@@ -1,0 +1,77 @@
+"""Where this botservice was installed from."""
+
+import json
+import re
+from dataclasses import dataclass
+from importlib.metadata import Distribution, PackageNotFoundError
+from pathlib import Path
+from typing import Any, Final
+
+_LOGIN: Final = re.compile(r"(?<=://)[^/@]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a distribution was installed from.
+
+    Attributes:
+        url: Where from, without a login; None where it was a package index.
+        commit: Which commit of a repository.
+        is_editable: Whether changes there take effect here.
+    """
+
+    version: str
+    url: str | None = None
+    vcs: str | None = None
+    commit: str | None = None
+    is_editable: bool = False
+
+    @property
+    def requirement(self) -> str:
+        """The line of a requirements.txt that installs the same."""
+        if self.url is None:
+            return f"botservice=={self.version}"
+        if self.vcs is None:
+            return f"botservice @ {self.url}"
+        address = f"{self.vcs}+{self.url}@{self.commit}"
+        # Of a repository on this machine, pip of Python 3.11 takes the address alone.
+        return address if self.url.startswith("file:") else f"botservice @ {address}"
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another machine can install it from there, too."""
+        return self.url is None or not self.url.startswith("file:")
+
+    def describe(self) -> str:
+        """Return the version, and where it came from where that is no package index."""
+        from botservice import __version__
+
+        if self.url is None:
+            return __version__
+        commit = f", commit {self.commit[:12]}" if self.commit else ""
+        return f"{__version__} (from {self.url}{commit}{', editable' if self.is_editable else ''})"
+
+
+def origin_of_this() -> Origin:
+    """Return where this very botservice came from.
+
+    Source: PEP 610, "Recording the Direct URL Origin of installed distributions".
+    """
+    from botservice import __version__
+
+    try:
+        distribution = Distribution.from_name("botservice")
+    except PackageNotFoundError:  # run from its folder
+        return Origin(__version__, Path(__file__).parents[2].as_uri(), is_editable=True)
+    recorded = distribution.read_text("direct_url.json")
+    if recorded is None:
+        return Origin(distribution.version)
+    found: dict[str, Any] = json.loads(recorded)
+    source = found.get("vcs_info", {})
+    return Origin(
+        distribution.version,
+        _LOGIN.sub("", str(found["url"])),
+        source.get("vcs"),
+        source.get("commit_id"),
+        bool(found.get("dir_info", {}).get("editable")),
+    )
