@@ -144,7 +144,7 @@ def test_a_press_that_was_taken_before_a_kill_counts_once_for_another_process(
         assert made(tmp_path) == []
         start(other, wire)
         assert "transferred i1" in see_done(wire)
-        wire.wait(lambda: wire.asks() == 0)
+        wire.wait(lambda: wire.asks() <= 1)  # a copy that the killed process had just sent keeps its buttons
     assert made(tmp_path) == ["transfer i1"]
 
 
@@ -163,5 +163,5 @@ def test_another_replica_than_the_one_that_asked_takes_the_press(
         wire.press("Allow")
         wire.press("Allow")
         assert "transferred i1" in see_done(wire)
-        wire.wait(lambda: wire.asks() == 0)
+        wire.wait(lambda: wire.asks() <= is_killed)
     assert made(tmp_path) == ["transfer i1"]
