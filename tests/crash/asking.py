@@ -7,8 +7,6 @@ from standins.bot_api import BotApi
 from standins.openai_api import OpenAIApi, Reply, ToolUse
 from standins.slack_api import SlackApi
 
-QUESTION = "May I do this"
-
 
 def cashier(body: dict[str, Any]) -> Reply:
     """Transfer what an invoice says, then answer with what came of it."""
@@ -88,7 +86,7 @@ class TelegramWire:
 
     def _questions(self, chat: int) -> list[Any]:
         shown = self.api.visible_messages(1000 + chat, from_bot=True)
-        return [each for each in shown if QUESTION in each.text and each.buttons]
+        return [each for each in shown if any(button["text"] == "Deny" for row in each.buttons for button in row)]
 
 
 class SlackWire:
