@@ -115,7 +115,7 @@ def see_through(city: City, customers: Customers, seed: random.Random, faults: S
     try:
         while not customers.is_over or not happened:
             happened += Counter(anything(faults, count=len(faults), seconds=0)(city, seed))
-            if sum(happened.values()) >= 4 * len(faults):
+            if sum(happened.values()) >= 2 * len(faults):
                 break
         is_over.set()
         assert answered.wait(ANSWERED_SECONDS), f"not answered: {len(customers.answers)}\n{city.cluster.log[-5000:]}"
