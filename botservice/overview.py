@@ -18,6 +18,8 @@ from botservice.privacy.forgetting import forget_chat
 from botservice.reminders.records import read_waiting
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import contexts, messages, turns
+from botservice.turns.waiting.calls import say_state
+from botservice.turns.waiting.records import find_of_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class TurnRecord:
 
     Attributes:
         compacted_at: Since when its steps are not kept any more.
+        waited: What it waits for, or has waited for, and what became of that.
     """
 
     id: int
@@ -51,6 +54,7 @@ class TurnRecord:
     finished_at: datetime | None
     steps: tuple[MemoryItem, ...]
     compacted_at: datetime | None = None
+    waited: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -62,6 +66,7 @@ class TurnRecord:
             "created_at": self.created_at.isoformat(),
             "finished_at": self.finished_at and self.finished_at.isoformat(),
             "compacted_at": self.compacted_at and self.compacted_at.isoformat(),
+            "waited": list(self.waited),
             "steps": [step.to_dict() for step in self.steps],
         }
 
@@ -111,6 +116,9 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
         steps: dict[int, list[MemoryItem]] = {}
         for stored in read_steps(connection, context_id, turn_ids=None if turn_id is None else [turn_id]):
             steps.setdefault(stored.turn_id, []).append(stored.item)
+        waited: dict[int, list[str]] = {}
+        for call in find_of_context(connection, context_id):
+            waited.setdefault(call.turn_id, []).append(say_state(call))
         return [
             TurnRecord(
                 row.id,
@@ -121,6 +129,7 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
                 row.finished_at,
                 tuple(steps.get(row.id, ())),
                 row.compacted_at,
+                tuple(waited.get(row.id, ())),
             )
             for row in rows
         ]

@@ -17,6 +17,7 @@ class Pieces:
 
     Attributes:
         person: What is known of whoever asks.
+        waiting: Which calls wait for a person's word.
         found: Best first.
         is_group: Whether more than one person speaks in the chat: then the model is told who said what.
         earlier: The steps before the current prompt's work, oldest first. A step goes or stays as a whole, so that
@@ -25,6 +26,7 @@ class Pieces:
 
     system: str = ""
     person: str = ""
+    waiting: str = ""
     found: list[SearchHit] = field(default_factory=list)
     window: list[Message] = field(default_factory=list)
     is_group: bool = False
@@ -60,7 +62,8 @@ def fit(
     found = scales.found(pieces.found)
     question = scales.message(pieces.question) if pieces.question else 0
     person = scales.text(pieces.person) if pieces.person else 0
-    room = max_tokens - question - scales.text(pieces.system) - person - sum(window) - sum(found)
+    waiting = scales.text(pieces.waiting) if pieces.waiting else 0
+    room = max_tokens - question - scales.text(pieces.system) - person - waiting - sum(window) - sum(found)
     pieces.steps, room, is_complete = _newest(steps, room, scales, at_least=1)
     if is_complete:
         pieces.earlier, room, _ = _newest(earlier, room, scales, at_least=0)

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from sqlalchemy import Connection
+
 from botservice.agents.agent import Prompt
 from botservice.agents.fitting import Pieces, Scales, fit
 from botservice.agents.found import describe_found, found_sizes, room_for_found
 from botservice.contexts.context import AgentContext
+from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
 from botservice.llm.chat import ChatMessage, ToolSchema
@@ -25,7 +28,7 @@ from botservice.memory.agent_memory import start_of_work
 from botservice.memory.readable import image_url
 from botservice.memory.step_view import RenderedStep
 from botservice.messages import Attachment, Message, Role
-from botservice.people.facts import visible_facts
+from botservice.people.facts import Fact, visible_facts
 from botservice.people.known import describe_person
 from botservice.quoting import quote_name, quote_said, quote_said_in_group
 from botservice.tools.records import mention
@@ -54,9 +57,11 @@ class PromptBuilder:
         steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
         start = start_of_work(context.memory, context.task)
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
+        person, waiting = await self._describe_now(context)
         pieces = Pieces(
             system=context.system_prompt_for(self.system_prompt, self.skills),
-            person=await self._describe_asker(context),
+            person=person,
+            waiting=waiting,
             found=recall.found,
             window=recall.window,
             is_group=recall.is_group,
@@ -79,14 +84,21 @@ class PromptBuilder:
         room = None if self.search_tokens is None else room_for_found(self.search_tokens, counter_for(self.model))
         return await context.chat_history.recall(self.selector, search_k=self.search_k, model=self.model, room=room)
 
-    async def _describe_asker(self, context: AgentContext) -> str:
-        """Return what is known of whoever asks, as far as it may be told in this context."""
-        question = context.chat_history.last_user_message
+    async def _describe_now(self, context: AgentContext) -> tuple[str, str]:
+        """Return what is known of whoever asks, as far as it may be told here, and which calls wait for a word."""
+        question, now = context.chat_history.last_user_message, context.storage.now()
         author = None if question is None else question.author
-        if question is None or author is None or author.id is None:
-            return ""
-        known = await context.storage.read(lambda connection: visible_facts(connection, context.id, author))
-        return describe_person(known, author.name, question.full_text, counter_for(self.model).count)
+
+        def read(connection: Connection) -> tuple[Sequence[Fact], str]:
+            is_known = author is not None and author.id is not None
+            known = visible_facts(connection, context.id, author) if is_known else []
+            return known, describe_waiting(connection, context.id, context.turn_id, now)
+
+        known, waiting = await context.storage.read(read)
+        if question is None or author is None:
+            return "", waiting
+        count = counter_for(self.model).count
+        return describe_person(known, author.name, question.full_text, count), waiting
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
@@ -150,6 +162,8 @@ def _assemble(pieces: Pieces) -> Prompt:
     # Records are given in the user's role: the templates of many models refuse a system message that is not the first.
     if pieces.person:
         prompt.add_section("person", [{"role": "user", "content": pieces.person}])
+    if pieces.waiting:
+        prompt.add_section("waiting", [{"role": "user", "content": pieces.waiting}])
     if pieces.found:
         prompt.add_section("found", [{"role": "user", "content": describe_found(pieces.found)}])
     asked = [_said(message, is_group=is_group) for message in question]

@@ -19,6 +19,7 @@ from botservice.memory.container import Memory
 from botservice.memory.fields.values import StepError, Timing, ToolResult
 from botservice.memory.found import found_records
 from botservice.memory.items import MemoryItem, declared_fields
+from botservice.memory.masking import mask
 from botservice.memory.readable import describe, error_text, listed, readable
 from botservice.memory.steps import (
     ActionStep,
@@ -202,7 +203,7 @@ def _call(call: Any, results: list[ToolResult]) -> Iterator[_Part]:
         yield "Call", readable(call), "yellow"
         return
     malformed = call.malformed_arguments
-    yield f"Call {call.name}", readable(call.arguments) if malformed is None else malformed, "yellow"
+    yield f"Call {call.name}", readable(mask(call.arguments if malformed is None else malformed)), "yellow"
     own = next((result for result in results if result.call_id == call.id), None)
     if own is not None:
         results.remove(own)
@@ -268,7 +269,7 @@ def _line(message: Mapping[str, Any]) -> str:
 def _content(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     parts = [_part(part) for part in listed(content)] if not isinstance(content, str) else [content]
-    calls = [f"calls {readable(call)}" for call in listed(message.get("tool_calls"))]
+    calls = [f"calls {readable(mask(call))}" for call in listed(message.get("tool_calls"))]
     return "\n".join([*parts, *calls])
 
 

@@ -47,6 +47,10 @@ class RecordedTurn(Protocol):
     def steps(self) -> Sequence[MemoryItem]:
         """What was done."""
 
+    @property
+    def waited(self) -> Sequence[str]:
+        """What it waits for, or has waited for, and what became of that."""
+
 
 def render_turns(turns: Iterable[RecordedTurn], *, detailed: bool = False) -> RenderableType:
     """Return turns, each with its steps, for `botservice.memory.replay.show`.
@@ -61,7 +65,8 @@ def _blocks(turn: RecordedTurn, *, detailed: bool) -> list[RenderableType]:
     title = Text(f"== {visible(_title(turn))}", style="bold cyan", overflow="fold")
     failed = [Text(visible(f"Failed: {turn.error}"), style="red", overflow="fold")] if turn.error else []
     gone = [] if turn.compacted_at is None else [Text(_compacted(turn.compacted_at), style="dim", overflow="fold")]
-    return [title, render_steps(turn.steps, detailed=detailed), *gone, *failed, Text("")]
+    waited = [Text(visible(each), style="yellow", overflow="fold") for each in turn.waited]
+    return [title, render_steps(turn.steps, detailed=detailed), *waited, *gone, *failed, Text("")]
 
 
 def _compacted(at: datetime) -> str:

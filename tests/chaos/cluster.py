@@ -64,6 +64,7 @@ class Cluster:
         self._settings = settings
         self.replicas: list[Replica] = []
         self.size = size
+        self.url = ""  # where platforms reach any of them
 
     def start(self, relay: Relay, *, clocks_apart: float = 0.0) -> None:
         """Start all of them; the public address is the relay's.
@@ -71,7 +72,8 @@ class Cluster:
         Args:
             clocks_apart: How many seconds the clock of each machine is ahead of the one before.
         """
-        settings = self._settings | {"PUBLIC_URL": f"http://127.0.0.1:{relay.port}"}
+        self.url = f"http://127.0.0.1:{relay.port}"
+        settings = self._settings | {"PUBLIC_URL": self.url}
         for number in range(self.size):
             replica = Replica(self._folder / f"replica{number}", **settings)
             self.replicas.append(replica)

@@ -6,10 +6,11 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from chaos.cluster import Cluster, Replica
@@ -25,6 +26,7 @@ from standins.openai_api import OpenAIApi, Reply, rate_limited, server_error
 
 ANSWERED_SECONDS = 150
 
+Answer = Callable[[dict[str, Any]], Reply]
 Happening = Callable[[City, random.Random], Iterator[str]]
 """Lets things happen, and says which."""
 
@@ -47,16 +49,25 @@ class Result:
 
 @contextlib.contextmanager
 def city_of(
-    folder: Path, database: Database, chronicle: Chronicle, *, replicas: int, clocks_apart: float = 0.0
+    folder: Path,
+    database: Database,
+    chronicle: Chronicle,
+    *,
+    replicas: int,
+    clocks_apart: float = 0.0,
+    answer: Answer = model,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[City]:
     """Run everything that a run needs.
 
     Args:
+        answer: The model, when nothing is wrong with it.
+        more: Settings of every process beside those of all runs.
         clocks_apart: How many seconds the clock of each machine is ahead of the one before.
     """
     (folder / "tools.log").touch()
     model_faults: list[str] = []
-    with OpenAIApi.running(_failing(model_faults)) as llm, TelegramApi.running() as api:
+    with OpenAIApi.running(_failing(model_faults, answer)) as llm, TelegramApi.running() as api:
         settings = {
             "DATABASE_URL": database.url,
             "TELEGRAM_BOT_TOKEN": api.token,
@@ -66,6 +77,7 @@ def city_of(
             "CRASH_TOOL_LOG": str(folder / "tools.log"),
             "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in (".", "tests/crash", "tests/chaos")),
             "HOST": "127.0.0.1",
+            **more,
         }
         cluster = Cluster(folder, replicas, settings)
         with Relay.running(cluster.ports) as relay:
@@ -169,14 +181,14 @@ def _wait_for_some_traffic(city: City, seed: random.Random) -> None:
         city.llm.wait_for_call(passed, since=len(city.llm.journal), timeout=2)
 
 
-def _failing(faults: list[str]) -> Callable[[dict[str, Any]], Any]:
+def _failing(faults: list[str], answer: Answer) -> Callable[[dict[str, Any]], Any]:
     """Return a model that goes wrong in the ways that are listed, one after the other, and then works."""
 
     def reply(body: dict[str, Any]) -> Any:
         way = faults.pop(0) if faults else None
         match way:
             case None:
-                return model(body)
+                return answer(body)
             case "error":
                 return server_error(500)
             case "limit":

@@ -1,11 +1,13 @@
 """The bot that the crash tests kill: its tools write down when they run, so that somebody else can count."""
 
 import os
+import signal
 from pathlib import Path
 
 from botservice import AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, OpenAIChatLLM, tool
 
 _LOG = Path(os.environ["CRASH_TOOL_LOG"])
+_MOMENT = _LOG.with_name("moment")  # at which a transfer ends its own process, once
 
 
 def _note(line: str) -> None:
@@ -20,6 +22,21 @@ async def pay(invoice: str) -> str:
     return f"paid {invoice}"
 
 
+def _end_at(moment: str) -> None:
+    if _MOMENT.exists() and _MOMENT.read_text() == moment:
+        _MOMENT.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@tool(needs_approval=True)
+async def transfer(invoice: str) -> str:
+    """Pay an invoice, once somebody has allowed it."""
+    _end_at("before it is made")
+    _note(f"transfer {invoice}")
+    _end_at("after it was made")
+    return f"transferred {invoice}"
+
+
 @tool(idempotent=True)
 async def look_up(invoice: str) -> str:
     """Look an invoice up, which may happen as often as anybody likes."""
@@ -29,6 +46,9 @@ async def look_up(invoice: str) -> str:
 
 service = AgentService(
     FunctionsBasedAgent(
-        tools=[pay, look_up], llm=OpenAIChatLLM(), message_selector=MessageWindowMessageSelector(4), search_k=0
+        tools=[pay, look_up, transfer],
+        llm=OpenAIChatLLM(),
+        message_selector=MessageWindowMessageSelector(4),
+        search_k=0,
     )
 )

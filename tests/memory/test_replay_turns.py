@@ -24,6 +24,7 @@ class Turn:
     created_at: datetime = START
     finished_at: datetime | None = field(default=START + timedelta(seconds=2.5))
     compacted_at: datetime | None = None
+    waited: tuple = ()
 
 
 def shown(*turns, detailed=False):

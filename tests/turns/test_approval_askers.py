@@ -1,14 +1,15 @@
 """What a person allowed for always is for what they ask for themselves, and who asks is who spoke to the bot."""
 
+import asyncio
 import contextlib
 from dataclasses import replace
 
-from botservice import AgentContext, Author
+from botservice import AgentContext, Author, ScriptedChatLLM
 from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.options import utc_now
 from botservice.turns.records import MAX_OWN_TURNS
-from botservice.turns.waiting.grants import grant_tool, is_all_said_by
+from botservice.turns.waiting.grants import grant_tool, is_all_said_by, is_named
 from tests.turns.test_waiting import ANNA, BOB, Group, keys, pay, shop
 
 MALLORY = Author("messenger", "mallory", "Mallory")
@@ -92,3 +93,38 @@ async def test_what_is_asked_anew_is_asked_for_by_whoever_wants_it_anew(storage)
         assert (await bot.press(says[0], BOB)).is_taken
         await bot.shows(lambda texts: len(texts) == 3)
         assert bot.till == [5, 5]
+
+
+class Unanswering(ScriptedChatLLM):
+    """A model that says nothing."""
+
+    def __init__(self):
+        super().__init__([])
+        self.is_asked = asyncio.Event()
+
+    async def chat(self, messages, tools=(), **_):
+        self.is_asked.set()
+        await asyncio.Event().wait()
+
+
+async def test_who_asks_stays_who_spoke_to_the_bot_where_the_process_ends_before_it_asks(storage):
+    platform, model = Overhearing(), Unanswering()
+    async with shop(storage, messenger=platform, model=model, is_started=False) as bot:
+        for _ in range(MAX_OWN_TURNS - 1):
+            await bot.say("~hello", "bob")
+        for who, text in (("bob", "~hello"), ("anna", "pay Anna"), ("mallory", "~she wants to pay")):
+            await bot.say(text, who)
+        await bot.office.worker.start()
+        await model.is_asked.wait()
+        await bot.office.worker.stop(grace_seconds=0)
+    async with shop(storage, pay(), messenger=platform) as bot:
+        (says,) = await bot.asked()
+        assert not (await bot.press(says[0], MALLORY)).is_taken
+        assert (await bot.press(says[0], ANNA)).is_taken
+        await bot.shows(lambda texts: len(texts) == 2)
+        assert bot.till == [5]
+
+
+async def test_what_is_asked_in_the_name_of_a_chat_is_not_allowed_for_always(storage):
+    assert not is_named(Author("telegram", "-1001", "Admins"))
+    assert is_named(Author("telegram", "1001", "Anna"))

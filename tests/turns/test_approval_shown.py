@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import Author
+from botservice.turns.start.commands import parse_command
 from botservice.turns.waiting.arguments import has_masked, readable
 from botservice.turns.waiting.calls import PendingStatus
+from botservice.turns.waiting.orders import order_of, parse_order
 from botservice.turns.waiting.question import Asked, show_question
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -67,3 +69,20 @@ def test_an_argument_cannot_pass_as_others_and_what_is_cut_is_not_allowed_all_at
     assert [button.says.split()[0] for button in question.buttons] == ["/allow", "/deny"]
     long = show_question([asked(1, note="x" * 900), *(asked(each, to="Bob") for each in range(2, 8))], "en", NOW)
     assert [button.says.split()[0] for button in long.buttons] == ["/deny"]
+
+
+@pytest.mark.parametrize("count", [41, 60, 300])
+def test_very_many_calls_are_cut_with_a_count_and_stay_one_message(count):
+    calls = [asked(1000 + each, to=f"Person {each}", amount=each) for each in range(count)]
+    message = show_question(calls, "en", NOW)
+    assert f"these {count} things" in message.text
+    assert f"And {count - 40} more. /allow show all shows all of them." in message.text
+    assert len(message.text) < 3_000, "Slack shows no more in one block"
+    (deny,) = message.buttons
+    assert order_of(deny.says) is not None
+    assert len(deny.says) < 2_000
+
+
+def test_every_call_of_a_message_can_be_seen_on_demand():
+    order = parse_order(parse_command("/allow show all"))
+    assert (order.is_showing, order.is_all) == (True, True)

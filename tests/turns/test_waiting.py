@@ -116,9 +116,9 @@ async def shop(storage, *script, paid=None, clock=None, **options):
     now = {} if clock is None else {"clock": clock}
     async with office(
         storage,
-        answering(*script),
+        options.pop("model", None) or answering(*script),
         messenger=options.pop("messenger", None) or Group(),
-        tools=[pay, *options.pop("tools", ())],
+        tools=options.pop("only_tools", None) or [pay, *options.pop("tools", ())],
         access=access,
         commands=standard_commands(),
         **now,

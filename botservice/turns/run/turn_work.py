@@ -1,20 +1,19 @@
 """What a turn does: asks the model, runs tools, answers. Each thing is stored before the next one begins."""
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from botservice.agents import Action, FinishAction
+from botservice.agents import FinishAction
 from botservice.agents.checks import find_refusal
 from botservice.budgets.budgets import Standing
 from botservice.contexts.context import AgentContext
 from botservice.errors import InvalidField, LLMError, TurnWaiting
 from botservice.memory import (
-    ActionStep,
     CallbackFailure,
     FinalAnswerStep,
     MemoryItem,
@@ -23,32 +22,27 @@ from botservice.memory import (
     Timing,
 )
 from botservice.memory.agent_memory import start_of_work
-from botservice.messages import Message, ToolCall
+from botservice.messages import Message
 from botservice.storage import Claim
 from botservice.texts import in_language
-from botservice.tools import Tool, ToolOutcome
-from botservice.tools.limits import find_too_many
 from botservice.tools.threads import run_in_thread
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.failures import is_used_up, model_failure, unchecked, used_up
 from botservice.turns.options import RunOptions
-from botservice.turns.records import note_step
-from botservice.turns.run import answer, journal
+from botservice.turns.run import answer
 from botservice.turns.run.answer import as_text, new_answer, preview
 from botservice.turns.run.asking import ask_model
 from botservice.turns.run.billing import Bill
-from botservice.turns.run.calls import CallRunner, close_step, final_answer, stopped_outcomes
+from botservice.turns.run.calls import final_answer
 from botservice.turns.run.interruption import Interruption, WorkCut
 from botservice.turns.run.mishaps import Mishaps
+from botservice.turns.run.open_step import OpenStep
 from botservice.turns.run.prompts import Said, record_answer, record_prompt
 from botservice.turns.run.saving import Saver
 from botservice.turns.run.sub_agents import SubAgents
 from botservice.turns.run.thoughts import thinking_about
-from botservice.turns.run.unasked import refuse_unasked
 from botservice.turns.transport import Live, Payload
-from botservice.turns.turn import Delivery, Turn, TurnStatus
-from botservice.turns.waiting.going_on import STOPPED, Settled, go_on, has_open, wait_again
-from botservice.turns.waiting.need import find_to_ask
+from botservice.turns.turn import Delivery, Turn
 from botservice.turns.waiting.parking import Parking
 from botservice.turns.waiting.records import close_pending
 
@@ -72,7 +66,6 @@ class TurnWork:
     Attributes:
         answer: The answer, once it is stored.
         begun: The message that is to be sent once the answer is stored, if one is.
-        waiting: What the turn waits for, once that is stored: then nobody works on it.
     """
 
     def __init__(
@@ -87,7 +80,6 @@ class TurnWork:
     ) -> None:
         self.answer: Message | None = None
         self.begun: Delivery | None = None
-        self.waiting: TurnWaiting | None = None
         self._context = context
         self._memory = context.memory
         self._options = options
@@ -101,16 +93,17 @@ class TurnWork:
         self._mishaps = Mishaps(options, context, self._saver, self._bill, self._call_back)
         self._sub_agents = SubAgents(options, context, turn, claim)
         self._checks = options.agent.final_answer_checks
-        self._tools = options.agent.tools
         self._agent: object = None
         self._said: list[str] = []
-        self._open: ActionStep | None = None
-        if context.open_step is not None and isinstance(context.open_step.item, ActionStep):
-            self._open = context.open_step.item
-        self._final = self._find_final()
-        self._is_new = context.steps_taken == 0 and self._open is None
-        self._is_waiting = turn.status is TurnStatus.WAITING
-        self._parking = Parking(turn, context, plan_deliveries)
+        parking = Parking(turn, context, plan_deliveries)
+        self._open = OpenStep(options, parking, claim, self._saver, self._bill, interruption, self._call_back)
+        self._open.live = live
+        self._is_new = context.steps_taken == 0 and self._open.step is None
+
+    @property
+    def waiting(self) -> TurnWaiting | None:
+        """What the turn waits for, once that is stored: then nobody works on it."""
+        return self._open.waiting
 
     async def step(self, agent: object) -> MemoryStep:
         """Do the next thing and return its record.
@@ -133,16 +126,15 @@ class TurnWork:
 
     def listen(self, live: Live | None) -> None:
         """Show what the bot does to somebody from now on."""
-        self._live = live
+        self._live = self._open.live = live
 
     async def stop(self, agent: object) -> None:
         """End the turn as stopped, with what was said until then."""
         self._agent = agent
-        if self._open is not None:
-            await self._close(self._open, await self._stopped_outcomes(self._open))
+        await self._open.stop()
         self._agent = None
         now = self._options.clock()
-        await self._end_live()
+        await self._open.end_live()
         heard = "".join(self._said).strip()
         said = "" if self._checks else heard  # nobody has seen it
         new = await new_answer(self._turn.id, FinishAction(said), now) if said else None
@@ -157,9 +149,9 @@ class TurnWork:
         await self._saver.save_with(write_stopped, _ignore)
 
     async def _step(self) -> MemoryStep:
-        await self._saver.save(self._open)
+        await self._saver.save(self._open.step)
         await self._announce_task()
-        begun = await self._finish_begun()
+        begun = await self._open.finish()
         if begun is not None:
             return begun
         given = await self._find_given()
@@ -171,40 +163,24 @@ class TurnWork:
         started_at = self._options.clock()
         action = await self._ask(self._options.agent.next_action, started_at)
         if not isinstance(action, FinishAction):
-            return await self._act(action, started_at)
+            return await self._open.act(action, started_at)
         refusal = await self._find_refusal(action)
         if refusal is None:
             return await self._answer(action, started_at)
         return await self._mishaps.refuse(action, refusal, started_at)
 
-    async def _finish_begun(self) -> ActionStep | None:
-        """Go on with the step that a process had begun, or that the turn waits with; None where there is none."""
-        if self._open is not None and not self._is_waiting:
-            self._is_waiting = await self._wait_again()
-        if self._is_waiting:
-            return await self._go_on()
-        return None if self._open is None else await self._run_calls(self._open, is_resumed=True)
-
-    async def _wait_again(self) -> bool:
-        """Have a turn wait that has calls which wait, whatever else it was taken for; return whether it has any."""
-        storage, turn_id, now = self._context.storage, self._turn.id, self._options.clock()
-        if not await storage.read(lambda connection: has_open(connection, turn_id)):
-            return False
-        logger.warning("turn.waits_again")
-        await storage.write(lambda connection: wait_again(connection, turn_id, now), fence=self._claim)
-        return True
-
     async def _find_given(self) -> FinishAction | None:
         """Return the answer that a final tool gave; one that does not pass its checks is an observation from now on."""
-        if self._final is None or not self._final.is_final_answer:
+        final = self._open.final
+        if final is None or not final.is_final_answer:
             return None
-        self._tools = await self._options.agent.tools_now()
-        given = final_answer(self._final, self._tools)
+        self._open.tools = await self._options.agent.tools_now()
+        given = final_answer(final, self._open.tools)
         refusal = await self._find_refusal(given)
         if refusal is None:
             return given
-        await self._mishaps.take_back(self._final, refusal)
-        self._final = None
+        await self._mishaps.take_back(final, refusal)
+        self._open.final = None
         return None
 
     async def _announce_task(self) -> None:
@@ -270,144 +246,6 @@ class TurnWork:
         )
         await self._call_back(step)
 
-    async def _act(self, action: Action, started_at: datetime) -> ActionStep:
-        context = self._context
-        number, taken = context.last_step_number + 1, context.steps_taken + 1
-        step = ActionStep(number, timing=Timing(started_at), tool_calls=tuple(action.tool_calls))
-        step.set_value("model_output", action.model_output)
-        record_prompt(step, action.prompt, context.records.log)
-        record_answer(step, action)
-        tools = await self._interruption.guard(self._options.agent.tools_now())
-        asked = await self._find_to_ask(tools, action.tool_calls)
-
-        def write_open(connection: Connection, row_ids: Sequence[int]) -> TurnWaiting | None:
-            note_step(connection, self._turn.id, steps_taken=taken, last_step_number=number)
-            self._bill.write(connection, started_at)
-            if asked:
-                now, lasts = self._options.clock(), self._options.approval_lasts
-                return self._parking.ask(connection, row_ids[-1], asked, now, lasts)
-            journal.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
-            return None
-
-        def take_note(waiting: TurnWaiting | None) -> None:
-            self._bill.confirm()
-            self._open = step
-            self.waiting = waiting
-            context.last_step_number, context.steps_taken = number, taken
-
-        await self._saver.save_with(write_open, take_note, step)
-        if self.waiting is not None:
-            raise self.waiting
-        return await self._run_calls(step, {}, tools)  # what was judged, and nothing that has come since
-
-    async def _find_to_ask(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
-        """Return the calls of a step, by their place, that a person is asked about; what is shown ends before that."""
-        if all(tool.needs_approval is False for tool in tools.values()):
-            return {}
-        done = [each for each in self._context.completed_steps if self._is_own(each)]
-        refused = find_too_many(tools, calls, done)
-        found = await self._interruption.guard(find_to_ask(tools, calls, self._context, refused))
-        if found:
-            await self._end_live()
-        return {index: calls[index] for index in found}
-
-    async def _go_on(self) -> ActionStep:
-        """Go on with the step that the turn waits with: what is to run is stored as started, and then run."""
-        if self._interruption.is_asked:
-            raise WorkCut
-        now, context = self._options.clock(), self._context
-        step, settled = self._open, Settled(is_withdrawn=True)
-
-        def take_note(became: Settled) -> None:
-            nonlocal settled
-            settled = became
-            self._is_waiting = became.is_withdrawn
-
-        if step is not None:
-            calls, row_id = step.tool_calls or (), self._row_id(step)
-            await self._saver.save_with(
-                lambda connection, _: go_on(connection, self._turn.id, context.id, row_id, calls, now), take_note, step
-            )
-        if settled.is_withdrawn or step is None:
-            raise WorkCut
-        return await self._run_calls(step, settled.ended)
-
-    async def _run_calls(
-        self,
-        step: ActionStep,
-        ended: Mapping[int, ToolOutcome] | None = None,
-        judged: Mapping[str, Tool] | None = None,
-        *,
-        is_resumed: bool = False,
-    ) -> ActionStep:
-        """Run the calls of an open step that have no result yet, and close it.
-
-        Args:
-            judged: The tools by which it was judged a moment ago who is asked; without them that is judged again.
-        """
-        if ended is None:
-            ended = await self._read_ended(step)
-        runner = CallRunner(self._context, self._claim, self._row_id(step), self._live)
-        try:
-            if judged is None:
-                self._tools = await self._interruption.guard(self._options.agent.tools_now())
-                ended = {**ended, **await self._refuse_unasked(step, ended, is_resumed=is_resumed)}
-            else:
-                self._tools = judged
-            work = runner.run(self._tools, step.tool_calls or (), ended, is_resumed=is_resumed)
-            outcomes = await self._interruption.guard(work)
-        except WorkCut:
-            await self._close(step, stopped_outcomes(step, {**ended, **runner.outcomes}))
-            raise
-        if any(each.later is not None for each in outcomes):
-            await self._expect(step, outcomes)
-        await self._close(step, outcomes)
-        return step
-
-    async def _refuse_unasked(
-        self, step: ActionStep, ended: Mapping[int, ToolOutcome], *, is_resumed: bool
-    ) -> dict[int, ToolOutcome]:
-        """Return what comes of the calls that need a word which nobody gave."""
-        turn_id, step_id = self._turn.id, self._row_id(step)
-        return await self._interruption.guard(
-            refuse_unasked(
-                self._tools, step, ended, self._context, turn_id=turn_id, step_id=step_id, is_resumed=is_resumed
-            )
-        )
-
-    async def _expect(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> NoReturn:
-        """Have the turn wait for the results that come later.
-
-        Raises:
-            TurnWaiting: always.
-        """
-        await self._end_live()
-        now, row_id, calls = self._options.clock(), self._row_id(step), step.tool_calls or ()
-        later = {index: (calls[index], each.later) for index, each in enumerate(outcomes) if each.later is not None}
-
-        def write(connection: Connection, _: Sequence[int]) -> TurnWaiting:
-            for index, outcome in enumerate(outcomes):
-                if index not in later:
-                    journal.write_ended(connection, row_id, index, outcome)
-            return self._parking.expect(connection, row_id, later, now)
-
-        def take_note(waiting: TurnWaiting) -> None:
-            self.waiting = waiting
-
-        await self._saver.save_with(write, take_note, step)
-        assert self.waiting is not None, "it is stored"  # noqa: S101 - an invariant
-        raise self.waiting
-
-    async def _close(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> None:
-        close_step(step, outcomes, self._tools, self._options.clock())
-        row_id = self._row_id(step)
-        self._memory.steps.append(step)
-        self._open = self._context.open_step = None
-        if step.is_final_answer:
-            self._final = step
-        await self._saver.save_with(lambda connection, _: journal.delete_calls(connection, row_id), _ignore)
-        await self._call_back(step)
-
     async def _answer(self, action: FinishAction, started_at: datetime | None = None) -> FinalAnswerStep:
         now = self._options.clock()
         step = FinalAnswerStep(action.output)
@@ -416,7 +254,7 @@ class TurnWork:
         record_answer(step, action)
         if started_at is not None:
             step.timing = Timing(started_at, now)
-        await self._end_live()
+        await self._open.end_live()
         new = await new_answer(self._turn.id, action, now, self._context.language)
         buttons = offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
         shown = preview(new, buttons, self._context.language)
@@ -438,11 +276,6 @@ class TurnWork:
                 self._memory.steps[:] = [each for each in self._memory.steps if each is not step]
         await self._call_back(step)
         return step
-
-    async def _end_live(self) -> None:
-        """End what is shown of an answer before it is stored: only then is it known which stream it takes over."""
-        if self._live is not None:
-            await self._live.close()
 
     async def _plan_for(self, shown: Message) -> Sequence[Payload]:
         """Return what makes a message visible; a long one is formatted beside the event loop."""
@@ -481,12 +314,7 @@ class TurnWork:
             logger.warning("step_callback_put_no_step")
         if failures:
             step.set_value("callback_errors", failures)
-        await self._saver.save(self._open)
-
-    def _find_final(self) -> ActionStep | None:
-        """Return the step whose tool gave the answer, where a process ended between that and the answer."""
-        done = self._context.completed_steps
-        return next((step for step in reversed(done) if step.is_final_answer and self._is_own(step)), None)
+        await self._saver.save(self._open.step)
 
     def _count_plans(self) -> int:
         """Return how many plans the current prompt's work has."""
@@ -495,22 +323,6 @@ class TurnWork:
 
     def _is_own(self, step: MemoryItem) -> bool:
         return self._context.records.is_own(step)
-
-    def _row_id(self, step: ActionStep) -> int:
-        row_id = self._context.records.row_id(step)
-        assert row_id is not None, "an open step is stored"  # noqa: S101 - an invariant
-        return row_id
-
-    async def _stopped_outcomes(self, step: ActionStep) -> list[ToolOutcome]:
-        """Return what came of the calls of an open step at which a turn is stopped."""
-        row_id = self._row_id(step)
-        if not await self._context.storage.read(lambda connection: journal.has_started(connection, row_id)):
-            return [ToolOutcome(STOPPED, error_type="RunInterrupted") for _ in step.tool_calls or ()]
-        return stopped_outcomes(step, await self._read_ended(step))
-
-    async def _read_ended(self, step: ActionStep) -> Mapping[int, ToolOutcome]:
-        row_id = self._row_id(step)
-        return await self._context.storage.read(lambda connection: journal.read_ended(connection, row_id))
 
     def _hear(self, piece: str) -> None:
         self._said.append(piece)

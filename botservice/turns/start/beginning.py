@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from botservice.contexts.context import AgentContext
-from botservice.messages import InboundMessage
+from botservice.messages import Author, InboundMessage
 from botservice.privacy.rights import right_of
 from botservice.storage import Claim, Storage
 from botservice.turns.changes import Controls, as_changed, mark_handled
@@ -74,6 +74,21 @@ class Beginning:
             if answer.after is not None:
                 await answer.after()
         return is_open
+
+    async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
+        """Find out once more in which language a turn that goes on is answered, and who asks: neither is stored."""
+        try:
+            read = [await glimpse(transport)(event) for event in turn.events if event.raw]
+        except Exception:
+            logger.exception("turn.language_unknown")  # it goes on in English
+            return
+        heard = [message for message in read if message is not None]
+        context.language = _language(heard)
+        last = context.chat_history.last_user_message
+        asking = [each for each in heard if each.is_addressed and not self._is_command(each)]
+        asking = asking or [each for each in heard if each.is_addressed]  # of a command that asks, such as /retry
+        if context.asked_by is None and asking and last is not None and asking[-1].author != last.author:
+            context.asked_by = asking[-1].author or Author()
 
     async def _hold_back(
         self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport
@@ -156,16 +171,6 @@ def _all_of(writes: Sequence[Write | None]) -> Write | None:
             each(connection)
 
     return write
-
-
-async def language_of(turn: Turn, transport: Transport) -> str | None:
-    """Return the language of whoever asked, read once more for a turn that goes on: it is not stored."""
-    try:
-        read = [await glimpse(transport)(event) for event in turn.events if event.raw]
-    except Exception:
-        logger.exception("turn.language_unknown")  # it goes on in English
-        return None
-    return _language([message for message in read if message is not None])
 
 
 def _language(messages: Sequence[InboundMessage]) -> str | None:

@@ -1,37 +1,21 @@
 """The arguments of a call as a person reads them: in full or in short, without secrets, and with nothing unseen."""
 
-import contextlib
 import json
 import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
-from botservice.telemetry import redact
+from botservice.memory.masking import mask
 
 _LONGEST_VALUE: Final = 300  # characters of one argument where they are shown in short
 _MOST_LINES: Final = 20
 _SHORTEST_PART: Final = 30
-_MASKED: Final = "••••••"
-# Of a name, without what stands between its words: "key" and the like alone say what is acted on, and have to be seen.
-_SECRET_NAMES: Final = re.compile(
-    r"passw(?:or)?d|passphrase|pwd|secret|token|credential|authorization|bearer|cookie"
-    r"|(?:api|access|private|signing|encryption|ssh)key"
-)
-_SECRET_NUMBERS: Final = re.compile(r"(?<![a-z])(?:otp|cvv|cvc)(?![a-z])")
-# What gives itself away, whatever it is called: keys of well-known services, signed tokens, passwords in addresses.
-_SECRET_VALUES: Final = re.compile(
-    r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|xox[abeprs]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+"
-    r"|Bearer\s+[\w.~+/-]{12,}=*|\d{6,}:[\w-]{30,})"
-)
-_PASSWORD: Final = re.compile(r"(//[^/\s:@]+:)[^@\s/]+(?=@)")
-_ENDS: Final = 4  # signs of a look-alike that are shown at its beginning and its end: a model can choose such words
 _UNSEEN: Final = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 # Signs that show nothing although their category does not say so: fillers, variation selectors, the empty braille cell.
 _EMPTY: Final = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, 0xFFA0))
 ) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-_BETWEEN_WORDS: Final = re.compile(r"[^a-z]+")
 _MANY_SPACES: Final = re.compile(r" {9,}")
 
 
@@ -76,33 +60,6 @@ def has_masked(arguments: Mapping[str, Any]) -> bool:
     return bool(mask(arguments) != arguments)
 
 
-def mask(value: Any, name: str = "") -> Any:
-    """Return the value of an argument with dots in the place of what its name, or its look, says is secret."""
-    if isinstance(value, Mapping):
-        return {key: mask(each, str(key)) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [mask(each, name) for each in value]
-    if value is None or isinstance(value, bool):
-        return value
-    if _SECRET_NUMBERS.search(name.lower()) or (isinstance(value, str) and _is_secret_name(name)):
-        return _MASKED
-    return _mask_text(value) if isinstance(value, str) else value
-
-
-def _mask_text(text: str) -> str:
-    if text.lstrip()[:1] in ("{", "["):
-        with contextlib.suppress(ValueError, RecursionError):
-            inner = json.loads(text)
-            masked = mask(inner)
-            if masked != inner:
-                return json.dumps(masked, ensure_ascii=False)
-    return _SECRET_VALUES.sub(_ends_of, _PASSWORD.sub(rf"\1{_MASKED}", redact(text)))
-
-
-def _ends_of(found: re.Match[str]) -> str:
-    return f"{found[0][:_ENDS]}{_MASKED}{found[0][-_ENDS:]}"
-
-
 def visible(text: str) -> str:
     """Return text in one line in which every sign is seen: what turns the direction or hides is written out."""
     seen = "".join(_written_out(each) for each in text).replace("\n", "\\n")
@@ -122,7 +79,3 @@ def fenced(text: str) -> str:
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"
-
-
-def _is_secret_name(name: str) -> bool:
-    return _SECRET_NAMES.search(_BETWEEN_WORDS.sub("", name.lower())) is not None

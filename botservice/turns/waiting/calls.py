@@ -80,3 +80,15 @@ class WaitingCall:
     def is_waiting(self) -> bool:
         """Whether nothing has become of it yet."""
         return self.is_open and self.status is PendingStatus.WAITING
+
+
+def say_state(call: WaitingCall) -> str:
+    """Return what a call waits for, or what has become of it, for whoever runs the service."""
+    named = f"{call.tool} (#{call.id})"
+    if not call.is_waiting:
+        at = "" if call.decided_at is None else f", {call.decided_at:%Y-%m-%d %H:%M} UTC"
+        return f"{named}: {call.status.value.replace('_', ' ')}{at}"
+    what = "a word" if call.kind is PendingKind.APPROVAL else "its result"
+    return (
+        f"{named} waits for {what}, since {call.created_at:%Y-%m-%d %H:%M}, until {call.expires_at:%Y-%m-%d %H:%M} UTC"
+    )

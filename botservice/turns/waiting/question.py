@@ -14,6 +14,8 @@ from botservice.turns.waiting.orders import ALLOW, DENY, say
 
 MOST_MESSAGES: Final = 5  # calls of a step that are asked about in messages of their own
 _ROOM: Final = 2_400  # characters for all calls of one message: it has to stay one message everywhere
+MOST_LISTED: Final = 40  # calls of one message; the others are counted
+_MOST_PRESSED: Final = 200  # calls that a button names; Slack, button: value of at most 2,000 characters
 _LONGEST_LINE: Final = 200
 _SHORTEST_LINE: Final = 30
 _DECIDED: Final = {
@@ -90,7 +92,7 @@ def _many(calls: Sequence[Asked], language: str | None) -> str:
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
     room = _room(calls)
     lines, is_whole = [], True
-    for each in calls:
+    for each in calls[:MOST_LISTED]:
         arguments, is_all = in_one_line(each.arguments, room)
         label = _LABELS.get(each.status)
         state = "" if label is None else f" — {in_language(label, language)}"
@@ -98,7 +100,9 @@ def _many(calls: Sequence[Asked], language: str | None) -> str:
         is_whole = is_whole and is_all
     key = "approval.ask_many" if open_ones else "approval.decided_many"
     parts = [in_language(key, language, count=len(calls), who=who), fenced("\n".join(lines))]
-    if not is_whole:
+    if len(calls) > MOST_LISTED:
+        parts.append(in_language("approval.more", language, count=len(calls) - MOST_LISTED))
+    elif not is_whole:
         parts.append(in_language("approval.cut", language, number=calls[0].number))
     if any(has_masked(each.arguments) for each in calls):
         parts.append(in_language("approval.masked", language))
@@ -109,11 +113,12 @@ def _many(calls: Sequence[Asked], language: str | None) -> str:
 
 
 def _room(calls: Sequence[Asked]) -> int:
-    return max(_SHORTEST_LINE, min(_LONGEST_LINE, _ROOM // len(calls) - _SHORTEST_LINE))
+    listed = min(len(calls), MOST_LISTED)
+    return max(_SHORTEST_LINE, min(_LONGEST_LINE, _ROOM // listed - _SHORTEST_LINE))
 
 
 def _is_shown_whole(calls: Sequence[Asked]) -> bool:
-    return all(in_one_line(each.arguments, _room(calls))[1] for each in calls)
+    return len(calls) <= MOST_LISTED and all(in_one_line(each.arguments, _room(calls))[1] for each in calls)
 
 
 def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]:
@@ -123,7 +128,8 @@ def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]
     if not is_one:
         keys = ("approval.allow_all_button", "approval.deny_all_button")
     allow, deny = (in_language(key, language) for key in keys)
-    buttons = (Button(allow, say(ALLOW, numbers)), Button(deny, say(DENY, numbers)))
+    denied = say(DENY, numbers) if len(numbers) <= _MOST_PRESSED else f"/{DENY} all"
+    buttons = (Button(allow, say(ALLOW, numbers)), Button(deny, denied))
     if not is_one or not calls[0].is_nameable:
         return buttons
     return (*buttons, Button(in_language("approval.always_button", language), say(ALLOW, numbers, "always")))

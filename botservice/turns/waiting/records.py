@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, or_, select, text,
 from botservice.messages import Author
 from botservice.storage import Storage
 from botservice.storage.statements import execute
-from botservice.storage.tables.conversations import messages, turns
+from botservice.storage.tables.conversations import deliveries, messages, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.due import AT_ONCE, set_due
 from botservice.turns.turn import TurnStatus
@@ -136,6 +136,12 @@ def set_delivery(connection: Connection, ids: Collection[int], delivery_id: int)
     """Take note of the message that asks about calls."""
     for each in ids:
         execute(connection, _UPDATE, {"row": each, "delivery_id": delivery_id})
+
+
+def forget_places(connection: Connection, context_id: int) -> None:
+    """Have what is decided in a conversation that moves be said anew: a number there is another message here."""
+    asked = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id, IS_OPEN)
+    connection.execute(update(deliveries).where(deliveries.c.id.in_(asked)).values(external_id=None))
 
 
 def delete_pending(connection: Connection, turn_ids: Sequence[int]) -> None:

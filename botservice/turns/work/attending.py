@@ -11,8 +11,6 @@ from botservice.errors import ClaimLost, StorageUnavailable
 from botservice.messages import Author, InboundMessage, Message, ToolCall
 from botservice.people.names import person_name
 from botservice.storage import Claim, Storage
-from botservice.storage.statements import execute
-from botservice.storage.tables.conversations import contexts
 from botservice.storage.tables.people import identities
 from botservice.turns.changes import Change
 from botservice.turns.options import RunOptions
@@ -36,7 +34,6 @@ from botservice.turns.waiting.records import (
 logger = logging.getLogger(__name__)
 
 _NAMES = select(identities.c.id, identities.c.name).where(identities.c.id.in_(bindparam("ids", expanding=True)))
-_IS_SHARED = select(contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 
 
 class Attending:
@@ -48,7 +45,7 @@ class Attending:
 
     async def attend(self, turn: Turn, context: AgentContext, claim: Claim, transport: Transport) -> bool:
         """Say what was decided where it was asked; return whether nothing is undecided any more."""
-        is_welcome = await self._is_welcome(turn, context)
+        is_welcome = await self._is_welcome(turn, context, is_group=is_shared(transport, context.context_keys))
         now = self._options.clock()
 
         def see_to(connection: Connection) -> bool:
@@ -115,18 +112,13 @@ class Attending:
         told = [each.id for each in calls if each.decided_at is not None and not each.is_told]
         note_told(connection, told, now)
 
-    async def _is_welcome(self, turn: Turn, context: AgentContext) -> bool:
+    async def _is_welcome(self, turn: Turn, context: AgentContext, *, is_group: bool) -> bool:
         """Return whether who asked may still ask."""
         access = self._options.access
         if await access.is_idle(self._storage):
             return True
-
-        def read(connection: Connection) -> tuple[Author | None, bool]:
-            calls = find_of_turn(connection, turn.id)
-            is_group = bool(execute(connection, _IS_SHARED, {"context": context.id}).scalar_one_or_none())
-            return next((each.author for each in calls), None), is_group
-
-        author, is_group = await self._storage.read(read)
+        calls = await self._storage.read(lambda connection: find_of_turn(connection, turn.id))
+        author = next((each.author for each in calls), None)
         if author is None or author.id is None:
             return True
         message = InboundMessage("", author, is_private=not is_group)

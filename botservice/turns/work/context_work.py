@@ -32,7 +32,7 @@ from botservice.turns.owing import drop_stopped
 from botservice.turns.retry import beginnings_not_yet, is_cut_off_too_often
 from botservice.turns.run.agent_run import AgentRun, RunOptions
 from botservice.turns.start.admission import Admission
-from botservice.turns.start.beginning import Beginning, language_of
+from botservice.turns.start.beginning import Beginning
 from botservice.turns.start.commands import Commands
 from botservice.turns.start.effects import Effects
 from botservice.turns.start.refusing import end_refused
@@ -222,7 +222,7 @@ class ContextWork:
     async def _work_on(self, turn: Turn, work: Begun, claim: Claim) -> None:
         transport = self._transports[turn.transport]
         if turn.is_open:
-            work.context.language = await language_of(turn, transport)
+            await self._beginning.recall(turn, work.context, transport)
         try:
             if await self._is_ready(turn, work, claim, transport):
                 await self._run(turn, work, claim, transport)

@@ -12,6 +12,7 @@ from botservice.contexts.context import ContextKeys, find_context, read_context_
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.conversations import blobs, contexts, messages, metadata, steps, word_blocks
 from botservice.turns.changes import Change, mark_handled
+from botservice.turns.waiting.records import forget_places
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ def _move(
     connection: Connection, claim: Claim, other: Claim | None, keys: ContextKeys, change: Change, now: datetime
 ) -> None:
     mark_handled(connection, [change.event.id], now)
+    forget_places(connection, claim.context_id)
     if other is not None:
         other.check()
         _merge(connection, claim.context_id, other.context_id)

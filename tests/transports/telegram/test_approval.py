@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from standins.bot_api import BotApi, Person
+from standins.bot_api import BotApi, LoseAnswer, Person
 from standins.payments import HOSTILE, Till, cashier
 
 from botservice.access.access import Access
@@ -142,3 +142,19 @@ async def test_many_calls_are_decided_together(api, bot_on) -> None:
         await becomes(api, question, "Decided for")
         await api.message(42, "Read: ", after=question.message_id)
     assert sorted(till.paid) == [(each["to"], each["amount"]) for each in calls]
+
+
+async def test_a_question_that_was_shown_twice_can_be_decided_on_either_copy(api, bot_on) -> None:
+    till = Till()
+    async with bot_on(api, cashier(), tools=till.tools):
+        api.order(LoseAnswer(), "sendMessage")
+        api.person_says("pay her", chat_id=42)
+        await api.until(lambda: len([each for each in api.visible_messages(42, from_bot=True) if each.buttons]) == 2)
+        copy, question = [each for each in api.visible_messages(42, from_bot=True) if each.buttons]
+        assert await told(api, press(api, copy, "Allow")) == "Allowed: `pay`"
+        await becomes(api, question, "Allowed for")
+        await api.until(lambda: labels(api.seen(42, copy.message_id)) == ["✓ Allow"])
+        await api.message(42, "Read: paid 5 to Anna")
+        gone = "This button does nothing any more."
+        assert await told(api, api.person_presses(42, copy.message_id, "b1")) == gone
+    assert till.paid == [("Anna", 5)]

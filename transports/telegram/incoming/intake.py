@@ -110,6 +110,7 @@ class Intake:
             )
         if decision is not None:
             press = replace(press, told=decision.text)
+            is_new = decision.is_taken and press.is_on_copy
         elif press.event is not None:
             is_new = await inbox.accept(_TRANSPORT, [press.event]) > 0
         self._errands.send(acknowledge(self._client, press, is_new=is_new), name="telegram-press")

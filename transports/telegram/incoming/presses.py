@@ -22,6 +22,7 @@ from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent, Store
 from botservice.turns.waiting.orders import order_of
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, field, integer, stored_update
+from transports.telegram.incoming.copies import find_copied
 from transports.telegram.keyboards import in_topic, make_chosen, parse_data
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class Press:
         chosen: The keyboard that is left.
         says: What the button says.
         presser: Who pressed it, and in which language they are spoken to.
+        is_on_copy: Whether it stood under a message of which nobody knows: what it says will not change.
     """
 
     query_id: str
@@ -81,6 +83,7 @@ class Press:
     says: str = ""
     presser: Author | None = None
     language: str | None = None
+    is_on_copy: bool = False
 
 
 def is_press(update: object) -> bool:
@@ -105,7 +108,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     if chat_id is None or message_id is None or place is None or presser_id is None:
         return gone
     keys = {"transport": "telegram", "chat_id": str(chat_id)} | ({"thread_id": place[1]} if place[1] else {})
-    found = await _wait_for_keyboard(storage, keys, message_id)
+    found = await _wait_for_keyboard(storage, keys, message_id, field(message, "text"))
     if place[0] >= len(found.buttons):
         return Press(query_id, told=in_language("approval.over", _language(presser))) if found.was_question else gone
     button = found.buttons[place[0]]
@@ -128,6 +131,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
         says=button.says,
         presser=Author("telegram", str(presser_id), _name(presser)),
         language=_language(presser),
+        is_on_copy=found.is_copy,
     )
 
 
@@ -172,31 +176,36 @@ class _Found:
     Attributes:
         askers: The ids of those whom the message answers.
         was_question: Whether it asked for somebody's word about a call, which is no longer waited for.
+        is_copy: Whether the message asks what another one does, too.
     """
 
     buttons: Sequence[Button] = ()
     askers: frozenset[int] = frozenset()
     was_question: bool = False
+    is_copy: bool = False
 
 
 _NOTHING: Final = _Found()
 
 
-async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: int) -> _Found:
+async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: int, text: object) -> _Found:
     """Return the buttons under a message.
 
     A quick presser may come before it is stored which message the buttons went out with: that is waited for.
     """
-    found: _Found | None = None
+    said = text if isinstance(text, str) else None
     for pause_seconds in _PAUSES_SECONDS:
-        found = await storage.read(lambda connection: _find_keyboard(connection, keys, message_id))
+        found = await storage.read(lambda connection: _find_keyboard(connection, keys, message_id, said))
         if found is not None:
-            break
+            return found
         await asyncio.sleep(pause_seconds)
-    return found or _NOTHING
+    last = await storage.read(lambda connection: _find_keyboard(connection, keys, message_id, said, waits=False))
+    return last or _NOTHING
 
 
-def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: int) -> _Found | None:
+def _find_keyboard(
+    connection: Connection, keys: Mapping[str, str], message_id: int, said: str | None, *, waits: bool = True
+) -> _Found | None:
     """Return what is stored of a message's buttons; None where some are on their way at this moment."""
     context_id = find_context(connection, ContextKeys.of(keys))
     if context_id is None:
@@ -205,7 +214,11 @@ def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: 
     row = connection.execute(_KEYBOARD, sought).one_or_none()
     if row is None:
         is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
-        return None if is_coming else _Found(was_question=bool(connection.execute(_WAS_ASKED, sought).scalar_one()))
+        if is_coming and waits:
+            return None
+        copied = find_copied(connection, context_id, said)
+        was_question = bool(connection.execute(_WAS_ASKED, sought).scalar_one())
+        return _Found(copied, was_question=was_question, is_copy=bool(copied) and not is_coming)
     raws = connection.execute(_ASKED_BY, {"turn": row.turn_id}).scalars()
     askers = [_asker(raw) for raw in raws]
     return _Found(read_buttons(row.buttons), frozenset(each for each in askers if each is not None))
