@@ -29,11 +29,13 @@ class Line:
     Attributes:
         is_lost: Set when nothing more comes.
         refused_with: The status with which an HTTP server refused the last request; None where it did not.
+        wants_sign_in: Whether it refused because it wants a token, as OAuth has them.
     """
 
     def __init__(self) -> None:
         self.is_lost = asyncio.Event()
         self.refused_with: int | None = None
+        self.wants_sign_in = False
         self._said = b""
 
     @property
@@ -48,8 +50,13 @@ class Line:
 
 
 @contextlib.asynccontextmanager
-async def connected(config: ServerConfig, children: Children, line: Line) -> "AsyncIterator[Transport]":
+async def connected(
+    config: ServerConfig, children: Children, line: Line, auth: "httpx2.Auth | None" = None
+) -> "AsyncIterator[Transport]":
     """Yield the way to a server, not yet entered.
+
+    Args:
+        auth: What adds one person's token to each request.
 
     Raises:
         ServerDown: there is no such command.
@@ -57,7 +64,7 @@ async def connected(config: ServerConfig, children: Children, line: Line) -> "As
     if config.url is not None:
         from mcp.client.streamable_http import streamable_http_client
 
-        async with _http_client(config.headers, line) as client:
+        async with http_client(config.headers, line, auth) as client:
             yield _Watched(
                 streamable_http_client(config.url, http_client=client, max_sse_event_size=_LARGEST_MESSAGE), line
             )
@@ -93,7 +100,8 @@ async def _standard_error(line: Line) -> AsyncIterator[Any]:
             transport.close()
 
 
-def _http_client(headers: Mapping[str, str], line: Line) -> "httpx2.AsyncClient":
+def http_client(headers: Mapping[str, str], line: Line, auth: "httpx2.Auth | None" = None) -> "httpx2.AsyncClient":
+    """Return a client whose answers are bounded, and which takes note of refusals."""
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
@@ -115,6 +123,8 @@ def _http_client(headers: Mapping[str, str], line: Line) -> "httpx2.AsyncClient"
 
     async def look(response: httpx2.Response) -> None:
         line.refused_with = response.status_code if response.status_code >= 400 else None
+        if response.status_code == httpx2.codes.UNAUTHORIZED:
+            line.wants_sign_in = response.headers.get("www-authenticate", "").lower().startswith("bearer")
         if response.headers.get("content-encoding", "identity") != "identity":
             raise ServerDown("it answers compressed, though it was not asked to")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
@@ -124,6 +134,7 @@ def _http_client(headers: Mapping[str, str], line: Line) -> "httpx2.AsyncClient"
         headers={"accept-encoding": "identity", **headers},
         timeout=httpx2.Timeout(_HTTP_SECONDS, read=None),  # each request has its own limit
         verify=tls_context(),
+        auth=auth,
         event_hooks={"response": [look]},
     )
 

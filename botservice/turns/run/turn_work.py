@@ -198,7 +198,7 @@ class TurnWork:
         """Return the answer that a final tool gave; one that does not pass its checks is an observation from now on."""
         if self._final is None or not self._final.is_final_answer:
             return None
-        self._tools = await self._options.agent.tools_now()
+        self._tools = await self._options.agent.tools_for(self._context)
         given = final_answer(self._final, self._tools)
         refusal = await self._find_refusal(given)
         if refusal is None:
@@ -277,7 +277,7 @@ class TurnWork:
         step.set_value("model_output", action.model_output)
         record_prompt(step, action.prompt, context.records.log)
         record_answer(step, action)
-        tools = await self._interruption.guard(self._options.agent.tools_now())
+        tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
         asked = await self._find_to_ask(tools, action.tool_calls)
 
         def write_open(connection: Connection, row_ids: Sequence[int]) -> TurnWaiting | None:
@@ -350,7 +350,7 @@ class TurnWork:
         runner = CallRunner(self._context, self._claim, self._row_id(step), self._live)
         try:
             if judged is None:
-                self._tools = await self._interruption.guard(self._options.agent.tools_now())
+                self._tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
                 ended = {**ended, **await self._refuse_unasked(step, ended, is_resumed=is_resumed)}
             else:
                 self._tools = judged

@@ -61,6 +61,8 @@ def test_a_file_as_other_programs_have_it_is_read(tmp_path: Path) -> None:
             f"server 'a', ?x??y??{'z' * 33}: there is no such key here",
         ),
         ({"a": {"url": "https://x", "headers": {"A": "b\nc"}}}, "server 'a', headers.A: a header is plain"),
+        ({"a": {"url": "https://x", "auth": "basic"}}, "server 'a', auth: it must be oauth"),
+        ({"a": {"command": "x", "auth": "oauth"}}, "server 'a', auth: there is no such key here"),
         ({"a": {"url": "https://x", "type": "sse"}}, "server 'a', type: it must be stdio, with a command, or http"),
         (
             {"a": {"command": "${NO_SUCH}"}},
