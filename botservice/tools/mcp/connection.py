@@ -12,6 +12,7 @@ from botservice.tools.mcp.children import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import explain, is_closed
 from botservice.tools.mcp.listing import ListedTool, clean, read_listing
+from botservice.tools.mcp.progress import progress_of_server
 from botservice.tools.mcp.wire import Line, connected
 from botservice.tools.outputs import OutputError
 
@@ -113,7 +114,9 @@ class Connection:
         seconds = self.config.timeout_seconds + 1  # the executor's limit comes first, and is said better
         name = self.config.name
         try:
-            return await client.call_tool(tool, dict(arguments), read_timeout_seconds=seconds)
+            return await client.call_tool(
+                tool, dict(arguments), read_timeout_seconds=seconds, progress_callback=progress_of_server()
+            )
         except MCPError as error:
             if is_closed(error) or client is not self._client:
                 raise OutputError(
@@ -154,14 +157,17 @@ class Connection:
             self._line = line
             try:
                 await self._live(line)
-                self._note_down("it has ended")
+                self._note_down(line.problem or "it has ended")
             except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
                 if _is_cancelled():
                     raise
                 if self._is_unwelcome(line):
                     return
                 self._note_down(
-                    explain(error, refused_with=line.refused_with, last_words="" if self.listing else line.last_words)
+                    line.problem
+                    or explain(
+                        error, refused_with=line.refused_with, last_words="" if self.listing else line.last_words
+                    )
                 )
             if loop.time() - began > _STEADY_SECONDS:
                 self._tries = 0

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from botservice.tls import tls_context
@@ -11,13 +11,15 @@ from botservice.tools.mcp.children import Children, find_command
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.listing import pack_schema
+from botservice.tools.mcp.program import LARGEST_MESSAGE, running
 
 if TYPE_CHECKING:
     import httpx2
     from mcp.client import Transport
 
-_LARGEST_MESSAGE: Final = 16 * 1024 * 1024
 _MOST_TOOLS: Final = 1_000
+_LONGEST_PROGRESS: Final = 1_000
+_LARGEST_NUMBER: Final = 1e15
 _HTTP_SECONDS: Final = 30.0
 _REMEMBERED: Final = 2_000  # bytes of what a server last said to its standard error
 _HINTS: Final = ("readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
@@ -29,12 +31,14 @@ class Line:
     Attributes:
         is_lost: Set when nothing more comes.
         refused_with: The status with which an HTTP server refused the last request; None where it did not.
+        problem: What the server did that nobody listens to it any more; None where it did nothing of the kind.
         wants_sign_in: Whether it refused because it wants a token, as OAuth has them.
     """
 
     def __init__(self) -> None:
         self.is_lost = asyncio.Event()
         self.refused_with: int | None = None
+        self.problem: str | None = None
         self.wants_sign_in = False
         self._said = b""
 
@@ -66,21 +70,35 @@ async def connected(
 
         async with http_client(config.headers, line, auth) as client:
             yield _Watched(
-                streamable_http_client(config.url, http_client=client, max_sse_event_size=_LARGEST_MESSAGE), line
+                streamable_http_client(config.url, http_client=client, max_sse_event_size=LARGEST_MESSAGE), line
             )
         return
-    from mcp import StdioServerParameters, stdio_client
-
     assert config.command is not None  # noqa: S101 - it has either
     path = config.env.get("PATH", os.environ.get("PATH"))
     if config.cwd is None and not find_command(config.command, path):
         raise ServerDown(f"there is no command {config.command}: install it, or write its whole path")
     with children.starting(config.prefix, config.command, config.args) as (command, args):
-        async with _standard_error(line) as errors:
-            parameters = StdioServerParameters(
-                command=command, args=args, env=dict(config.env), cwd=config.cwd, encoding_error_handler="replace"
-            )
-            yield _Watched(stdio_client(parameters, errlog=errors), line)
+        async with _standard_error(line) as errors, _started(config, command, args, errors, line) as transport:
+            yield _Watched(transport, line)
+
+
+@contextlib.asynccontextmanager
+async def _started(
+    config: ServerConfig, command: str, args: Sequence[str], errors: Any, line: Line
+) -> "AsyncIterator[Transport]":
+    if os.name != "posix":  # the package knows how programs are found and ended there
+        from mcp import StdioServerParameters, stdio_client
+
+        parameters = StdioServerParameters(
+            command=command, args=list(args), env=dict(config.env), cwd=config.cwd, encoding_error_handler="replace"
+        )
+        yield stdio_client(parameters, errlog=errors)
+        return
+    async with running(command, args, env=config.env, cwd=config.cwd, errors=errors) as program:
+        try:
+            yield program
+        finally:
+            line.problem = program.problem
 
 
 @contextlib.asynccontextmanager
@@ -114,8 +132,8 @@ def http_client(headers: Mapping[str, str], line: Line, auth: "httpx2.Auth | Non
             length = 0
             async for chunk in self._stream:
                 length += len(chunk)
-                if length > _LARGEST_MESSAGE:
-                    raise httpx2.StreamError(f"an answer of more than {_LARGEST_MESSAGE // 1024 // 1024} MB")
+                if length > LARGEST_MESSAGE:
+                    raise httpx2.StreamError(f"an answer of more than {LARGEST_MESSAGE // 1024 // 1024} MB")
                 yield chunk
 
         async def aclose(self) -> None:
@@ -196,9 +214,12 @@ def mended(message: Any) -> Any:
     """Return a message with what would make the client refuse all of it taken out.
 
     One tool without a schema would fail a whole list, and a result that does not fit the schema that the server gave
-    for it, or has no content, would be no result.
+    for it, or has no content, would be no result. A number that no float holds would end the connection.
     """
-    result = getattr(getattr(message, "message", None), "result", None)
+    said: Any = getattr(message, "message", None)
+    if getattr(said, "method", None) == "notifications/progress" and isinstance(said.params, dict):
+        said.params.update(_mended_progress(said.params))
+    result = getattr(said, "result", None)
     if not isinstance(result, dict):
         return message
     if isinstance(result.get("tools"), list):
@@ -207,6 +228,19 @@ def mended(message: Any) -> Any:
     if ("structuredContent" in result or "isError" in result) and not isinstance(result.get("content"), list):
         result["content"] = []
     return message
+
+
+def _mended_progress(params: Mapping[str, Any]) -> dict[str, Any]:
+    progress, total, message = (params.get(name) for name in ("progress", "total", "message"))
+    return {
+        "progress": progress if _is_number(progress) else -1,  # which is not shown
+        "total": total if _is_number(total) else None,
+        "message": message[:_LONGEST_PROGRESS] if isinstance(message, str) else None,
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < _LARGEST_NUMBER  # which no NaN is
 
 
 def _mended_tool(tool: Any) -> dict[str, Any] | None:
