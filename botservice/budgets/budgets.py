@@ -181,9 +181,20 @@ class Budgets:
         return await storage.write(operation, sort_key=_SORT_KEY) if limited else None
 
     async def reserve(
-        self, storage: Storage, turn_id: int, payer: Payer, model: str, prompt_tokens: int, now: datetime
+        self,
+        storage: Storage,
+        turn_id: int,
+        payer: Payer,
+        model: str,
+        prompt_tokens: int,
+        now: datetime,
+        *,
+        searches: int = 0,
     ) -> Reservation:
         """Keep what a call may take: its prompt, and the longest answer. An earlier one of the turn is given back.
+
+        Args:
+            searches: How often the server may search the web for it.
 
         Raises:
             BudgetExceeded: it would be more than is left.
@@ -191,7 +202,7 @@ class Budgets:
         """
         self.check_model(model)
         # What costs most: nothing was read before, and all of it is kept.
-        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=prompt_tokens)
+        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=prompt_tokens, web_searches=searches)
         tokens, cost = usage.total_tokens, self.price(model, usage).cost
 
         def operation(connection: Connection) -> Standing | list[Standing]:
