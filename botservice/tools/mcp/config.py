@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from botservice.errors import SettingsError
 from botservice.telemetry import register_secret
+from botservice.tools.mcp.passwords import passwords_in
 from botservice.tools.tool import DEFAULT_TIMEOUT_SECONDS
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]{0,300})\}")
@@ -230,6 +231,7 @@ class _Entry:
         expanded = _VARIABLE.sub(read, value)
         if is_secret:
             secret |= {expanded, expanded.partition(" ")[2]}  # the token of "Bearer token"
+        secret |= set(passwords_in(expanded))
         for each in secret - plain:
             register_secret(each)
         return expanded
