@@ -201,9 +201,8 @@ class Budgets:
             SettingsError: money is limited, and nobody said what the model costs.
         """
         self.check_model(model)
-        # What costs most: nothing was read before, and all of it is kept.
-        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=prompt_tokens, web_searches=searches)
-        tokens, cost = usage.total_tokens, self.price(model, usage).cost
+        tokens = prompt_tokens + self._answer_tokens
+        cost = self._most_cost(model, prompt_tokens, searches)
 
         def operation(connection: Connection) -> Standing | list[Standing]:
             lock_budgets(connection)
@@ -225,6 +224,12 @@ class Budgets:
         if isinstance(found, Standing):
             raise exceeded(found)
         return Reservation(prompt_tokens, tuple(found))
+
+    def _most_cost(self, model: str, prompt_tokens: int, searches: int) -> int:
+        """Return what costs most: nothing was read before, all of it is kept, and every search is made."""
+        written = prompt_tokens
+        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=written, web_searches=searches)
+        return self.price(model, usage).cost
 
     def settle(self, connection: Connection, turn_id: int, payer: Payer, call: ModelCall, now: datetime) -> None:
         """Count what a call took, in the transaction that stores what came of it."""

@@ -30,12 +30,15 @@ class Accounts:
     Attributes:
         who: Who sits before the browser now; None where they do not agree.
         lasts_seconds: How long access tokens are good.
-        asked: The addresses of pages that people were sent to, as they were asked for.
+        said_seconds: What is said of that, where it is something else.
+        pads: How many letters tokens have besides.
     """
 
     def __init__(self) -> None:
         self.who: str | None = "alice"
         self.lasts_seconds = 3600
+        self.said_seconds: int | None = None
+        self.pads = 0
         self.clients: dict[str, OAuthClientInformationFull] = {}
         self.codes: dict[str, AuthorizationCode] = {}
         self.access: dict[str, AccessToken] = {}
@@ -112,10 +115,11 @@ class Accounts:
 
     def _give(self, client_id: str, who: str | None, resource: str | None) -> OAuthToken:
         given = {"client_id": client_id, "scopes": ["notes"], "resource": resource, "subject": who}
-        access, refresh = f"access-{secrets.token_urlsafe(24)}", f"refresh-{secrets.token_urlsafe(24)}"
+        access, refresh = f"access-{secrets.token_urlsafe(24)}{'x' * self.pads}", f"refresh-{secrets.token_urlsafe(24)}"
         self.access[access] = AccessToken(token=access, expires_at=int(time.time()) + self.lasts_seconds, **given)
         self.refresh[refresh] = RefreshToken(token=refresh, **given)
-        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lasts_seconds, scope="notes")
+        seconds = self.lasts_seconds if self.said_seconds is None else self.said_seconds
+        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=seconds, scope="notes")
 
 
 def _build(accounts: Accounts, origin: str) -> MCPServer:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,9 @@ from botservice.tools.mcp.wire import Line, http_client
 _SECONDS: Final = 30.0
 _EARLY_SECONDS: Final = 30.0  # so that a token does not end on its way
 _LONGEST_LINK: Final = 4_000
+_LONGEST_TOKEN: Final = 16_000
+_LARGEST_GRANT: Final = 64_000  # characters of what it says of itself
+_LONGEST_SECONDS: Final = 10 * 365 * 24 * 3600
 _HELLO: Final = {
     "jsonrpc": "2.0",
     "id": 0,
@@ -114,12 +118,24 @@ async def begin(
         pkce.code_verifier,
         language,
     )
+    _check_link(link, grant)
+    ours = {"state": await keep(grant), "code_challenge": pkce.code_challenge}
+    parts = urlsplit(link)
+    return urlunsplit(parts._replace(query=urlencode({**dict(parse_qsl(parts.query)), **ours})))
+
+
+def _check_link(link: str, grant: Grant) -> None:
+    """Return if a person can be sent to a link.
+
+    Raises:
+        ServerDown: nobody can.
+    """
+    if len(json.dumps([grant.client, grant.metadata])) > _LARGEST_GRANT:
+        raise ServerDown("its authorization says too much of itself")
     parts = urlsplit(link)
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
     if not is_safe or parts.username or len(link) > _LONGEST_LINK:
         raise ServerDown("its page for signing in is at an address that nobody can be sent to")
-    ours = {"state": await keep(grant), "code_challenge": pkce.code_challenge}
-    return urlunsplit(parts._replace(query=urlencode({**dict(parse_qsl(parts.query)), **ours})))
 
 
 async def finish(config: ServerConfig, grant: Grant, query: Mapping[str, str]) -> SignIn:
@@ -218,7 +234,7 @@ async def _ask_for_link(config: ServerConfig, provider: OAuthClientProvider) -> 
         return found.link
     except (TimeoutError, httpx2.HTTPError, httpx2.StreamError):
         raise ServerDown("it cannot be reached to sign in") from None
-    except OAuthFlowError as error:
+    except (OAuthFlowError, httpx2.InvalidURL, ValueError) as error:
         raise ServerDown(f"it cannot be signed in to ({type(error).__name__})") from None
     raise ServerDown(f"it wants nobody to sign in ({response.status_code})")
 
@@ -241,8 +257,11 @@ async def _ask_for_token(config: ServerConfig, grant: Grant, asked: Mapping[str,
             response = await client.post(str(grant.metadata["token_endpoint"]), data=data, headers=headers)
             if httpx2.codes.is_client_error(response.status_code):
                 raise SignInRefused
-            return OAuthToken.model_validate_json(response.raise_for_status().content)
-    except (TimeoutError, httpx2.HTTPError, httpx2.StreamError, ValueError) as error:
+            token = OAuthToken.model_validate_json(response.raise_for_status().content)
+            if max(len(token.access_token), len(token.refresh_token or "")) > _LONGEST_TOKEN:
+                raise ServerDown("its authorization gives tokens that are no tokens")
+            return token
+    except (TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, ValueError) as error:
         raise ServerDown(f"its authorization gives no tokens ({type(error).__name__})") from None
 
 
@@ -251,7 +270,7 @@ def _signed_in(before: SignIn, token: OAuthToken) -> SignIn:
         before,
         access_token=token.access_token,
         refresh_token=token.refresh_token or before.refresh_token,
-        expires_at=None if token.expires_in is None else time.time() + token.expires_in,
+        expires_at=None if token.expires_in is None else time.time() + min(max(token.expires_in, 0), _LONGEST_SECONDS),
     )
 
 

@@ -126,6 +126,9 @@ class SignIns:
             .where(columns.digest == _digest(state), columns.server.in_(servers))
             .returning(columns.identity_id, columns.server, columns.data, columns.expires_at)
         )
+        known = select(exists().where(columns.digest == _digest(state)))
+        if not await storage.read(lambda connection: connection.execute(known).scalar_one()):
+            return None  # anybody may come here, and writing holds others up
         row = await storage.write(lambda connection: connection.execute(taking).one_or_none())
         if row is None or row.expires_at < storage.now():
             return None

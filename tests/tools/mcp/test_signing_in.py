@@ -171,6 +171,24 @@ async def test_who_was_signed_out_over_there_is_asked_again(storage, server, mak
     assert await names(servers, alice) == {"wiki__sign_in"}
 
 
+@pytest.mark.parametrize("seconds", [10**30, 10**400, -5])
+async def test_a_time_that_no_token_lasts_does_no_harm(storage, server, make, seconds) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
+    accounts.said_seconds = seconds
+    assert await servers.finish_sign_in(storage, came) == ("wiki", None)
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+
+
+async def test_what_is_no_token_is_not_kept(storage, server, make) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    accounts.pads = 1_000_000
+    assert await sign_in(servers, alice) == (None, None)
+    assert await names(servers, alice) == {"wiki__sign_in"}
+
+
 async def test_signing_out_and_forgetting_delete_what_was_kept(storage, server, make) -> None:
     servers = make()
     alice, bob = await chat(storage, "1", ALICE), await chat(storage, "2", BOB)
