@@ -41,7 +41,7 @@ class Program:
         Lines that are no messages are left out; too many of them in a row, or one that does not end, are an end.
         """
         from mcp.shared.message import SessionMessage
-        from mcp_types import jsonrpc_message_adapter
+        from mcp.types import jsonrpc_message_adapter
 
         garbage = 0
         while garbage <= LARGEST_MESSAGE:
