@@ -118,7 +118,12 @@ def build_servers(settings: Settings) -> MCPServers | None:
     if settings.mcp_file is None:
         return None
     kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
-    return MCPServers.load(settings.mcp_file, environment={**kept, **os.environ})
+    return MCPServers.load(
+        settings.mcp_file,
+        environment={**kept, **os.environ},
+        public_url=settings.public_url,
+        encryption_key=reveal(settings.encryption_key),
+    )
 
 
 def build_skills(settings: Settings) -> Skills | None:

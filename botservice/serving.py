@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,9 @@ from botservice.model_watch import watching_models
 from botservice.service import AgentService
 from botservice.settings import Settings
 from botservice.storage import DatabaseUrl
+from botservice.tools.mcp import CALLBACK_PATH, MCPServers
 from transports.registry import build_transports
+from transports.web.signing_in import sign_in_route
 
 _OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
 MAX_BODY_BYTES = 20 * 1024 * 1024
@@ -127,7 +129,7 @@ def build_web_app(application: Application) -> Starlette:
         reason = await application.is_ready()
         return JSONResponse({"ready": reason is None, "reason": reason}, status_code=200 if reason is None else 503)
 
-    routes: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz)]
+    routes: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz), *_sign_in_routes(application)]
     handlers: dict[Any, Any] = {}
     for transport in application.transports:
         routes.extend(transport.routes)
@@ -136,6 +138,21 @@ def build_web_app(application: Application) -> Starlette:
     app = Starlette(routes=routes, exception_handlers=handlers, middleware=[limit])
     app.router.redirect_slashes = False
     return app
+
+
+def _sign_in_routes(application: Application) -> list[BaseRoute]:
+    """Return the page to which people return from servers of tools, where there are any."""
+    servers = [each for each in application.service.agent.toolsets if isinstance(each, MCPServers)]
+
+    async def finish(query: Mapping[str, str]) -> tuple[str | None, str | None]:
+        name, language = None, None
+        for each in servers:
+            name, language = await each.finish_sign_in(application.storage, query)
+            if name is not None:
+                break
+        return name, language
+
+    return [sign_in_route(CALLBACK_PATH, finish)] if servers else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,8 +279,11 @@ async def test_a_server_that_wants_a_login_says_what_it_can_be_given(tmp_path: P
             json.dumps({"mcpServers": {"wiki": {"url": f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"}}})
         )
         finding = await examine("tools", mcp_config=str(path))
+        able = await examine("tools", mcp_config=str(path), public_url="https://bot.example", encryption_key="k" * 32)
     assert finding.is_wrong
-    assert "it wants a login (401): give it a token by headers, such as Authorization; a login by OAuth" in finding.text
+    assert "wiki: down, it wants each person to sign in: PUBLIC_URL and ENCRYPTION_KEY let people" in finding.text
+    assert not able.is_wrong
+    assert able.text.startswith("wiki: answers; 0 tools; people sign in to wiki, in private chats")
 
 
 async def test_search_by_words_is_what_there_is_without_a_setting() -> None:

@@ -105,6 +105,12 @@ class FunctionsBasedAgent(Agent):
         """Return everything that may be called at this moment, by name."""
         return await self._toolbox.callable_tools(self.tools)
 
+    async def tools_for(self, context: AgentContext) -> Mapping[str, Tool]:
+        """Return everything that may be called in a conversation at this moment, by name."""
+        if type(self).tools_now is not FunctionsBasedAgent.tools_now:
+            return await self.tools_now()
+        return await self._toolbox.callable_tools(self.tools, context)
+
     async def close(self) -> None:
         """End what its toolsets, and those of agents among its tools, have started; a later turn starts it again."""
         await self._toolbox.close()
@@ -117,7 +123,7 @@ class FunctionsBasedAgent(Agent):
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the calls that the model wants, or its answer. Changes nothing."""
-        offered = await self._toolbox.offered_tools(self.tools, context.completed_steps)
+        offered = await self._toolbox.offered_tools(self.tools, context.completed_steps, context)
         prompt, response = await self._ask(context, [tool.schema for tool in offered])
         if response.tool_calls:
             return Action(response.tool_calls, response.text or None, prompt, **_facts(response))

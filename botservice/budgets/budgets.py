@@ -181,18 +181,28 @@ class Budgets:
         return await storage.write(operation, sort_key=_SORT_KEY) if limited else None
 
     async def reserve(
-        self, storage: Storage, turn_id: int, payer: Payer, model: str, prompt_tokens: int, now: datetime
+        self,
+        storage: Storage,
+        turn_id: int,
+        payer: Payer,
+        model: str,
+        prompt_tokens: int,
+        now: datetime,
+        *,
+        searches: int = 0,
     ) -> Reservation:
         """Keep what a call may take: its prompt, and the longest answer. An earlier one of the turn is given back.
+
+        Args:
+            searches: How often the server may search the web for it.
 
         Raises:
             BudgetExceeded: it would be more than is left.
             SettingsError: money is limited, and nobody said what the model costs.
         """
         self.check_model(model)
-        # What costs most: nothing was read before, and all of it is kept.
-        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=prompt_tokens)
-        tokens, cost = usage.total_tokens, self.price(model, usage).cost
+        tokens = prompt_tokens + self._answer_tokens
+        cost = self._most_cost(model, prompt_tokens, searches)
 
         def operation(connection: Connection) -> Standing | list[Standing]:
             lock_budgets(connection)
@@ -214,6 +224,12 @@ class Budgets:
         if isinstance(found, Standing):
             raise exceeded(found)
         return Reservation(prompt_tokens, tuple(found))
+
+    def _most_cost(self, model: str, prompt_tokens: int, searches: int) -> int:
+        """Return what costs most: nothing was read before, all of it is kept, and every search is made."""
+        written = prompt_tokens
+        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=written, web_searches=searches)
+        return self.price(model, usage).cost
 
     def settle(self, connection: Connection, turn_id: int, payer: Payer, call: ModelCall, now: datetime) -> None:
         """Count what a call took, in the transaction that stores what came of it."""

@@ -189,10 +189,13 @@ async def _check_servers(settings: Settings) -> Finding:
     try:
         await servers.wait(_SERVERS_SECONDS)
         tools, problems = await servers.tools(), servers.problems()
+        signing = servers.sign_in_names()
     finally:
         await servers.close()
     said = [f"{name}: {'down, ' + problem if problem else 'answers'}" for name, problem in problems.items()]
     text = f"{'; '.join(said) or 'no MCP servers'}; {len(tools)} tools"
+    if signing:
+        text += f"; people sign in to {', '.join(signing)}, in private chats"
     if not settings.has_model:
         text += "; a demo script answers, which calls none"
     return Finding("tools", text, is_wrong=any(problems.values()))

@@ -106,6 +106,20 @@ PLACES: Final = (
         "the name stays, and what a program of your own puts into metadata",
         f"{_NUMBERS}::test_a_private_chat_loses_its_name_once_everything_is_said_there",
     ),
+    Place(
+        "tool_sign_ins",
+        ("data",),
+        "with what a person has signed in to servers of tools, encrypted",
+        "with the person, at the next sign-in, or when the server takes it back",
+        _PLANTED,
+    ),
+    Place(
+        "tool_sign_in_states",
+        ("data",),
+        "that a person was asked to sign in, encrypted",
+        "with the person, once it was used, or at the next sign-in of anybody after 15 minutes",
+        _PLANTED,
+    ),
     Place("feedback", ("platform", "person_id", "verdict"), "what people think of answers", "with them", _PLANTED),
     Place(
         "model_usage",
@@ -252,6 +266,8 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
         "installed_at",
     ),
     "slack_oauth_states": ("state", "expires_at"),
+    "tool_sign_ins": ("id", "identity_id", "server", "created_at", "updated_at"),
+    "tool_sign_in_states": ("digest", "identity_id", "server", "expires_at"),
     "ended_logins": ("digest", "expires_at"),
     "schema_compatibility": ("oldest_version",),
 }

@@ -27,8 +27,6 @@ _MOST_PAGES: Final = 10  # for one prompt
 _MOST_A_MINUTE: Final = 10
 _SECONDS: Final = 60.0
 _MESSAGES_LOOKED_AT: Final = 100
-# Tools whose results may hold what a model said or wrote at another time.
-_OWN_WORDS: Final = frozenset({"recall", "remember", "forget_fact", "remind_me", "list_reminders", "cancel_reminder"})
 _FETCH: Final = "fetch_page"
 _LEFT_OUT: Final = re.compile(r"[^!-~]+")  # signs that no address has: tools drop some, or make blanks of them
 _USUAL_PORTS: Final = re.compile(r"(?::443|:80)+")
@@ -67,7 +65,8 @@ class FetchPage:
         """Return whether a person is to be asked before a page is fetched.
 
         A model can be talked into writing what it knows into an address. One that stands, word for word, in a message
-        of a person, on a page or in a result that it was given for this prompt holds nothing of that.
+        of a person or on a page that was read for this prompt holds nothing of that. What other tools give may: they
+        repeat, or join, what they were given.
         """
         if self._asks is not FetchAsks.MADE_UP:
             return self._asks is FetchAsks.ALWAYS
@@ -112,8 +111,8 @@ def _describe(page: Page, start: int) -> str:
 
 
 async def _is_known(target: str, context: AgentContext) -> bool:
-    """Return whether an address stands in what people said, or in what this prompt was given."""
-    if any(target in addresses_in(text) for text in _results(target, context.completed_steps)):
+    """Return whether an address stands in what people said, or on a page that was read for this prompt."""
+    if any(target in addresses_in(text) for text in _pages(target, context.completed_steps)):
         return True
     said = await context.chat_history.messages(_MESSAGES_LOOKED_AT)
     return any(target in addresses_in(_own_words(each)) for each in said if each.role is Role.USER)
@@ -128,15 +127,15 @@ def _own_words(message: Message) -> str:
     return write_out(taken.text, [each for each in references if not each.is_of_assistant])
 
 
-def _results(target: str, steps: Sequence[ActionStep]) -> Iterator[str]:
-    """Yield the results of a prompt's calls until the model first wrote an address: later ones may only repeat it."""
+def _pages(target: str, steps: Sequence[ActionStep]) -> Iterator[str]:
+    """Yield the pages that a prompt was given until the model first wrote an address: later ones may only repeat it."""
     for step in steps:
         calls = [each for each in step.tool_calls or () if isinstance(each, ToolCall)]
         if any(_writes(call, target) for call in calls):
             return
-        own = {call.id for call in calls if call.name in _OWN_WORDS}
+        read = {call.id for call in calls if call.name == _FETCH}
         results = (each for each in step.tool_results or () if isinstance(each, ToolResult))
-        yield from (each.text for each in results if each.call_id not in own)
+        yield from (each.text for each in results if each.call_id in read and not each.is_error)
 
 
 def _writes(call: ToolCall, target: str) -> bool:

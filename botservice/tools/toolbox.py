@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from botservice.contexts.context import AgentContext
 from botservice.memory import ActionStep
 from botservice.messages import ToolCall
 from botservice.tools.finding import find_tools
@@ -34,32 +35,38 @@ class Toolbox:
 
     def __init__(self, toolsets: Iterable[Toolset]) -> None:
         self.toolsets = tuple(toolsets)
-        self._finder = Tool(self._find, name=FIND_TOOL, idempotent=True)
         self._said: dict[str, frozenset[str]] = {}
         self._failing: set[Toolset] = set()
 
-    async def callable_tools(self, own: Mapping[str, Tool]) -> Mapping[str, Tool]:
-        """Return everything that may be called at this moment, by name."""
+    async def callable_tools(self, own: Mapping[str, Tool], context: AgentContext | None = None) -> Mapping[str, Tool]:
+        """Return everything that may be called at this moment, by name.
+
+        Args:
+            context: Where; without it, only what may be called anywhere.
+        """
         if not self.toolsets:
             return own
-        foreign = self._merge(own, await self._gather())
-        finder = [self._finder] if len(foreign) > MOST_FROM_TOOLSETS else []
+        foreign = self._merge(own, await self._gather(context))
+        finder = [_finder(foreign)] if len(foreign) > MOST_FROM_TOOLSETS else []
         return Tools([*own.values(), *finder, *foreign], self.toolsets)
 
-    async def offered_tools(self, own: Mapping[str, Tool], done: Iterable[ActionStep]) -> list[Tool]:
+    async def offered_tools(
+        self, own: Mapping[str, Tool], done: Iterable[ActionStep], context: AgentContext | None = None
+    ) -> list[Tool]:
         """Return the tools that a model is told of.
 
         Args:
+            context: Where; without it, only what may be called anywhere.
             done: The steps of this prompt: what was found or called in them is offered as well.
         """
         offered = list(own.values())
-        foreign = self._merge(own, await self._gather()) if self.toolsets else []
+        foreign = self._merge(own, await self._gather(context)) if self.toolsets else []
         if len(foreign) <= MOST_FROM_TOOLSETS:
             offered += foreign
         else:
             known = {tool.name: tool for tool in foreign}
             wanted = [known[name] for name in _named_in(done) if name in known]
-            offered += dict.fromkeys([self._finder, *wanted, *foreign[:MOST_FROM_TOOLSETS]])
+            offered += dict.fromkeys([_finder(foreign), *wanted, *foreign[:MOST_FROM_TOOLSETS]])
         self._say("tools.not_all_offered", (tool.name for tool in offered[MOST_IN_A_REQUEST:]))
         return offered[:MOST_IN_A_REQUEST]
 
@@ -69,12 +76,13 @@ class Toolbox:
             if isinstance(result, Exception):
                 logger.warning("toolset.close_failed", exc_info=result)
 
-    async def _gather(self) -> list[Sequence[Tool]]:
-        return await asyncio.gather(*map(self._tools_of, self.toolsets))
+    async def _gather(self, context: AgentContext | None) -> list[Sequence[Tool]]:
+        return await asyncio.gather(*(self._tools_of(each, context) for each in self.toolsets))
 
-    async def _tools_of(self, toolset: Toolset) -> Sequence[Tool]:
+    async def _tools_of(self, toolset: Toolset, context: AgentContext | None) -> Sequence[Tool]:
+        tools_for = None if context is None else getattr(toolset, "tools_for", None)
         try:
-            found = await toolset.tools()
+            found: Sequence[Tool] = await (toolset.tools() if tools_for is None else tools_for(context))
         except Exception as error:  # a border: a toolset is foreign code, and costs its own tools only
             if toolset not in self._failing:
                 logger.warning("toolset.failed", exc_info=error, extra={"toolset": type(toolset).__name__})
@@ -103,18 +111,23 @@ class Toolbox:
             if found:
                 logger.warning(event, extra={"tools": ", ".join(sorted(found))})
 
-    async def _find(self, query: str) -> str:
+
+def _finder(foreign: Sequence[Tool]) -> Tool:
+    """Return the tool that finds tools among those of toolsets that may be called."""
+
+    async def find(query: str) -> str:
         """Find tools that you have besides those that you see, by what they do.
 
         Args:
             query: A few words for what you want to do, in English, such as: create calendar event.
         """
-        foreign = self._merge({}, await self._gather())
         found = await asyncio.to_thread(find_tools, query, foreign, most=_MOST_FOUND)
         if not found:
             return f"No tool was found for {query!r}. Try other words."
         lines = (f"- {tool.name}: {' '.join(tool.description.split())[:_LONGEST_LINE]}" for tool in found)
         return "\n".join([_LISTED_HEADING, *lines])
+
+    return Tool(find, name=FIND_TOOL, idempotent=True)
 
 
 def _named_in(done: Iterable[ActionStep]) -> list[str]:

@@ -1,6 +1,8 @@
 """The search of the web that OpenAI's server runs itself: offered, paid, sent back, and cited under the answer."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from standins.openai_api import RESPONSES, Ending, Failure, OpenAIApi, Reply, ToolUse, script
@@ -8,6 +10,7 @@ from standins.openai_api import RESPONSES, Ending, Failure, OpenAIApi, Reply, To
 from botservice import (
     AgentContext,
     AgentService,
+    ChatResponse,
     FallbackLLM,
     FunctionsBasedAgent,
     OpenAIChatLLM,
@@ -15,10 +18,13 @@ from botservice import (
     Storage,
 )
 from botservice.budgets.budgets import Budgets
+from botservice.errors import BudgetExceeded
 from botservice.llm.chat import Source
 from botservice.llm.demo import DemoChatLLM
+from botservice.llm.hosted import MOST_SEARCHES
 from botservice.llm.openai.citations import Citations
 from botservice.messages import TokenUsage
+from botservice.policies import Scope, parse_limits, parse_prices
 from botservice.settings import Settings
 from botservice.tools.hosted import WEB_SEARCH
 
@@ -100,6 +106,50 @@ async def test_an_effort_with_which_nothing_can_be_searched_is_kept(api: OpenAIA
     api.reply = lambda _: search()
     assert (await llm.chat(HELLO, [WEB_SEARCH.schema])).sources == ()
     await llm.close()
+
+
+async def test_no_more_is_searched_than_is_paid_for_where_the_server_knows_how_to_bound_it(
+    api: OpenAIApi, llm: OpenAIChatLLM
+) -> None:
+    api.reply = script(Failure(400, "Unknown parameter: 'max_tool_calls'.", code="unknown_parameter"), *["Rain."] * 3)
+    await llm.chat(HELLO, [WEB_SEARCH.schema])
+    await llm.chat(HELLO, [WEB_SEARCH.schema])
+    await llm.chat(HELLO)
+    assert [body.get("max_tool_calls") for body in api.bodies(RESPONSES)] == [MOST_SEARCHES, None, None, None]
+    assert all("tools" in body for body in api.bodies(RESPONSES)[:3])
+
+
+async def test_twenty_that_search_at_once_never_take_more_money_than_there_is(storage: Storage) -> None:
+    price, limit = 10_000_000, 10  # of a search, in billionths; and ten calls with all their searches
+    prices = parse_prices("web_search=10000/0, scripted=0/0")
+    money = f"{limit * MOST_SEARCHES * price / 1_000_000_000:g} money/day"
+    owner = Budgets({Scope.SERVICE: parse_limits(money)}, prices, answer_tokens=10)
+    asked, go_on = 0, asyncio.Event()
+
+    async def chat(*_: object, **__: object) -> ChatResponse:
+        nonlocal asked
+        asked += 1
+        await go_on.wait()
+        return ChatResponse("Rain.", usage=TokenUsage(5, 5, web_searches=MOST_SEARCHES))
+
+    model = ScriptedChatLLM(["never"])
+    model.chat, model.searches_web = chat, True
+    service = AgentService(FunctionsBasedAgent([WEB_SEARCH], model, search_k=0), storage=storage)
+    service.options = replace(service.options, budgets=owner)
+
+    async def ask(number: int) -> str:
+        context = await AgentContext.get_or_create(storage, {"chat_id": str(number)})
+        try:
+            return (await service.prompt(context, "Which weather?")).text
+        except BudgetExceeded:
+            refusals.append(number)
+            if len(refusals) == limit:
+                go_on.set()
+            return "refused"
+
+    refusals: list[int] = []
+    said = await asyncio.gather(*(ask(number) for number in range(20)))
+    assert (asked, said.count("Rain."), said.count("refused")) == (limit, limit, limit)
 
 
 async def test_by_chat_completions_nothing_of_it_is_sent(api: OpenAIApi) -> None:

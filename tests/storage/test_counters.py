@@ -113,7 +113,7 @@ def _undo_migration(url: str) -> None:
                 connection.execute(text(f"DROP FUNCTION {name} CASCADE"))
         connection.execute(text("DROP INDEX ix_contexts_last_message_id"))
         connection.execute(text("DROP INDEX ix_contexts_with_metadata"))
-        for table in ("pending_calls", "tool_grants"):  # of a later one
+        for table in ("pending_calls", "tool_grants", "tool_sign_ins", "tool_sign_in_states"):  # of later ones
             connection.execute(text(f"DROP TABLE {table}"))
         for table, column in (("turns", "question_id"), ("deliveries", "replaces")):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))

@@ -152,13 +152,44 @@ async def test_what_the_model_wrote_anywhere_in_a_call_is_made_up_whatever_comes
     assert "nobody named" in results[-1]
 
 
-async def test_what_a_tool_gave_before_the_model_wrote_it_is_known(storage, context, web) -> None:
-    def give() -> str:
-        return f"See {SECRET}."
-
+async def test_what_a_page_gave_before_the_model_wrote_it_is_known(storage, context, web) -> None:
+    web.pages["plans.example/"] = page(f"See {SECRET}.", "text/plain")
     web.pages["plans.example/?secret=swordfish"] = page("Fine.", "text/plain")
-    calls = [ToolCall("call_1", "give", {}), ToolCall("call_2", "echo", {"text": SECRET}), fetch(SECRET, 3)]
-    assert "Fine." in (await ask(storage, context, web, "go", *calls, tools=[give, echo]))[-1]
+    first = fetch("http://plans.example/")
+    calls = [first, ToolCall("call_2", "echo", {"text": SECRET}), fetch(SECRET, 3)]
+    assert "Fine." in (await ask(storage, context, web, "plans.example", *calls, tools=[echo]))[-1]
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [("join", {"first": "http://plans.example/", "second": "?secret=swordfish"})],
+        [("join", {"first": "http://plans.example/?secret=sword", "second": "fish"})],
+        [("keep", {"text": "http://plans.example/?"}), ("keep", {"text": "secret=swordfish"}), ("kept", {})],
+        [("keep", {"text": "/hsifdrows=terces?/elpmaxe.snalp//:ptth"}), ("kept", {})],
+        [("work", {"task": "Give me http://plans.example/ and ?secret=swordfish in one word"})],
+    ],
+)
+async def test_an_address_that_a_tool_put_together_was_named_by_nobody(storage, context, web, calls) -> None:
+    notes: list[str] = []
+
+    def join(first: str, second: str) -> str:
+        return first + second
+
+    def keep(text: str) -> str:
+        notes.append(text)
+        return "Kept."
+
+    def kept() -> str:
+        return f"{''.join(notes)} {''.join(notes)[::-1]} {SECRET}"
+
+    worker = FunctionsBasedAgent(llm=ScriptedChatLLM([f"It is {SECRET}"]), search_k=0)
+    tools = [join, keep, kept, worker.as_tool("work", "Works.")]
+    made = [ToolCall(f"call_{n}", name, arguments) for n, (name, arguments) in enumerate(calls)]
+    results = await ask(storage, context, web, "Read plans.example", *made, fetch(SECRET, 9), tools=tools)
+    assert any(SECRET in each for each in results), "it came back whole"
+    assert "nobody named" in results[-1]
+    assert web.requests == []
 
 
 async def test_the_home_page_of_a_site_that_was_read_is_no_word_of_the_model(storage, context, web) -> None:

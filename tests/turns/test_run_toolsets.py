@@ -114,6 +114,18 @@ async def test_beyond_forty_tools_others_are_found_by_words_and_stay_for_the_tur
     assert offered(llm, 3) == first
 
 
+async def test_a_name_that_is_taken_is_not_found_either_and_the_log_says_so_once(context, storage, caplog):
+    taking = Tool(lambda: "taken", name="add", description="Lends a book to a reader.")
+    shelf = Shelf(taking, *numbered("a", 50), lend)
+    script = [call("find_tool", query="lending books"), call("find_tool", query="a reader"), "done"]
+    service, _ = make_service(storage, script, tools=[add], toolsets=[shelf])
+    await service.prompt(context, "go")
+    for step in context.completed_steps:
+        assert "- books__lend: " in step.observations
+        assert "- add: " not in step.observations
+    assert [record.tools for record in caplog.records if record.message == "tools.name_taken"] == ["add"]
+
+
 async def test_what_was_found_is_offered_again_after_a_restart_between_two_steps(context, storage):
     def make(script):
         return make_service(storage, script, tools=[], toolsets=[Shelf(*numbered("a", 50), lend)])

@@ -14,7 +14,7 @@ from botservice.llm.openai.prompt_caching import BREAKPOINT, KEY
 _MOST_SEALS: Final = 10_000
 _REFUSING: Final = (400, 422)
 _REFUSING_ITEMS: Final = (400, 404, 422)
-_MAY_BE_LEFT_OUT: Final = ("stream_options", "max_completion_tokens", KEY, BREAKPOINT)
+_MAY_BE_LEFT_OUT: Final = ("stream_options", "max_completion_tokens", "max_tool_calls", KEY, BREAKPOINT)
 WEB_SEARCH: Final = "web_search"
 _UNKNOWN: Final = re.compile(
     r"un(recogni|known|supported|expected)|extra|additional|not (permitted|allowed|support)", re.IGNORECASE

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage, ToolSchema
+from botservice.llm.hosted import count_searches
 from botservice.llm.openai.citations import Citations
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
 
 PATH: Final = "/responses"
 SEALED_REASONING: Final = "reasoning.encrypted_content"
+MOST_CALLS: Final = "max_tool_calls"
 _FEWEST_ANSWER_TOKENS: Final = 16  # OpenAI API reference, responses, max_output_tokens
 
 
@@ -37,6 +39,8 @@ def build_body(
         body["include"] = [SEALED_REASONING]
     if offered := [_tool(tool) for tool in tools if is_offered(tool, options.refused)]:
         body["tools"] = offered
+        if (most := count_searches(offered)) and MOST_CALLS not in options.refused:
+            body[MOST_CALLS] = most  # of what the server runs itself; OpenAI API reference, responses
     if options.max_answer_tokens is not None:
         body["max_output_tokens"] = max(options.max_answer_tokens, _FEWEST_ANSWER_TOKENS)
     reasoning = {"effort": options.reasoning_effort, "summary": options.reasoning_summary}

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from botservice.errors import SettingsError
 from botservice.telemetry import register_secret
+from botservice.tools.mcp.passwords import passwords_in
 from botservice.tools.tool import DEFAULT_TIMEOUT_SECONDS
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]{0,300})\}")
@@ -20,7 +21,7 @@ _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET: Final = re.compile(r"key|token|secret|password|passwd|credential|auth(?!or(?!i))|cookie", re.IGNORECASE)
 _PLAIN: Final = frozenset({"HOME", "USER", "LOGNAME", "PATH", "SHELL", "TERM", "PWD", "TMPDIR", "LANG"})
 _OF_COMMANDS: Final = ("command", "args", "env", "cwd")
-_OF_ADDRESSES: Final = ("url", "headers")
+_OF_ADDRESSES: Final = ("url", "headers", "auth", "client_id", "client_secret")
 _OF_BOTH: Final = ("tools", "approval", "timeout", "disabled", "type")
 _OF_OTHERS: Final = frozenset({"description", "alwaysAllow", "autoApprove"})  # other programs' keys, of no effect here
 _TYPES: Final = frozenset({"stdio", "http", "streamable-http", "streamableHttp"})
@@ -45,6 +46,8 @@ class ServerConfig:
         prefix: What the names of its tools begin with.
         tools: The tools that may be offered; None for all.
         timeout_seconds: How long a call may take.
+        has_sign_in: Whether each person signs in by OAuth, whatever the server says without that.
+        client_id: As whom this service is registered there; without one it registers by itself.
     """
 
     name: str
@@ -58,6 +61,9 @@ class ServerConfig:
     tools: frozenset[str] | None = None
     approval: Approval = Approval.WRITES
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    has_sign_in: bool = False
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
 
 
 def read_file(path: Path | str, environment: Mapping[str, str] | None = None) -> list[ServerConfig]:
@@ -136,6 +142,9 @@ class _Entry:
             tools=frozenset(self._list("tools")) if "tools" in self._entry else None,
             approval=self._approval(),
             timeout_seconds=self._timeout(),
+            has_sign_in=self._has_sign_in(),
+            client_id=text("client_id"),
+            client_secret=self._secret("client_secret"),
         )
 
     def _fail(self, what: str, key: str | None = None) -> NoReturn:
@@ -171,6 +180,14 @@ class _Entry:
             return None
         value = self._expanded(key, self._entry[key])
         return value if value.strip() else self._fail("it is empty", key)
+
+    def _secret(self, key: str) -> str | None:
+        return self._expanded(key, self._entry[key], is_secret=True) if key in self._entry else None
+
+    def _has_sign_in(self) -> bool:
+        if self._entry.get("auth", "oauth") != "oauth":
+            self._fail("it must be oauth, so that each person signs in; a token for all stands in headers", "auth")
+        return "auth" in self._entry
 
     def _list(self, key: str) -> list[str]:
         values = self._entry.get(key, [])
@@ -214,6 +231,7 @@ class _Entry:
         expanded = _VARIABLE.sub(read, value)
         if is_secret:
             secret |= {expanded, expanded.partition(" ")[2]}  # the token of "Bearer token"
+        secret |= set(passwords_in(expanded))
         for each in secret - plain:
             register_secret(each)
         return expanded

@@ -12,11 +12,15 @@ from botservice.tools.mcp.children import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import explain, is_closed
 from botservice.tools.mcp.listing import ListedTool, clean, read_listing
+from botservice.tools.mcp.progress import progress_of_server
 from botservice.tools.mcp.wire import Line, connected
 from botservice.tools.outputs import OutputError
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.client import Transport
+
+    from botservice.tools.mcp.oauth import PersonalAuth
 
 CONNECT_SECONDS: Final = 60.0  # some commands fetch what they run first
 _LIST_SECONDS: Final = 30.0
@@ -27,6 +31,7 @@ _NO_SESSION: Final = (400, 404)  # MCP, streamable HTTP: what a server that bega
 _MOST_PAGES: Final = 50
 _MOST_TOOLS: Final = 1_000
 _LONGEST_REASON: Final = 1_000
+_WANTS_SIGN_IN: Final = "it wants each person to sign in: PUBLIC_URL and ENCRYPTION_KEY let people do that by OAuth"
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +47,20 @@ class Connection:
         listing: The tools that it had when it was last asked.
         problem: Why it cannot be used; None while it can, and before the first try.
         is_tried: Set once the first try has ended, well or not.
+        wants_sign_in: Whether it takes nobody who has not signed in; it is not tried again then.
     """
 
-    def __init__(self, config: ServerConfig, children: Children, wait_seconds: float) -> None:
+    def __init__(
+        self, config: ServerConfig, children: Children, wait_seconds: float, auth: "PersonalAuth | None" = None
+    ) -> None:
         """Begin to connect.
 
         Args:
             wait_seconds: How long a call waits for a connection that is being made.
+            auth: With what one person has signed in; without it the connection is everybody's.
         """
+        self.wants_sign_in = False
+        self._auth = auth
         self.config = config
         self._wait_seconds = wait_seconds
         self.listing: tuple[ListedTool, ...] = ()
@@ -62,6 +73,12 @@ class Connection:
         self._is_up = asyncio.Event()
         self._is_stale = asyncio.Event()
         self._owner = asyncio.create_task(self._keep(), name=f"mcp-{config.prefix}")
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until it has been tried once, or the time is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.is_tried.wait()
 
     async def close(self) -> None:
         """Let go of the server; what runs in it ends with it."""
@@ -97,7 +114,9 @@ class Connection:
         seconds = self.config.timeout_seconds + 1  # the executor's limit comes first, and is said better
         name = self.config.name
         try:
-            return await client.call_tool(tool, dict(arguments), read_timeout_seconds=seconds)
+            return await client.call_tool(
+                tool, dict(arguments), read_timeout_seconds=seconds, progress_callback=progress_of_server()
+            )
         except MCPError as error:
             if is_closed(error) or client is not self._client:
                 raise OutputError(
@@ -138,22 +157,38 @@ class Connection:
             self._line = line
             try:
                 await self._live(line)
-                self._note_down("it has ended")
+                self._note_down(line.problem or "it has ended")
             except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
                 if _is_cancelled():
                     raise
+                if self._is_unwelcome(line):
+                    return
                 self._note_down(
-                    explain(error, refused_with=line.refused_with, last_words="" if self.listing else line.last_words)
+                    line.problem
+                    or explain(
+                        error, refused_with=line.refused_with, last_words="" if self.listing else line.last_words
+                    )
                 )
             if loop.time() - began > _STEADY_SECONDS:
                 self._tries = 0
             await asyncio.sleep(_PAUSES[min(self._tries, len(_PAUSES) - 1)])
             self._tries += 1
 
+    def _is_unwelcome(self, line: Line) -> bool:
+        """Return whether trying again is of no use before a person has signed in, and take note of that."""
+        if self._auth is None:
+            self.wants_sign_in = line.wants_sign_in and (self.config.has_sign_in or not self.config.headers)
+        else:
+            self.wants_sign_in = self._auth.is_refused
+        if self.wants_sign_in:
+            self.problem = _WANTS_SIGN_IN
+            self.is_tried.set()
+        return self.wants_sign_in
+
     async def _live(self, line: Line) -> None:
         """Connect and stay so for as long as it lasts."""
         from_package = await asyncio.to_thread(_load)  # takes a second, in which others go on
-        async with asyncio.timeout(CONNECT_SECONDS) as limit, connected(self.config, self._children, line) as transport:
+        async with asyncio.timeout(CONNECT_SECONDS) as limit, self._way(line) as transport:
             client = from_package.Client(transport, read_timeout_seconds=_LIST_SECONDS, message_handler=self._hear)
             async with client:
                 await self._list(client)
@@ -163,6 +198,9 @@ class Connection:
                     await self._stay(client, line)
                 finally:
                     self._let_go()
+
+    def _way(self, line: Line) -> "contextlib.AbstractAsyncContextManager[Transport]":
+        return connected(self.config, self._children, line, self._auth)
 
     async def _stay(self, client: "Client", line: Line) -> None:
         """List the tools again whenever the server says that they have changed, until the line is lost."""
@@ -239,7 +277,7 @@ class Connection:
 
 def _load() -> Any:
     """Import what connections need, once, and return the package."""
-    for name in ("jsonschema", "mcp.client.streamable_http", "mcp.client.subscriptions"):
+    for name in ("jsonschema", "mcp.client.auth", "mcp.client.streamable_http", "mcp.client.subscriptions"):
         importlib.import_module(name)
     tls_context()
     return importlib.import_module("mcp")

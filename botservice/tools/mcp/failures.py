@@ -7,8 +7,8 @@ from botservice.quoting import quote_name
 from botservice.telemetry import redact
 
 _REFUSED: Final = {
-    401: "it wants a login (401): give it a token by headers, such as Authorization; a login by OAuth is not supported",
-    403: "it refuses (403): the token that headers give it does not suffice; a login by OAuth is not supported",
+    401: "it wants a login (401): give it a token by headers, such as Authorization, or let people sign in by OAuth",
+    403: "it refuses (403): the token that it was given does not suffice",
     404: "there is nothing at its url (404)",
 }
 _CLOSED: Final = -32000  # MCP, error codes: CONNECTION_CLOSED

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from botservice.contexts.context import AgentContext
+from botservice.storage import Storage
 from botservice.tools.mcp.children import Children
 from botservice.tools.mcp.config import ServerConfig, read_file, read_servers
 from botservice.tools.mcp.connection import Connection
 from botservice.tools.mcp.listing import ListedTool
 from botservice.tools.mcp.names import name_tools
+from botservice.tools.mcp.personal import PersonalServers
 from botservice.tools.mcp.tool import MCPTool
 from botservice.tools.tool import Tool
 
@@ -26,6 +29,8 @@ class MCPServers:
         *,
         environment: Mapping[str, str] | None = None,
         wait_seconds: float = _WAIT_SECONDS,
+        public_url: str | None = None,
+        encryption_key: str | None = None,
     ) -> None:
         """Make a toolset; nothing is connected yet.
 
@@ -33,6 +38,9 @@ class MCPServers:
             servers: What stands below `mcpServers` in such a file: by name, with a command or a url.
             environment: What `${NAME}` in them means; by default the environment of this process.
             wait_seconds: How long a turn waits for servers that are being connected.
+            public_url: Where people's browsers reach this service; people can sign in to servers where this and the
+                next are given.
+            encryption_key: What the tokens of people are encrypted with.
 
         Raises:
             SettingsError: something in it is wrong; the message names the server and the key.
@@ -43,6 +51,9 @@ class MCPServers:
         self._connections: list[Connection] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._made: tuple[list[tuple[ListedTool, ...]], list[Tool]] = ([], [])
+        self._personal: PersonalServers | None = None
+        if public_url is not None and encryption_key is not None:
+            self._personal = PersonalServers(public_url, encryption_key, wait_seconds)
 
     @classmethod
     def load(
@@ -51,13 +62,15 @@ class MCPServers:
         *,
         environment: Mapping[str, str] | None = None,
         wait_seconds: float = _WAIT_SECONDS,
+        public_url: str | None = None,
+        encryption_key: str | None = None,
     ) -> Self:
         """Return the servers of a file such as mcp.json; nothing is connected yet.
 
         Raises:
             SettingsError: it cannot be read, or something in it is wrong.
         """
-        made = cls({}, wait_seconds=wait_seconds)
+        made = cls({}, wait_seconds=wait_seconds, public_url=public_url, encryption_key=encryption_key)
         made._configs = tuple(read_file(path, environment))
         return made
 
@@ -67,15 +80,34 @@ class MCPServers:
         return [config.name for config in self._configs]
 
     async def tools(self) -> Sequence[Tool]:
-        """Return the tools of all servers, also of those that are down and were up before; the servers take turns."""
+        """Return the tools of all servers, also of those that are down and were up before; the servers take turns.
+
+        Those of servers to which people sign in are not among them.
+        """
         self._open()
         await self.wait(self._wait_seconds)
-        listings = [each.listing for each in self._connections]
+        shared = [each for each in self._connections if not _is_personal(each)]
+        listings = [each.listing for each in shared]
         if listings != self._made[0]:
-            groups = [_made(each) for each in self._connections]
-            in_turn = itertools.chain.from_iterable(itertools.zip_longest(*groups))
-            self._made = listings, [tool for tool in in_turn if tool is not None]
+            self._made = listings, _in_turn([_made(each) for each in shared])
         return self._made[1]
+
+    async def tools_for(self, context: AgentContext) -> Sequence[Tool]:
+        """Return the tools of all servers, with those that whoever asks in a private chat has by signing in."""
+        tools, configs = await self.tools(), self._with_sign_in()
+        if self._personal is None or not configs:
+            return tools
+        return _in_turn([*await self._personal.tools_for(context, configs), tools])
+
+    async def finish_sign_in(self, storage: Storage, query: Mapping[str, str]) -> tuple[str | None, str | None]:
+        """Take in a person whom a server sent back, and return to which server they signed in, and their language.
+
+        Args:
+            query: What stands in the address that they came back to.
+        """
+        if self._personal is None:
+            return None, None
+        return await self._personal.finish(storage, self._configs, query)
 
     async def wait(self, seconds: float) -> None:
         """Wait until each server has been tried once, or the time is over."""
@@ -92,14 +124,20 @@ class MCPServers:
     def problems(self) -> Mapping[str, str | None]:
         """Return by the name of each server why it cannot be used; None for one that can."""
         return {
-            each.config.name: each.problem if each.is_tried.is_set() else "it is still being connected"
+            each.config.name: self._problem(each) if each.is_tried.is_set() else "it is still being connected"
             for each in self._connections
         }
+
+    def sign_in_names(self) -> list[str]:
+        """Return the names of the servers to which people sign in, as far as that is known."""
+        return [config.name for config in self._with_sign_in()]
 
     def explain_missing(self, name: str) -> str | None:
         """Return why a tool of that name cannot be called at this moment; None where no server knows of it."""
         prefix, separator, _ = name.partition("__")
         server = next((each for each in self._connections if each.config.prefix == prefix), None)
+        if separator and server is not None and _is_personal(server) and self._personal is not None:
+            return f"the person has not signed in to server {server.config.name}, which they do in private chats alone"
         is_away = separator and server is not None and (server.problem is not None or not server.is_tried.is_set())
         return server.explain_absence() if is_away and server is not None else None
 
@@ -108,8 +146,15 @@ class MCPServers:
         connections, self._connections = self._connections, []
         children, self._children = self._children, Children()
         self._made = ([], [])
-        await asyncio.gather(*(each.close() for each in connections))
+        personal = [] if self._personal is None else [self._personal.close()]
+        await asyncio.gather(*(each.close() for each in connections), *personal)
         await children.close()
+
+    def _problem(self, connection: Connection) -> str | None:
+        return None if connection.wants_sign_in and self._personal is not None else connection.problem
+
+    def _with_sign_in(self) -> list[ServerConfig]:
+        return [each.config for each in self._connections if _is_personal(each)]
 
     def _open(self) -> None:
         """Begin to connect, where that is not done in this event loop yet."""
@@ -118,6 +163,17 @@ class MCPServers:
             self._loop, self._connections = loop, []
         if not self._connections:
             self._connections = [Connection(each, self._children, self._wait_seconds) for each in self._configs]
+
+
+def _is_personal(connection: Connection) -> bool:
+    """Return whether each person signs in: the file says so, or the server takes nobody else."""
+    return connection.config.has_sign_in or connection.wants_sign_in
+
+
+def _in_turn(groups: Sequence[Sequence[Tool]]) -> list[Tool]:
+    """Return the tools of groups, which take turns."""
+    in_turn = itertools.chain.from_iterable(itertools.zip_longest(*groups))
+    return [tool for tool in in_turn if tool is not None]
 
 
 def _made(connection: Connection) -> list[Tool]:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from botservice.tls import tls_context
@@ -11,13 +11,15 @@ from botservice.tools.mcp.children import Children, find_command
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.listing import pack_schema
+from botservice.tools.mcp.program import LARGEST_MESSAGE, running
 
 if TYPE_CHECKING:
     import httpx2
     from mcp.client import Transport
 
-_LARGEST_MESSAGE: Final = 16 * 1024 * 1024
 _MOST_TOOLS: Final = 1_000
+_LONGEST_PROGRESS: Final = 1_000
+_LARGEST_NUMBER: Final = 1e15
 _HTTP_SECONDS: Final = 30.0
 _REMEMBERED: Final = 2_000  # bytes of what a server last said to its standard error
 _HINTS: Final = ("readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
@@ -29,11 +31,15 @@ class Line:
     Attributes:
         is_lost: Set when nothing more comes.
         refused_with: The status with which an HTTP server refused the last request; None where it did not.
+        problem: What the server did that nobody listens to it any more; None where it did nothing of the kind.
+        wants_sign_in: Whether it refused because it wants a token, as OAuth has them.
     """
 
     def __init__(self) -> None:
         self.is_lost = asyncio.Event()
         self.refused_with: int | None = None
+        self.problem: str | None = None
+        self.wants_sign_in = False
         self._said = b""
 
     @property
@@ -48,8 +54,13 @@ class Line:
 
 
 @contextlib.asynccontextmanager
-async def connected(config: ServerConfig, children: Children, line: Line) -> "AsyncIterator[Transport]":
+async def connected(
+    config: ServerConfig, children: Children, line: Line, auth: "httpx2.Auth | None" = None
+) -> "AsyncIterator[Transport]":
     """Yield the way to a server, not yet entered.
+
+    Args:
+        auth: What adds one person's token to each request.
 
     Raises:
         ServerDown: there is no such command.
@@ -57,23 +68,37 @@ async def connected(config: ServerConfig, children: Children, line: Line) -> "As
     if config.url is not None:
         from mcp.client.streamable_http import streamable_http_client
 
-        async with _http_client(config.headers, line) as client:
+        async with http_client(config.headers, line, auth) as client:
             yield _Watched(
-                streamable_http_client(config.url, http_client=client, max_sse_event_size=_LARGEST_MESSAGE), line
+                streamable_http_client(config.url, http_client=client, max_sse_event_size=LARGEST_MESSAGE), line
             )
         return
-    from mcp import StdioServerParameters, stdio_client
-
     assert config.command is not None  # noqa: S101 - it has either
     path = config.env.get("PATH", os.environ.get("PATH"))
     if config.cwd is None and not find_command(config.command, path):
         raise ServerDown(f"there is no command {config.command}: install it, or write its whole path")
     with children.starting(config.prefix, config.command, config.args) as (command, args):
-        async with _standard_error(line) as errors:
-            parameters = StdioServerParameters(
-                command=command, args=args, env=dict(config.env), cwd=config.cwd, encoding_error_handler="replace"
-            )
-            yield _Watched(stdio_client(parameters, errlog=errors), line)
+        async with _standard_error(line) as errors, _started(config, command, args, errors, line) as transport:
+            yield _Watched(transport, line)
+
+
+@contextlib.asynccontextmanager
+async def _started(
+    config: ServerConfig, command: str, args: Sequence[str], errors: Any, line: Line
+) -> "AsyncIterator[Transport]":
+    if os.name != "posix":  # the package knows how programs are found and ended there
+        from mcp import StdioServerParameters, stdio_client
+
+        parameters = StdioServerParameters(
+            command=command, args=list(args), env=dict(config.env), cwd=config.cwd, encoding_error_handler="replace"
+        )
+        yield stdio_client(parameters, errlog=errors)
+        return
+    async with running(command, args, env=config.env, cwd=config.cwd, errors=errors) as program:
+        try:
+            yield program
+        finally:
+            line.problem = program.problem
 
 
 @contextlib.asynccontextmanager
@@ -93,7 +118,8 @@ async def _standard_error(line: Line) -> AsyncIterator[Any]:
             transport.close()
 
 
-def _http_client(headers: Mapping[str, str], line: Line) -> "httpx2.AsyncClient":
+def http_client(headers: Mapping[str, str], line: Line, auth: "httpx2.Auth | None" = None) -> "httpx2.AsyncClient":
+    """Return a client whose answers are bounded, and which takes note of refusals."""
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
@@ -106,8 +132,8 @@ def _http_client(headers: Mapping[str, str], line: Line) -> "httpx2.AsyncClient"
             length = 0
             async for chunk in self._stream:
                 length += len(chunk)
-                if length > _LARGEST_MESSAGE:
-                    raise httpx2.StreamError(f"an answer of more than {_LARGEST_MESSAGE // 1024 // 1024} MB")
+                if length > LARGEST_MESSAGE:
+                    raise httpx2.StreamError(f"an answer of more than {LARGEST_MESSAGE // 1024 // 1024} MB")
                 yield chunk
 
         async def aclose(self) -> None:
@@ -115,6 +141,8 @@ def _http_client(headers: Mapping[str, str], line: Line) -> "httpx2.AsyncClient"
 
     async def look(response: httpx2.Response) -> None:
         line.refused_with = response.status_code if response.status_code >= 400 else None
+        if response.status_code == httpx2.codes.UNAUTHORIZED:
+            line.wants_sign_in = response.headers.get("www-authenticate", "").lower().startswith("bearer")
         if response.headers.get("content-encoding", "identity") != "identity":
             raise ServerDown("it answers compressed, though it was not asked to")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
@@ -124,6 +152,7 @@ def _http_client(headers: Mapping[str, str], line: Line) -> "httpx2.AsyncClient"
         headers={"accept-encoding": "identity", **headers},
         timeout=httpx2.Timeout(_HTTP_SECONDS, read=None),  # each request has its own limit
         verify=tls_context(),
+        auth=auth,
         event_hooks={"response": [look]},
     )
 
@@ -185,9 +214,12 @@ def mended(message: Any) -> Any:
     """Return a message with what would make the client refuse all of it taken out.
 
     One tool without a schema would fail a whole list, and a result that does not fit the schema that the server gave
-    for it, or has no content, would be no result.
+    for it, or has no content, would be no result. A number that no float holds would end the connection.
     """
-    result = getattr(getattr(message, "message", None), "result", None)
+    said: Any = getattr(message, "message", None)
+    if getattr(said, "method", None) == "notifications/progress" and isinstance(said.params, dict):
+        said.params.update(_mended_progress(said.params))
+    result = getattr(said, "result", None)
     if not isinstance(result, dict):
         return message
     if isinstance(result.get("tools"), list):
@@ -196,6 +228,19 @@ def mended(message: Any) -> Any:
     if ("structuredContent" in result or "isError" in result) and not isinstance(result.get("content"), list):
         result["content"] = []
     return message
+
+
+def _mended_progress(params: Mapping[str, Any]) -> dict[str, Any]:
+    progress, total, message = (params.get(name) for name in ("progress", "total", "message"))
+    return {
+        "progress": progress if _is_number(progress) else -1,  # which is not shown
+        "total": total if _is_number(total) else None,
+        "message": message[:_LONGEST_PROGRESS] if isinstance(message, str) else None,
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < _LARGEST_NUMBER  # which no NaN is
 
 
 def _mended_tool(tool: Any) -> dict[str, Any] | None:

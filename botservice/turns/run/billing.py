@@ -14,6 +14,7 @@ from botservice.budgets.usage import ModelCall, Payer
 from botservice.contexts.context import AgentContext
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.counting import count_aside
+from botservice.llm.hosted import count_searches
 from botservice.llm.tokens import counter_for
 from botservice.messages import TokenUsage
 from botservice.policies import Scope, Unit
@@ -80,7 +81,8 @@ class Bill:
         Raises:
             BudgetExceeded: it would be more than is left.
         """
-        await self._reserve(await count_aside(count_tokens, prompt, tools, self._models[0]))
+        tokens = await count_aside(count_tokens, prompt, tools, self._models[0])
+        await self._reserve(tokens, searches=count_searches(tools))
 
     async def give_back(self) -> None:
         """Give back what was reserved for a call that failed."""
@@ -142,10 +144,10 @@ class Bill:
             if standing.is_worth_a_warning(tokens if standing.limit.unit is Unit.TOKENS else call.cost)
         ]
 
-    async def _reserve(self, prompt_tokens: int) -> None:
-        model = self._budgets.dearest(self._models, prompt_tokens)
+    async def _reserve(self, prompt_tokens: int, *, searches: int = 0) -> None:
+        model, now = self._budgets.dearest(self._models, prompt_tokens), self._clock()
         self._reservation = await self._budgets.reserve(
-            self._context.storage, self._turn.id, self._payer_now(), model, prompt_tokens, self._clock()
+            self._context.storage, self._turn.id, self._payer_now(), model, prompt_tokens, now, searches=searches
         )
 
     def _payer_now(self) -> Payer:

@@ -85,7 +85,7 @@ class OpenStep:
         step.set_value("model_output", action.model_output)
         record_prompt(step, action.prompt, context.records.log)
         record_answer(step, action)
-        tools = await self._interruption.guard(self._options.agent.tools_now())
+        tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
         asked = await self._find_to_ask(tools, action.tool_calls)
 
         def write_open(connection: Connection, row_ids: Sequence[int]) -> TurnWaiting | None:
@@ -185,7 +185,7 @@ class OpenStep:
         runner = CallRunner(self._context, self._claim, self._row_id(step), self.live)
         try:
             if judged is None:
-                self.tools = await self._interruption.guard(self._options.agent.tools_now())
+                self.tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
                 ended = {**ended, **await self._refuse_unasked(step, ended, is_resumed=is_resumed)}
             else:
                 self.tools = judged

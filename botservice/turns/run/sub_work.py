@@ -103,7 +103,7 @@ class SubWork:
     async def _act(self, action: Action, started_at: datetime) -> FinishAction | None:
         """Run the calls that the model wants; return the answer where a final tool gave it."""
         step = ActionStep(self._next_number(), tool_calls=tuple(action.tool_calls), model_output=action.model_output)
-        tools = await self._agent.tools_now()
+        tools = await self._agent.tools_for(self.context)
         outcomes = await self._run_calls(step, tools)
         self.context.steps_taken += 1
         self._keep(step, started_at, action)

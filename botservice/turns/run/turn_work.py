@@ -174,7 +174,7 @@ class TurnWork:
         final = self._open.final
         if final is None or not final.is_final_answer:
             return None
-        self._open.tools = await self._options.agent.tools_now()
+        self._open.tools = await self._options.agent.tools_for(self._context)
         given = final_answer(final, self._open.tools)
         refusal = await self._find_refusal(given)
         if refusal is None:

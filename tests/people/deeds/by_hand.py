@@ -16,6 +16,8 @@ from botservice.storage.tables.access import (
     budget_reservations,
 )
 from botservice.storage.tables.conversations import events, messages, steps, tool_calls, turns, vectors, word_blocks
+from botservice.storage.tables.people import identities
+from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 from botservice.storage.tables.waiting import pending_calls, tool_grants
 
 NAME = f"telegram:{ALICE.id}"
@@ -40,6 +42,10 @@ def _plant(connection, now, later) -> None:
     role = {"kind": "person", "subject": NAME, "role": "member", "granted_by": NAME, "granted_at": now}
     connection.execute(insert(access_roles).values(role))
     connection.execute(insert(access_invitations).values(chat=GROUP_NAME, person=NAME, invited_at=now))
+    who = select(identities.c.id).where(identities.c.platform == "telegram", identities.c.platform_id == str(ALICE.id))
+    signed_in = {"identity_id": connection.execute(who).scalar_one(), "server": "wiki", "data": MARK.encode()}
+    connection.execute(insert(tool_sign_ins).values(**signed_in, created_at=now, updated_at=now))
+    connection.execute(insert(tool_sign_in_states).values(**signed_in, digest="0", expires_at=later))
 
 
 def _of_her_chat(connection, row, now) -> None:

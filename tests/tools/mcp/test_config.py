@@ -9,6 +9,7 @@ import pytest
 from botservice import SettingsError
 from botservice.telemetry import redact
 from botservice.tools.mcp.config import Approval, read_file, read_servers
+from botservice.tools.mcp.passwords import passwords_in
 
 
 def write(folder: Path, content: Any) -> Path:
@@ -61,6 +62,8 @@ def test_a_file_as_other_programs_have_it_is_read(tmp_path: Path) -> None:
             f"server 'a', ?x??y??{'z' * 33}: there is no such key here",
         ),
         ({"a": {"url": "https://x", "headers": {"A": "b\nc"}}}, "server 'a', headers.A: a header is plain"),
+        ({"a": {"url": "https://x", "auth": "basic"}}, "server 'a', auth: it must be oauth"),
+        ({"a": {"command": "x", "auth": "oauth"}}, "server 'a', auth: there is no such key here"),
         ({"a": {"url": "https://x", "type": "sse"}}, "server 'a', type: it must be stdio, with a command, or http"),
         (
             {"a": {"command": "${NO_SUCH}"}},
@@ -126,3 +129,28 @@ def test_what_looks_like_a_secret_is_erased_and_plain_words_and_paths_stay() -> 
     assert redact(stays) == stays
     for secret in ("wiki-t0ken", "by-its-place", "as-it-stands", "in-a-header"):
         assert redact(f"a {secret} b") == "a [secret] b"
+
+
+def test_passwords_in_addresses_are_erased_whatever_they_are_called() -> None:
+    env = {
+        "DATABASE_URL": "postgres://bot:hunter22@db.example/bot?sslmode=on",
+        "BROKER": "${WHERE}",
+        "DSN": "host=db user=bot password=libpq-w0rd",
+        "ODD": "mysql://bot:sl/ash-w@rd@db.example/bot",
+        "TWO": "redis://:first-one@a,redis://:second-one@b",
+    }
+    where = {"WHERE": "amqp://bot:perc%40ent@mq.example/"}
+    args = ["--repo", "https://t0ken-without-a-name@git.example/x.git", "ssh://deploy@git.example/y.git"]
+    read_servers(
+        {"a": {"command": "x", "args": args, "env": env}, "b": {"url": "http://me:in-a-url@x.example/mcp"}}, where
+    )
+    for secret in ("hunter22", "libpq-w0rd", "sl/ash-w@rd", "first-one", "second-one", "perc%40ent", "perc@ent"):
+        assert redact(f"a {secret} b") == "a [secret] b"
+    for secret in ("t0ken-without-a-name", "in-a-url"):
+        assert redact(f"a {secret} b") == "a [secret] b"
+    assert redact("db.example deploy git.example bot") == "db.example deploy git.example bot"
+
+
+def test_values_that_are_made_to_be_slow_are_looked_through_in_no_time() -> None:
+    for hostile in ("://" * 100_000, "://a:" * 60_000, "@" * 300_000, "password=" * 40_000, "://" + ":@" * 150_000):
+        assert sum(map(len, passwords_in(hostile))) < 5_000_000

@@ -1,6 +1,8 @@
 """Servers that lie, flood and talk garbage: what they say is data, bounded, and costs nobody else anything."""
 
+import asyncio
 import json
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,6 +12,8 @@ from standins.mcp_servers import script
 from botservice import MCPServers
 from botservice.tools import ToolOutcome
 from botservice.tools.mcp.names import name_tools
+from botservice.tools.mcp.progress import progress_of_server
+from botservice.tools.progress import LONGEST, showing_progress
 
 Make = Callable[..., MCPServers]
 Call = Callable[..., Awaitable[ToolOutcome]]
@@ -134,3 +138,53 @@ def test_nothing_of_the_client_is_imported_before_a_server_is_wanted() -> None:
     )
     done: Any = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("endless", "it sent a line of more than 16 MB"),
+        ("noise", "it sent more than 16 MB that are no messages"),
+    ],
+)
+async def test_a_server_that_writes_without_end_is_started_anew_and_takes_no_memory(
+    servers: Make, call: Call, caplog: pytest.LogCaptureFixture, name: str, why: str
+) -> None:
+    toolset = servers(a=script("results"))
+    assert (await call(toolset, "a__echo", text="before")).text == "said before"
+    tracemalloc.start()
+    try:
+        outcome = await call(toolset, f"a__{name}")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert outcome.text == "Error: the connection to server a was lost during the call: its outcome is unknown"
+    assert most < 80_000_000
+    outcome = await call(toolset, "a__echo", text="after")
+    while outcome.is_error:  # until it was started anew
+        await asyncio.sleep(0.01)
+        outcome = await call(toolset, "a__echo", text="after")
+    assert outcome.text == "said after"
+    assert [each.problem for each in caplog.records if each.message == "mcp.down"] == [why]
+
+
+async def test_what_a_server_says_of_its_work_is_shown_in_a_form_that_does_no_harm(servers: Make, call: Call) -> None:
+    toolset = servers(a=script("results"))
+    await toolset.tools()
+    heard: list[str] = []
+    with showing_progress(heard.append):
+        assert (await call(toolset, "a__work")).text == "done"
+    assert heard
+    assert not [
+        each for each in heard if len(each) > LONGEST + 1 or "\n" in each or "\x1b" in each or "</tools>" in each
+    ]
+    show, shown = progress_of_server(), []
+    with showing_progress(shown.append):
+        show = progress_of_server()
+        await show(1.0, 4.0, None)
+        await asyncio.sleep(0)
+    assert shown == ["1 / 4"]
+    await show(float("nan"), None, None)
+    await show(2.0, None, "after its end")
+    await asyncio.sleep(0)
+    assert shown == ["1 / 4"]

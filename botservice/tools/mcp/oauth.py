@@ -1,0 +1,321 @@
+"""Signing in to servers by OAuth: the link for a person, their return with a code, and tokens that are renewed."""
+
+import asyncio
+import contextlib
+import ipaddress
+import json
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NoReturn
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, PKCEParameters
+from mcp.client.auth.oauth2 import OAuthContext
+from mcp.client.auth.utils import validate_authorization_response_iss
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
+from pydantic import AnyUrl
+
+from botservice.pages.connecting import look_up
+from botservice.pages.networks import is_public
+from botservice.settings import is_loopback
+from botservice.storage import Storage
+from botservice.tools.mcp.config import ServerConfig
+from botservice.tools.mcp.failures import ServerDown
+from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns
+from botservice.tools.mcp.wire import Line, http_client
+
+_SECONDS: Final = 30.0
+_EARLY_SECONDS: Final = 30.0  # so that a token does not end on its way
+_LONGEST_LINK: Final = 4_000
+_LONGEST_TOKEN: Final = 16_000
+_LARGEST_GRANT: Final = 64_000  # characters of what it says of itself
+_LONGEST_SECONDS: Final = 10 * 365 * 24 * 3600
+_HELLO: Final = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "botservice", "version": "1"},
+    },
+}
+
+
+class SignInRefused(Exception):
+    """A server's authorization gives no tokens, and will not by asking again."""
+
+
+class _LinkFound(Exception):
+    """The package has found where a person signs in."""
+
+    def __init__(self, link: str) -> None:
+        super().__init__()
+        self.link = link
+
+
+class _Client:
+    """What the package asks for: no tokens, and the client that the file names, where it names one."""
+
+    def __init__(self, config: ServerConfig, redirect_uri: str) -> None:
+        self._config = config
+        self._redirect_uri = redirect_uri
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep nothing: a person's tokens are asked for when they return."""
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        if self._config.client_id is None:
+            return None
+        method = "none" if self._config.client_secret is None else "client_secret_post"
+        return OAuthClientInformationFull(
+            client_id=self._config.client_id,
+            client_secret=self._config.client_secret,
+            token_endpoint_auth_method=method,
+            redirect_uris=[AnyUrl(self._redirect_uri)],
+        )
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep nothing: the grant does."""
+
+
+async def begin(
+    config: ServerConfig, redirect_uri: str, keep: Callable[[Grant], Awaitable[str]], *, language: str | None
+) -> str:
+    """Return the link by which one person signs in.
+
+    Discovery, registration and the address are the package's; state and PKCE are put in here, so that the person may
+    return to any process.
+
+    Args:
+        keep: Stores what the return needs, and gives the state of it.
+
+    Raises:
+        ServerDown: there is no way to sign in; the message says why.
+    """
+    assert config.url is not None  # noqa: S101 - a command has no login
+    metadata = OAuthClientMetadata(
+        client_name="botservice", redirect_uris=[AnyUrl(redirect_uri)], application_type="web"
+    )
+    provider = OAuthClientProvider(
+        config.url, metadata, _Client(config, redirect_uri), redirect_handler=_found, callback_handler=_never
+    )
+    link = await _ask_for_link(config, provider)
+    pkce, context = PKCEParameters.generate(), provider.context
+    if context.oauth_metadata is None or context.client_info is None:
+        raise ServerDown("it does not say where people sign in")
+    grant = Grant(
+        config.url,
+        redirect_uri,
+        context.client_info.model_dump(mode="json", exclude_none=True),
+        context.oauth_metadata.model_dump(mode="json", exclude_none=True),
+        context.get_resource_url() if context.should_include_resource_param(context.protocol_version) else None,
+        pkce.code_verifier,
+        language,
+    )
+    _check_link(link, grant)
+    ours = {"state": await keep(grant), "code_challenge": pkce.code_challenge}
+    parts = urlsplit(link)
+    return urlunsplit(parts._replace(query=urlencode({**dict(parse_qsl(parts.query)), **ours})))
+
+
+def _check_link(link: str, grant: Grant) -> None:
+    """Return if a person can be sent to a link.
+
+    Raises:
+        ServerDown: nobody can.
+    """
+    if len(json.dumps([grant.client, grant.metadata])) > _LARGEST_GRANT:
+        raise ServerDown("its authorization says too much of itself")
+    parts = urlsplit(link)
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    if not is_safe or parts.username or len(link) > _LONGEST_LINK:
+        raise ServerDown("its page for signing in is at an address that nobody can be sent to")
+
+
+async def finish(config: ServerConfig, grant: Grant, query: Mapping[str, str]) -> SignIn:
+    """Return what a person who came back has of a server from now on.
+
+    Raises:
+        SignInRefused: it gives nothing for that.
+        ServerDown: it cannot be asked now.
+    """
+    metadata = OAuthMetadata.model_validate(grant.metadata)
+    try:
+        validate_authorization_response_iss(query.get("iss"), metadata)
+    except OAuthFlowError:
+        raise SignInRefused from None
+    if not query.get("code"):
+        raise SignInRefused
+    asked = {"grant_type": "authorization_code", "code": query["code"], "redirect_uri": grant.redirect_uri}
+    token = await _ask_for_token(config, grant, {**asked, "code_verifier": grant.verifier})
+    return _signed_in(SignIn(0, config.prefix, grant, ""), token)
+
+
+class PersonalAuth(httpx2.Auth):
+    """Sends one person's token to the server that it is for, and has it renewed.
+
+    Attributes:
+        is_refused: Whether the server takes it no more: the person has to sign in again.
+    """
+
+    def __init__(
+        self, config: ServerConfig, sign_ins: SignIns, storage: Storage, identity_id: int, has: SignIn
+    ) -> None:
+        self.is_refused = False
+        self.signed_in = has
+        self._config = config
+        self._sign_ins = sign_ins
+        self._storage = storage
+        self._identity_id = identity_id
+        self._lock = asyncio.Lock()
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Add the token; where it is refused, renew it and try once more."""
+        ends_at = self.signed_in.expires_at
+        if ends_at is not None and time.time() > ends_at - _EARLY_SECONDS:
+            await self._renew(self.signed_in.access_token)
+        sent = self.signed_in.access_token
+        request.headers["Authorization"] = f"Bearer {sent}"
+        response = yield request
+        if response.status_code != httpx2.codes.UNAUTHORIZED:
+            return
+        if await self._renew(sent):
+            request.headers["Authorization"] = f"Bearer {self.signed_in.access_token}"
+            response = yield request
+        if response.status_code == httpx2.codes.UNAUTHORIZED and not self.is_refused:
+            await self._give_up()
+
+    async def _renew(self, used: str) -> bool:
+        """Return whether there is another token than the one that was used."""
+        async with self._lock:
+            await self._read_again()
+            has = self.signed_in
+            if has.access_token != used or self.is_refused:
+                return not self.is_refused
+            if has.refresh_token is None:
+                return False
+            asked = {"grant_type": "refresh_token", "refresh_token": has.refresh_token}
+            try:
+                token = await _ask_for_token(self._config, has.grant, asked)
+            except SignInRefused:
+                await self._read_again()  # another process may have been faster
+                return self.signed_in.access_token != used
+            except ServerDown:
+                return False
+            self.signed_in = _signed_in(has, token)
+            await self._sign_ins.renew(self._storage, self.signed_in)
+            return True
+
+    async def _read_again(self) -> None:
+        config = self._config
+        found = await self._sign_ins.find(self._storage, self._identity_id, config.prefix, config.url or "")
+        if found is None or found.id != self.signed_in.id:
+            self.is_refused = True
+        else:
+            self.signed_in = found
+
+    async def _give_up(self) -> None:
+        self.is_refused = True
+        await self._sign_ins.drop(self._storage, self.signed_in.id)
+
+
+async def _ask_for_link(config: ServerConfig, provider: OAuthClientProvider) -> str:
+    try:
+        async with asyncio.timeout(_SECONDS), _authorization(config, provider) as client:
+            headers = {"accept": "application/json, text/event-stream"}
+            response = await client.post(config.url or "", json=_HELLO, headers=headers)
+    except _LinkFound as found:
+        return found.link
+    except (TimeoutError, httpx2.HTTPError, httpx2.StreamError):
+        raise ServerDown("it cannot be reached to sign in") from None
+    except (OAuthFlowError, httpx2.InvalidURL, ValueError) as error:
+        raise ServerDown(f"it cannot be signed in to ({type(error).__name__})") from None
+    raise ServerDown(f"it wants nobody to sign in ({response.status_code})")
+
+
+async def _ask_for_token(config: ServerConfig, grant: Grant, asked: Mapping[str, str]) -> OAuthToken:
+    """Return the tokens that an authorization gives.
+
+    Raises:
+        SignInRefused: it gives none.
+        ServerDown: it cannot be asked now.
+    """
+    client_info = OAuthClientInformationFull.model_validate(grant.client)
+    metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(grant.redirect_uri)])
+    kept = _Client(config, grant.redirect_uri)
+    context = OAuthContext(grant.url, metadata, kept, None, None, client_info=client_info)
+    asked = {**asked, "client_id": client_info.client_id} | ({"resource": grant.resource} if grant.resource else {})
+    data, headers = context.prepare_token_auth(dict(asked), {"accept": "application/json"})
+    try:
+        async with asyncio.timeout(_SECONDS), _authorization(config, None) as client:
+            response = await client.post(str(grant.metadata["token_endpoint"]), data=data, headers=headers)
+            if httpx2.codes.is_client_error(response.status_code):
+                raise SignInRefused
+            token = OAuthToken.model_validate_json(response.raise_for_status().content)
+            if max(len(token.access_token), len(token.refresh_token or "")) > _LONGEST_TOKEN:
+                raise ServerDown("its authorization gives tokens that are no tokens")
+            return token
+    except (TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, ValueError) as error:
+        raise ServerDown(f"its authorization gives no tokens ({type(error).__name__})") from None
+
+
+def _signed_in(before: SignIn, token: OAuthToken) -> SignIn:
+    return replace(
+        before,
+        access_token=token.access_token,
+        refresh_token=token.refresh_token or before.refresh_token,
+        expires_at=None if token.expires_in is None else time.time() + min(max(token.expires_in, 0), _LONGEST_SECONDS),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _authorization(config: ServerConfig, auth: httpx2.Auth | None) -> AsyncGenerator[httpx2.AsyncClient]:
+    """Yield a client for what a server says is its authorization: in no network that only this machine may reach."""
+    assert config.url is not None  # noqa: S101 - a command has no login
+    own = httpx2.URL(config.url)
+    is_inside = await _is_inside(own)
+
+    async def look(request: httpx2.Request) -> None:
+        url = request.url
+        is_own = (url.scheme, url.host, url.port) == (own.scheme, own.host, own.port)
+        if not is_own and not is_inside and (url.scheme != "https" or not await _is_outside(url)):
+            raise ServerDown("its authorization is at an address that is not asked")
+
+    async with http_client({}, Line(), auth) as client:
+        client.event_hooks["request"] = [look]
+        yield client
+
+
+async def _is_inside(url: httpx2.URL) -> bool:
+    """Return whether a server stands in a network of this machine's own, as far as its name can be looked up."""
+    with contextlib.suppress(OSError):
+        return not all(map(is_public, await _numbers(url)))
+    return False
+
+
+async def _is_outside(url: httpx2.URL) -> bool:
+    """Return whether an address is certainly one of the public internet."""
+    with contextlib.suppress(OSError):
+        return all(map(is_public, await _numbers(url)))
+    return False
+
+
+async def _numbers(url: httpx2.URL) -> Sequence[str]:
+    try:
+        return [str(ipaddress.ip_address(url.host))]
+    except ValueError:
+        return await look_up(url.host, url.port or 443)
+
+
+async def _found(link: str) -> None:
+    raise _LinkFound(link)
+
+
+async def _never() -> NoReturn:
+    raise OAuthFlowError("the person returns to a page of the service")

@@ -1,0 +1,210 @@
+"""Servers to which each person signs in: connections of their own, and the link that they are given in private."""
+
+import asyncio
+import importlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botservice.contexts.context import AgentContext
+from botservice.messages import Button
+from botservice.storage import Storage
+from botservice.storage.encryption import Cipher
+from botservice.texts import in_language
+from botservice.tools.mcp.children import Children
+from botservice.tools.mcp.config import ServerConfig
+from botservice.tools.mcp.connection import Connection
+from botservice.tools.mcp.failures import ServerDown
+from botservice.tools.mcp.names import name_tools
+from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns, find_asker
+from botservice.tools.mcp.tool import MCPTool
+from botservice.tools.outputs import OutputError
+from botservice.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from botservice.tools.mcp.oauth import PersonalAuth
+
+CALLBACK_PATH: Final = "/mcp/callback"
+_MOST_CONNECTIONS: Final = 100
+_IDLE_SECONDS: Final = 900.0
+_ASKED: Final = (
+    "The person is asked to sign in: a button under your answer leads there. Tell them that, and to ask again when "
+    "they have done so. They must not pass the link on. It lasts 15 minutes."
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Personal:
+    """One person's connection."""
+
+    connection: Connection
+    auth: "PersonalAuth"
+    used_at: float
+
+
+class PersonalServers:
+    """The connections of people, one for each account and server: what is one's is never used for another."""
+
+    def __init__(self, public_url: str, encryption_key: str, wait_seconds: float) -> None:
+        """Make it; nothing is connected yet.
+
+        Args:
+            public_url: Where people's browsers reach this service.
+            encryption_key: What tokens are encrypted with, as ENCRYPTION_KEY is written.
+        """
+        self._sign_ins = SignIns(Cipher(encryption_key))
+        self._redirect_uri = f"{public_url.rstrip('/')}{CALLBACK_PATH}"
+        self._wait_seconds = wait_seconds
+        self._open: OrderedDict[tuple[int, str], _Personal] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def tools_for(self, context: AgentContext, configs: Sequence[ServerConfig]) -> list[list[Tool]]:
+        """Return the tools of each server for whoever asks in private; where others listen there are none."""
+        asker = await find_asker(context)
+        if asker is None:
+            return []
+        self._let_idle_go()
+        return list(await asyncio.gather(*(self._tools_of(context.storage, asker, each) for each in configs)))
+
+    async def finish(
+        self, storage: Storage, configs: Sequence[ServerConfig], query: Mapping[str, str]
+    ) -> tuple[str | None, str | None]:
+        """Take in a person who returns, and return to which server they have signed in, if so, and their language."""
+        await asyncio.to_thread(importlib.import_module, "mcp.client.auth")  # takes a second, in which others go on
+        from botservice.tools.mcp.oauth import SignInRefused, finish
+
+        taken = await self._sign_ins.take(storage, query.get("state", ""), {each.prefix for each in configs})
+        if taken is None:
+            return None, None
+        asker, server, grant = taken
+        config = next((each for each in configs if each.prefix == server and each.url == grant.url), None)
+        if config is None:
+            return None, grant.language
+        try:
+            made = await finish(config, grant, query)
+        except (SignInRefused, ServerDown) as error:
+            logger.warning("mcp.not_signed_in", extra={"server": server, "reason": type(error).__name__})
+            return None, grant.language
+        is_kept = await self._sign_ins.keep(storage, asker, made)
+        return config.name if is_kept else None, grant.language
+
+    async def close(self) -> None:
+        """Let go of all connections, side by side."""
+        for key in list(self._open):
+            self._drop(key)
+        await asyncio.gather(*self._closing)
+
+    async def _tools_of(self, storage: Storage, asker: int, config: ServerConfig) -> list[Tool]:
+        found = await self._sign_ins.find(storage, asker, config.prefix, config.url or "")
+        personal = None if found is None else self._connect(storage, asker, config, found)
+        if personal is not None:
+            await personal.connection.wait(self._wait_seconds)
+        if personal is None or personal.auth.is_refused:
+            self._drop((asker, config.prefix))
+            return [self._sign_in_tool(config)]
+        connection = personal.connection
+        names = name_tools(config.prefix, (each.name for each in connection.listing))
+        ask = self._asking(config)
+        theirs = [_PersonalTool(connection, each, names[each.name], personal.auth, ask) for each in connection.listing]
+        return [self._sign_out_tool(config, found), *theirs] if found is not None else []
+
+    def _connect(self, storage: Storage, asker: int, config: ServerConfig, found: SignIn) -> _Personal:
+        from botservice.tools.mcp.oauth import PersonalAuth
+
+        key = (asker, config.prefix)
+        known = self._open.get(key)
+        if known is not None and known.auth.signed_in.id != found.id:
+            self._drop(key)
+            known = None
+        if known is None:
+            auth = PersonalAuth(config, self._sign_ins, storage, asker, found)
+            known = _Personal(Connection(config, Children(), self._wait_seconds, auth), auth, 0.0)
+            self._open[key] = known
+        known.used_at = time.monotonic()
+        self._open.move_to_end(key)
+        return known
+
+    def _let_idle_go(self) -> None:
+        for key, each in list(self._open.items()):
+            if len(self._open) > _MOST_CONNECTIONS or each.used_at < time.monotonic() - _IDLE_SECONDS:
+                self._drop(key)
+
+    def _drop(self, key: tuple[int, str]) -> None:
+        known = self._open.pop(key, None)
+        if known is not None:
+            closing = asyncio.create_task(known.connection.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    def _asking(self, config: ServerConfig) -> Callable[[AgentContext], Awaitable[list[Any]]]:
+        """Return what gives the person who asks a link to sign in."""
+
+        async def ask(context: AgentContext) -> list[Any]:
+            from botservice.tools.mcp.oauth import begin
+
+            asker = await find_asker(context)
+            if asker is None:
+                raise OutputError("people sign in to this server in a private chat with you alone: tell them so")
+
+            async def keep(grant: Grant) -> str:
+                return await self._sign_ins.begin(context.storage, asker, config.prefix, grant)
+
+            try:
+                link = await begin(config, self._redirect_uri, keep, language=context.language)
+            except ServerDown as error:
+                raise OutputError(f"nobody can sign in to server {config.name} at this moment: {error}") from None
+            return [_ASKED, Button(in_language("sign_in.button", context.language, server=config.name), url=link)]
+
+        return ask
+
+    def _sign_in_tool(self, config: ServerConfig) -> Tool:
+        ask = self._asking(config)
+
+        async def sign_in(context: AgentContext) -> list[Any]:
+            return await ask(context)
+
+        said = f"Have the person sign in to {config.name}, whose tools you can use for them then."
+        return Tool(sign_in, name=f"{config.prefix}__sign_in", description=said, idempotent=True, max_calls=1)
+
+    def _sign_out_tool(self, config: ServerConfig, found: SignIn) -> Tool:
+        async def sign_out(context: AgentContext) -> str:
+            await self._sign_ins.drop(context.storage, found.id)
+            return "The person is signed out: nothing that they signed in with is kept here any more."
+
+        said = f"Sign the person out of {config.name}, where they ask for that."
+        return Tool(sign_out, name=f"{config.prefix}__sign_out", description=said, idempotent=True)
+
+
+class _PersonalTool(MCPTool):
+    """A tool of a server that is called for one person alone."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        listed: Any,
+        name: str,
+        auth: "PersonalAuth",
+        ask: Callable[[AgentContext], Awaitable[list[Any]]],
+    ) -> None:
+        super().__init__(connection, listed, name)
+        self._auth = auth
+        self._ask = ask
+
+    def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
+        """Return a call of the server's tool; where the server takes the person's token no more, they are asked."""
+        run = super().bind(arguments, context)
+
+        async def call() -> Any:
+            try:
+                return await run()
+            except OutputError:
+                if self._auth.is_refused:
+                    return await self._ask(context)
+                raise
+
+        return call

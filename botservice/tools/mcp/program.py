@@ -1,0 +1,166 @@
+"""A server that runs on this machine: spoken to by its standard input and output, line by line, within bounds.
+
+The package has this as well, and reads a line to its end however long it is. Source: MCP, "Transports", stdio.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final, Self
+
+LARGEST_MESSAGE: Final = 16 * 1024 * 1024
+_END_SECONDS: Final = 2.0
+_PIECE: Final = 65_536
+
+
+class Program:
+    """A program that runs, as the client's transport.
+
+    Attributes:
+        problem: What it did that nobody listens to it any more; None where it did nothing of the kind.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None, "it is piped"  # noqa: S101 - an invariant
+        assert process.stdout is not None, "it is piped"  # noqa: S101 - an invariant
+        self.problem: str | None = None
+        self._process = process
+        self._stdin, self._stdout = process.stdin, process.stdout
+
+    async def __aenter__(self) -> tuple["_Hearing", "_Telling"]:
+        return _Hearing(self), _Telling(self._stdin)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stdin.close()
+
+    async def read(self) -> Any:
+        """Return its next message; None where there will be none.
+
+        Lines that are no messages are left out; too many of them in a row, or one that does not end, are an end.
+        """
+        from mcp.shared.message import SessionMessage
+        from mcp.types import jsonrpc_message_adapter
+
+        garbage = 0
+        while garbage <= LARGEST_MESSAGE:
+            try:
+                line = await self._stdout.readline()
+            except ValueError:  # the bound of the reader
+                self.problem = f"it sent a line of more than {LARGEST_MESSAGE // 1024 // 1024} MB"
+                return None
+            except ConnectionError:
+                return None
+            if not line:
+                return None
+            with contextlib.suppress(ValueError):
+                message = jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False)
+                return SessionMessage(message)
+            garbage += len(line)
+        self.problem = f"it sent more than {LARGEST_MESSAGE // 1024 // 1024} MB that are no messages"
+        return None
+
+    async def end(self) -> None:
+        """End it: by closing its input, then by asking, then at once. What it still says is not kept."""
+        self._stdin.close()
+        draining = asyncio.create_task(self._drain())
+        try:
+            for ending in (None, signal.SIGTERM, signal.SIGKILL):
+                if ending is not None:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.killpg(self._process.pid, ending)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_END_SECONDS):
+                        await self._process.wait()
+                        return
+        finally:
+            draining.cancel()
+            await asyncio.wait([draining])
+
+    async def _drain(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            while await self._stdout.read(_PIECE):
+                pass
+
+
+class _Hearing:
+    """What a program says, as the client's stream of messages."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    async def receive(self) -> Any:
+        return await self.__anext__()
+
+    async def aclose(self) -> None:
+        """Nothing is open besides the program."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        message = await self._program.read()
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class _Telling:
+    """What a program is told, as the client's stream of messages."""
+
+    def __init__(self, stdin: asyncio.StreamWriter) -> None:
+        self._stdin = stdin
+
+    async def send(self, item: Any) -> None:
+        """Write a message; a program that does not read has its input closed, and ends."""
+        said = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        if self._stdin.transport.get_write_buffer_size() > LARGEST_MESSAGE:
+            self._stdin.transport.abort()
+        with contextlib.suppress(ConnectionError):  # it has ended, which whoever listens hears
+            self._stdin.write(f"{said}\n".encode("utf-8", "replace"))
+            await self._stdin.drain()
+
+    async def aclose(self) -> None:
+        self._stdin.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+@contextlib.asynccontextmanager
+async def running(
+    command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: str | None, errors: Any
+) -> AsyncIterator[Program]:
+    """Run a program until the block is left.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    from mcp.client.stdio import get_default_environment
+
+    process = await asyncio.create_subprocess_exec(
+        command,
+        *args,
+        env={**get_default_environment(), **env},
+        cwd=cwd,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=errors,
+        limit=LARGEST_MESSAGE,
+        start_new_session=True,
+    )
+    program = Program(process)
+    try:
+        yield program
+    finally:
+        await program.end()

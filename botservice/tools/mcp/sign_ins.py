@@ -1,0 +1,166 @@
+"""Who has signed in to which server, and who was asked to: kept encrypted, one account of a person for itself."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, exists, insert, select, update
+
+from botservice.contexts.context import AgentContext
+from botservice.errors import StorageError
+from botservice.people.facts import is_private
+from botservice.people.identities import find_identity
+from botservice.storage import Storage
+from botservice.storage.encryption import Cipher
+from botservice.storage.tables.people import identities
+from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
+
+_STATE_LASTS: Final = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What asking a server's authorization for tokens takes.
+
+    Attributes:
+        url: The address of the server that the tokens are for; they are sent nowhere else.
+        client: As whom this service is registered there.
+        metadata: What the authorization says of itself.
+        verifier: The secret of a sign-in that has begun (PKCE).
+        language: Of the person.
+    """
+
+    url: str
+    redirect_uri: str
+    client: Mapping[str, Any] = field(repr=False)
+    metadata: Mapping[str, Any] = field(repr=False)
+    resource: str | None = None
+    verifier: str = field(default="", repr=False)
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """What one account of a person has of a server.
+
+    Attributes:
+        expires_at: In seconds since 1970; None where the server does not say.
+    """
+
+    id: int
+    server: str
+    grant: Grant
+    access_token: str = field(repr=False)
+    refresh_token: str | None = field(default=None, repr=False)
+    expires_at: float | None = None
+
+
+class SignIns:
+    """The sign-ins in the database."""
+
+    def __init__(self, cipher: Cipher) -> None:
+        self._cipher = cipher
+
+    async def find(self, storage: Storage, identity_id: int, server: str, url: str) -> SignIn | None:
+        """Return what an account has of a server; None where it is for another address, or of another key."""
+        of_both = (tool_sign_ins.c.identity_id == identity_id, tool_sign_ins.c.server == server)
+        query = select(tool_sign_ins.c.id, tool_sign_ins.c.data).where(*of_both)
+        row = await storage.read(lambda connection: connection.execute(query).one_or_none())
+        try:
+            found = None if row is None else self._read(row.id, server, row.data)
+        except StorageError:  # with another key: the person signs in anew
+            return None
+        return found if found is not None and found.grant.url == url else None
+
+    async def keep(self, storage: Storage, identity_id: int, made: SignIn) -> bool:
+        """Keep a new sign-in in the place of an earlier one; return whether its person is there still."""
+        of_both = (tool_sign_ins.c.identity_id == identity_id, tool_sign_ins.c.server == made.server)
+        values = {"identity_id": identity_id, "server": made.server, "data": self._write(made)}
+
+        def write(connection: Connection) -> bool:
+            if not connection.execute(select(exists().where(identities.c.id == identity_id))).scalar_one():
+                return False
+            now = storage.now()
+            connection.execute(delete(tool_sign_ins).where(*of_both))
+            connection.execute(insert(tool_sign_ins).values(**values, created_at=now, updated_at=now))
+            return True
+
+        return await storage.write(write)
+
+    async def renew(self, storage: Storage, renewed: SignIn) -> None:
+        """Keep renewed tokens, where the sign-in is there still."""
+        change = update(tool_sign_ins).where(tool_sign_ins.c.id == renewed.id)
+        values = {"data": self._write(renewed), "updated_at": storage.now()}
+        await storage.write(lambda connection: connection.execute(change.values(**values)))
+
+    async def drop(self, storage: Storage, sign_in_id: int) -> None:
+        """Delete a sign-in."""
+        gone = delete(tool_sign_ins).where(tool_sign_ins.c.id == sign_in_id)
+        await storage.write(lambda connection: connection.execute(gone))
+
+    async def begin(self, storage: Storage, identity_id: int, server: str, grant: Grant) -> str:
+        """Return the state of a sign-in that begins; an earlier one of the same account is of no use any more."""
+        state = secrets.token_urlsafe(32)
+        row = {"identity_id": identity_id, "server": server, "data": self._seal(asdict(grant))}
+        now = storage.now()
+        of_both = (tool_sign_in_states.c.identity_id == identity_id, tool_sign_in_states.c.server == server)
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(tool_sign_in_states).where(tool_sign_in_states.c.expires_at < now))
+            connection.execute(delete(tool_sign_in_states).where(*of_both))
+            values = {**row, "digest": _digest(state), "expires_at": now + _STATE_LASTS}
+            connection.execute(insert(tool_sign_in_states).values(values))
+
+        await storage.write(write)
+        return state
+
+    async def take(self, storage: Storage, state: str, servers: Collection[str]) -> tuple[int, str, Grant] | None:
+        """Return whose sign-in at one of some servers a state is, and what it takes: once, and not after its time."""
+        columns = tool_sign_in_states.c
+        taking = (
+            delete(tool_sign_in_states)
+            .where(columns.digest == _digest(state), columns.server.in_(servers))
+            .returning(columns.identity_id, columns.server, columns.data, columns.expires_at)
+        )
+        known = select(exists().where(columns.digest == _digest(state)))
+        if not await storage.read(lambda connection: connection.execute(known).scalar_one()):
+            return None  # anybody may come here, and writing holds others up
+        row = await storage.write(lambda connection: connection.execute(taking).one_or_none())
+        if row is None or row.expires_at < storage.now():
+            return None
+        return row.identity_id, row.server, Grant(**self._open(row.data))
+
+    def _read(self, row_id: int, server: str, data: bytes) -> SignIn:
+        values = self._open(data)
+        return SignIn(row_id, server, Grant(**values.pop("grant")), **values)
+
+    def _write(self, sign_in: SignIn) -> bytes:
+        kept = asdict(replace(sign_in, grant=replace(sign_in.grant, verifier="")))
+        return self._seal({name: value for name, value in kept.items() if name not in ("id", "server")})
+
+    def _seal(self, values: Mapping[str, Any]) -> bytes:
+        return self._cipher.encrypt(json.dumps(values).encode())
+
+    def _open(self, data: bytes) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads(self._cipher.decrypt(data))
+        return values
+
+
+async def find_asker(context: AgentContext) -> int | None:
+    """Return the account of whoever asks in private; None where others listen, or nobody knows who it is."""
+    question = context.chat_history.last_user_message
+    author = None if question is None else question.author
+
+    def read(connection: Connection) -> int | None:
+        identity = find_identity(connection, author)
+        return identity.id if identity is not None and is_private(connection, context.id, author) else None
+
+    return None if author is None else await context.storage.read(read)
+
+
+def _digest(state: str) -> str:
+    return hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()

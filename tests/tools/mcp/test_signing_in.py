@@ -1,0 +1,245 @@
+"""People sign in to a server by OAuth: each for themselves, in private, and what they have is used for nobody else."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+import pytest
+from sqlalchemy import select, update
+from standins.mcp_oauth import Accounts, wiki
+
+from botservice import AgentContext, Author, MCPServers, Storage, ToolCall
+from botservice.people.identities import ensure_identity, note_audience
+from botservice.privacy.forgetting import forget_person
+from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
+from botservice.tools import ToolOutcome, execute
+from botservice.tools.mcp.config import read_servers
+from botservice.tools.mcp.failures import ServerDown
+from botservice.tools.mcp.oauth import _authorization
+from botservice.tools.toolbox import Toolbox
+
+KEY = "0123456789abcdef0123456789abcdef"
+ALICE, BOB = Author("telegram", "1", "Alice"), Author("telegram", "2", "Bob")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[tuple[Accounts, str]]:
+    async with wiki() as running:
+        yield running
+
+
+@pytest.fixture
+async def make(server: tuple[Accounts, str]) -> AsyncIterator[Callable[..., MCPServers]]:
+    made: list[MCPServers] = []
+
+    def build(entry: dict[str, Any] | None = None, **options: Any) -> MCPServers:
+        options = {"public_url": "http://127.0.0.1:9", "encryption_key": KEY, "wait_seconds": 60.0, **options}
+        made.append(MCPServers({"wiki": {"url": server[1], **(entry or {})}}, **options))
+        return made[-1]
+
+    yield build
+    await asyncio.gather(*(each.close() for each in made))
+
+
+async def chat(storage: Storage, name: str, *people: Author, is_private: bool = True) -> AgentContext:
+    """Return a chat in which some people were heard, the last of them just now."""
+    context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": name})
+    for each in people:
+
+        def meet(connection, each=each):
+            identity = ensure_identity(connection, each, storage.now())
+            note_audience(connection, context.id, [(each, identity)], is_private=is_private)
+
+        await storage.write(meet)
+        await context.chat_history.append_user_message("What is in my notes?", author=each)
+    return context
+
+
+async def call(servers: MCPServers, context: AgentContext, name: str, **arguments: Any) -> ToolOutcome:
+    """Call a tool as a turn does."""
+    tools = await Toolbox([servers]).callable_tools({}, context)
+    return await execute(tools, ToolCall("1", name, arguments), context)
+
+
+async def follow(link: str) -> dict[str, str]:
+    """Open a link as a browser does, and return with what the page sends people back to the service."""
+    async with httpx.AsyncClient() as browser:
+        answer = await browser.get(link)
+    assert answer.is_redirect, answer.text
+    return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+
+
+async def sign_in(servers: MCPServers, context: AgentContext) -> tuple[str | None, str | None]:
+    outcome = await call(servers, context, "wiki__sign_in")
+    return await servers.finish_sign_in(context.storage, await follow(outcome.buttons[0].url))
+
+
+async def names(servers: MCPServers, context: AgentContext) -> set[str]:
+    return {each.name for each in await servers.tools_for(context)}
+
+
+@pytest.mark.parametrize("entry", [{}, {"auth": "oauth"}], ids=["by what it says", "by the file"])
+async def test_each_person_signs_in_for_themselves(storage, server, make, entry) -> None:
+    servers, (accounts, _) = make(entry), server
+    alice, bob = await chat(storage, "1", ALICE), await chat(storage, "2", BOB)
+    assert await names(servers, alice) == {"wiki__sign_in"}
+    asked = await call(servers, alice, "wiki__sign_in")
+    assert asked.buttons[0].text == "Sign in to wiki"
+    assert "http" not in asked.text, "the model does not see the link"
+    assert await servers.finish_sign_in(storage, await follow(asked.buttons[0].url)) == ("wiki", None)
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+    assert await names(servers, alice) == {"wiki__sign_out", "wiki__whoami", "wiki__write"}
+    assert await names(servers, bob) == {"wiki__sign_in"}
+    assert (await call(servers, bob, "wiki__whoami")).is_error
+    accounts.who = "bob"
+    await sign_in(servers, bob)
+    both = await asyncio.gather(call(servers, alice, "wiki__whoami"), call(servers, bob, "wiki__whoami"))
+    assert [each.text for each in both] == ["alice", "bob"]
+    assert await servers.tools() == [], "nobody's tools are everybody's"
+
+
+async def test_in_a_group_nobody_is_sent_a_link_and_nothing_of_anybody_is_used(storage, server, make) -> None:
+    servers = make()
+    await sign_in(servers, await chat(storage, "1", ALICE))
+    group = await chat(storage, "-1", BOB, ALICE, is_private=False)
+    assert await names(servers, group) == set()
+    refused = await call(servers, group, "wiki__whoami")
+    assert refused.text == ("Error: the person has not signed in to server wiki, which they do in private chats alone")
+    assert not refused.buttons
+    link = (await servers.tools_for(await chat(storage, "2", BOB)))[0]
+    late = await execute({link.name: link}, ToolCall("1", link.name, {}), group)
+    assert late.is_error, "a tool that was made for a private chat"
+    assert not late.buttons
+
+
+async def test_a_link_is_good_once_for_its_person_and_not_after_its_time(storage, server, make) -> None:
+    servers = make()
+    alice = await chat(storage, "1", ALICE)
+    first = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
+    second = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
+    assert await servers.finish_sign_in(storage, first) == (None, None), "a newer one takes its place"
+    assert await servers.finish_sign_in(storage, {**second, "state": "x" * 43}) == (None, None)
+    assert await servers.finish_sign_in(storage, second) == ("wiki", None)
+    assert await servers.finish_sign_in(storage, second) == (None, None)
+    third = await follow((await call(make(), await chat(storage, "2", BOB), "wiki__sign_in")).buttons[0].url)
+    late = update(tool_sign_in_states).values(expires_at=storage.now() - timedelta(seconds=1))
+    await storage.write(lambda connection: connection.execute(late))
+    assert await servers.finish_sign_in(storage, third) == (None, None)
+
+
+async def test_who_does_not_agree_or_comes_back_from_elsewhere_is_not_signed_in(storage, server, make) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    accounts.who = None
+    assert await sign_in(servers, alice) == (None, None)
+    accounts.who = "alice"
+    came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
+    assert await servers.finish_sign_in(storage, {**came, "iss": "https://evil.example"}) == (None, None)
+    came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
+    assert await servers.finish_sign_in(storage, {**came, "code": "guessed"}) == (None, None)
+    assert await names(servers, alice) == {"wiki__sign_in"}
+
+
+async def test_tokens_are_renewed_also_after_a_restart(storage, server, make) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    await sign_in(servers, alice)
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+    accounts.outdate()
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+    assert accounts.refreshed == 1
+    accounts.outdate()
+    again = make()
+    assert (await call(again, alice, "wiki__whoami")).text == "alice"
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice", "another process has renewed it"
+    assert accounts.refreshed == 2
+
+
+async def test_who_was_signed_out_over_there_is_asked_again(storage, server, make) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    await sign_in(servers, alice)
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+    tools = await servers.tools_for(alice)
+    accounts.revoke()
+    outcome = await execute({each.name: each for each in tools}, ToolCall("1", "wiki__whoami", {}), alice)
+    assert "asked to sign in" in outcome.text
+    assert len(outcome.buttons) == 1
+    assert await names(servers, alice) == {"wiki__sign_in"}
+
+
+@pytest.mark.parametrize("seconds", [10**30, 10**400, -5])
+async def test_a_time_that_no_token_lasts_does_no_harm(storage, server, make, seconds) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
+    accounts.said_seconds = seconds
+    assert await servers.finish_sign_in(storage, came) == ("wiki", None)
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+
+
+async def test_what_is_no_token_is_not_kept(storage, server, make) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    accounts.pads = 1_000_000
+    assert await sign_in(servers, alice) == (None, None)
+    assert await names(servers, alice) == {"wiki__sign_in"}
+
+
+async def test_signing_out_and_forgetting_delete_what_was_kept(storage, server, make) -> None:
+    servers = make()
+    alice, bob = await chat(storage, "1", ALICE), await chat(storage, "2", BOB)
+    await sign_in(servers, alice)
+    assert not (await call(servers, alice, "wiki__sign_out")).is_error
+    assert await names(servers, alice) == {"wiki__sign_in"}
+    await sign_in(servers, alice)
+    await sign_in(servers, bob)
+    await forget_person(storage, ALICE)
+    kept = await storage.read(lambda connection: connection.execute(select(tool_sign_ins.c.id)).scalars().all())
+    assert len(kept) == 1, "bob's"
+    assert (await call(servers, bob, "wiki__whoami")).text == "alice", "he signed in with her account over there"
+
+
+async def test_who_was_forgotten_while_signing_in_is_not_kept(storage, server, make) -> None:
+    servers = make()
+    alice = await chat(storage, "1", ALICE)
+    came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
+    await forget_person(storage, ALICE)
+    assert await servers.finish_sign_in(storage, came) == (None, None)
+    for table in (tool_sign_ins, tool_sign_in_states):
+        rows = select(table)
+        assert await storage.read(lambda connection, rows=rows: connection.execute(rows).all()) == []
+
+
+async def test_no_token_is_readable_in_the_database_and_none_is_sent_to_another_address(storage, server, make) -> None:
+    servers, (accounts, url) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    await sign_in(servers, alice)
+    row = await storage.read(lambda connection: connection.execute(select(tool_sign_ins.c.data)).scalar_one())
+    assert not any(each.encode() in row for each in (*accounts.access, *accounts.refresh))
+    other = make({"url": url.replace("127.0.0.1", "localhost")})
+    assert "wiki__whoami" not in await names(other, alice)
+    assert "wiki__whoami" not in await names(make(encryption_key="f" * 32), alice)
+
+
+async def test_without_a_key_or_an_address_nobody_can_sign_in_and_the_log_says_why(storage, server, make) -> None:
+    servers = make(encryption_key=None)
+    alice = await chat(storage, "1", ALICE)
+    assert await names(servers, alice) == set()
+    assert servers.problems() == {
+        "wiki": "it wants each person to sign in: PUBLIC_URL and ENCRYPTION_KEY let people do that by OAuth"
+    }
+    fine = make()
+    await fine.tools()
+    assert (fine.problems(), fine.sign_in_names()) == ({"wiki": None}, ["wiki"])
+
+
+async def test_a_server_of_the_internet_leads_nobody_into_this_network() -> None:
+    config = read_servers({"wiki": {"url": "https://1.1.1.1/mcp"}})[0]
+    async with _authorization(config, None) as client:
+        for inside in ("https://127.0.0.1/token", "http://169.254.169.254/", "http://9.9.9.9/", "https://[::1]/"):
+            with pytest.raises(ServerDown, match="at an address that is not asked"):
+                await client.get(inside)

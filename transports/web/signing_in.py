@@ -1,0 +1,44 @@
+"""The page to which people return when they have signed in to a server of tools."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from botservice.errors import BotServiceError
+from botservice.texts import in_language
+
+Finish = Callable[[Mapping[str, str]], Awaitable[tuple[str | None, str | None]]]
+"""Takes what stands in an address, and returns the server that somebody has signed in to, and their language."""
+
+_LONGEST_QUERY: Final = 8_000
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+logger = logging.getLogger(__name__)
+
+
+def sign_in_route(path: str, finish: Finish) -> Route:
+    """Return the route that people come back to; what it says repeats nothing of the address."""
+
+    async def answer(request: Request) -> Response:
+        server, language = None, None
+        try:
+            if len(request.url.query) <= _LONGEST_QUERY:
+                server, language = await finish(dict(request.query_params))
+        except BotServiceError as error:
+            logger.warning("web.not_signed_in", extra={"reason": type(error).__name__})
+            text = "This is not possible at the moment: ask for a new link in a minute.\n"
+            return PlainTextResponse(text, 503, headers=_HEADERS)
+        key = "sign_in.failed" if server is None else "sign_in.done"
+        text = in_language(key, language, server=server or "")
+        return PlainTextResponse(f"{text}\n", 400 if server is None else 200, headers=_HEADERS)
+
+    return Route(path, answer, methods=["GET"])
