@@ -153,7 +153,9 @@ def test_a_migration_that_is_stopped_changes_nothing_and_can_be_done_again(
     assert tables_of(url) == 0
     seen: list[tuple[float, float]] = []
     Storage.open(url, migrate=True).migrate(ctrl_c_at(0, seen=seen))
-    assert seen[16] == (17, 17)
+    count = int(seen[0][1])
+    assert count > 17
+    assert seen[count - 1] == (count, count)
     assert tables_of(url) > 10
 
 
