@@ -17,7 +17,7 @@ from botservice.storage.sqlite.file_lock import SharedFile
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0017"
+SCHEMA_VERSION = "0019"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 1
