@@ -113,7 +113,7 @@ def _scrubbing(answer: CommandAnswer, request: CommandRequest) -> CommandAnswer:
 def _delete(connection: Connection, person_id: int, fact: Fact, now: datetime) -> None:
     authors = [each.author for each in identities_of(connection, person_id)]
     drop_exports_of(connection, person_id, now)
-    for text in delete_facts(connection, person_id, [fact.id]):
+    for text in delete_facts(connection, person_id, [fact.id], now):
         erase_quotes(connection, authors, text)
 
 

@@ -131,7 +131,7 @@ def delete_note(connection: Connection, context_id: int, number: int) -> str | N
         refuse = _REFUSE[connection.dialect.name]
         connection.execute(refuse, {"context_id": context_id, "digest": digest_of_words(text)})
         changed = update(observed).where(observed.c.context_id == context_id)
-        connection.execute(changed.values(version=observed.c.version + 1, due_at=None))
+        connection.execute(changed.values(version=observed.c.version + 1))
     return text
 
 

@@ -70,8 +70,8 @@ facts = Table(
     sqlite_autoincrement=True,
 )
 
-# Facts that people have deleted or corrected, by digests of their words and of their topic: what was said until then
-# brings none of them back.
+# Facts that people have deleted or corrected, by digests of their words and of their topic, and by the message that
+# they came from: nobody but the person brings them back.
 refused_facts = Table(
     "refused_facts",
     metadata,
@@ -79,6 +79,7 @@ refused_facts = Table(
     Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("digest", Text, nullable=False),
     Column("topic_digest", Text, nullable=False),
+    Column("message_id", Id, ForeignKey("messages.id", ondelete="SET NULL"), index=True),
     Column("refused_at", Timestamp, nullable=False),
     sqlite_autoincrement=True,
 )

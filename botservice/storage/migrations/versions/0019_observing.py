@@ -63,11 +63,16 @@ def upgrade() -> None:
         sa.Column("id", _ID, autoincrement=True, nullable=False),
         sa.Column("identity_id", _ID, nullable=False),
         *(sa.Column(name, sa.Text(), nullable=False) for name in ("digest", "topic_digest")),
+        sa.Column("message_id", _ID, nullable=True),
         sa.Column("refused_at", _TIME, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["message_id"], ["messages.id"], name=op.f("fk_refused_facts_message_id"), ondelete="SET NULL"
+        ),
         *_keys("refused_facts", "id", refers_to="identities", by="identity_id"),
         sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_refused_facts_identity_id"), "refused_facts", ["identity_id"])
+    for column in ("identity_id", "message_id"):
+        op.create_index(op.f(f"ix_refused_facts_{column}"), "refused_facts", [column])
     op.create_table(
         "observer_reservations",
         sa.Column("context_id", _ID, autoincrement=False, nullable=False),
