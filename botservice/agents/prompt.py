@@ -1,4 +1,4 @@
-"""Building a prompt: the agent's words, the window, the person, what was found, the question, the steps, in order.
+"""Building a prompt: the agent's words, notes, the window, the person, what was found, the question, the steps, in order.
 
 A server charges a fraction for the beginning of a prompt that it has read before. So what changes from turn to turn
 comes late, and nothing of it stands before the window, which begins and ends as it did the last time.
@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from sqlalchemy import Connection
+
 from botservice.agents.agent import Prompt
 from botservice.agents.fitting import Pieces, Scales, fit
 from botservice.agents.found import describe_found, found_sizes, room_for_found
 from botservice.contexts.context import AgentContext
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
+from botservice.history.notes import StoredNote, describe_notes, read_notes
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.counting import count_aside
 from botservice.llm.tokens import TokenCounter, counter_for, is_counter_ready
@@ -26,7 +29,7 @@ from botservice.memory.agent_memory import start_of_work
 from botservice.memory.readable import image_url
 from botservice.memory.step_view import RenderedStep
 from botservice.messages import Attachment, Message, Role
-from botservice.people.facts import visible_facts
+from botservice.people.facts import Fact, visible_facts
 from botservice.people.known import describe_person
 from botservice.quoting import quote_name, quote_said, quote_said_in_group
 from botservice.tools.records import mention
@@ -48,6 +51,7 @@ class PromptBuilder:
     memory_keys: tuple[str, ...]
     model: str | None
     max_tokens: int
+    notes_tokens: int = 0
 
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now, at most max_tokens long."""
@@ -55,11 +59,13 @@ class PromptBuilder:
             await count_aside(counter_for, self.model)
         recall = await self._recall(context)
         steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
+        notes, person = await self._describe_known(context)
         start = start_of_work(context.memory, context.task)
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
         pieces = Pieces(
             system=context.system_prompt_for(self.system_prompt, self.skills),
-            person=await self._describe_asker(context),
+            notes=notes,
+            person=person,
             found=recall.found,
             window=recall.window,
             is_group=recall.is_group,
@@ -82,14 +88,24 @@ class PromptBuilder:
         room = None if self.search_tokens is None else room_for_found(self.search_tokens, counter_for(self.model))
         return await context.chat_history.recall(self.selector, search_k=self.search_k, model=self.model, room=room)
 
-    async def _describe_asker(self, context: AgentContext) -> str:
-        """Return what is known of whoever asks, as far as it may be told in this context."""
+    async def _describe_known(self, context: AgentContext) -> tuple[str, str]:
+        """Return what is noted of this context, and what is known of whoever asks, as far as it may be told here."""
         question = context.chat_history.last_user_message
         author = None if question is None else question.author
-        if question is None or author is None or author.id is None:
-            return ""
-        known = await context.storage.read(lambda connection: visible_facts(connection, context.id, author))
-        return describe_person(known, author.name, question.full_text, counter_for(self.model).count)
+        is_somebody = author is not None and author.id is not None
+        if not is_somebody and not self.notes_tokens:
+            return "", ""
+
+        def query(connection: Connection) -> tuple[list[StoredNote], list[Fact]]:
+            noted = read_notes(connection, context.id, is_shown=True) if self.notes_tokens else []
+            known = visible_facts(connection, context.id, author, with_ended=True) if is_somebody else []
+            return noted, known
+
+        noted, known = await context.storage.read(query)
+        count = counter_for(self.model).count
+        name = None if author is None else author.name
+        asked = "" if question is None else question.full_text
+        return describe_notes(noted, self.notes_tokens, count), describe_person(known, name, asked, count)
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
@@ -147,6 +163,8 @@ def _assemble(pieces: Pieces) -> Prompt:
     prompt = Prompt()
     if pieces.system:
         prompt.add_section("system", [{"role": "system", "content": pieces.system}])
+    if pieces.notes:
+        prompt.add_section("notes", [{"role": "user", "content": pieces.notes}])
     said = [_said(message, is_group=is_group) for message in pieces.window]
     prompt.add_section("window", said, sources=pieces.window)
     prompt.add_section("earlier", _messages(pieces.earlier), is_copied=True)

@@ -232,7 +232,8 @@ class Budgets:
     def settle_observing(self, connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
         """Count what reading a conversation took, under a name of its own."""
         record_call(connection, payer, replace(call, model=OBSERVER), now)
-        release_observer(connection, payer.context_id)
+        if self.has_limits:
+            release_observer(connection, payer.context_id)
 
     async def release_observing(self, storage: Storage, context_id: int) -> None:
         """Give back what was kept for reading a conversation."""
@@ -274,7 +275,7 @@ class Budgets:
         usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=prompt_tokens)
         return usage.total_tokens, self.price(model, usage).cost
 
-    def _fit(  # noqa: PLR0913 - what is asked for, by whom and when
+    def _fit(
         self,
         connection: Connection,
         payer: Payer,

@@ -12,12 +12,10 @@ from sqlalchemy import Connection, Select, bindparam, delete, insert, select, up
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.quoting import quote_text
+from botservice.settings import NOTES_TOKENS as NOTES_TOKENS  # noqa: PLC0414 - others take it from here
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import notes, observed, refused_notes
-
-NOTES_TOKENS: Final = 600
-"""How many tokens the notes of a conversation may take in its prompts."""
 
 _ABOUT: Final = (
     "Notes of this chat, oldest first, made by the service from what was said before; the date is that of the last "
@@ -166,7 +164,9 @@ def describe_notes(stored: Sequence[StoredNote], max_tokens: int, count: Callabl
     return "\n".join([_ABOUT, _START, *reversed(lines), _END]) if lines else ""
 
 
-def authors_of(connection: Connection, context_id: int, message_ids: Sequence[int]) -> set[tuple[str | None, str | None]]:
+def authors_of(
+    connection: Connection, context_id: int, message_ids: Sequence[int]
+) -> set[tuple[str | None, str | None]]:
     """Return who wrote some messages, as platforms and ids."""
     query: Select[Any] = select(messages.c.author_platform, messages.c.author_id).where(
         messages.c.context_id == context_id, messages.c.id.in_(list(message_ids)), messages.c.author_id.is_not(None)

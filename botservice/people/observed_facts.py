@@ -17,7 +17,7 @@ from botservice.people.facts import (
     is_private,
     lock_person,
 )
-from botservice.people.identities import ensure_identity
+from botservice.people.identities import ensure_identity, find_identity
 from botservice.people.refusing import BY_OBSERVER, BY_PERSON, is_refused
 from botservice.people.wording import is_said_in
 
@@ -74,7 +74,7 @@ def keep_found(connection: Connection, context_id: int, found: Found, now: datet
     What is newer takes the place of what was said before of the same; where the newer one is known already, this one
     is kept as what was so until then. Where others listen, only what was said there gives way.
     """
-    identity = ensure_identity(connection, found.author, now)
+    identity = find_identity(connection, found.author) or ensure_identity(connection, found.author, now)
     if identity is None:
         return Unkept.NOBODY
     lock_person(connection, identity.person_id)
@@ -92,7 +92,9 @@ def keep_found(connection: Connection, context_id: int, found: Found, now: datet
         return reason
     is_alone = is_private(connection, context_id, found.author)
     same = [
-        each for each in every if each.is_current and each.topic == found.key and (is_alone or each.context_id == context_id)
+        each
+        for each in every
+        if each.is_current and each.topic == found.key and (is_alone or each.context_id == context_id)
     ]
     if not same and sum(each.is_current for each in every) >= MAX_FACTS:
         return Unkept.TOO_MANY
@@ -135,9 +137,7 @@ def _insert(
         "valid_from": found.said_at,
     }
     if newer is not None:
-        return insert_fact(
-            connection, {**values, "superseded_at": now, "valid_to": newer.since, "ended_by": newer.id}
-        )
+        return insert_fact(connection, {**values, "superseded_at": now, "valid_to": newer.since, "ended_by": newer.id})
     kept = insert_fact(connection, values)
     end_facts(connection, [each.id for each in same], by=kept.id, valid_to=found.said_at, now=now)
     return kept

@@ -11,7 +11,15 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_answers import ChatAnswer
-from botservice.llm.openai.habits import WEB_SEARCH, ServerHabits, Wire, may_be_about_items, other_wire, refused_field, refuses_schema
+from botservice.llm.openai.habits import (
+    WEB_SEARCH,
+    ServerHabits,
+    Wire,
+    may_be_about_items,
+    other_wire,
+    refused_field,
+    refuses_schema,
+)
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.responses_answers import ResponsesAnswer
 

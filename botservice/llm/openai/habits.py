@@ -17,7 +17,9 @@ _REFUSING_ITEMS: Final = (400, 404, 422)
 _MAY_BE_LEFT_OUT: Final = ("stream_options", "max_completion_tokens", KEY, BREAKPOINT)
 WEB_SEARCH: Final = "web_search"
 # What names an answer's schema on either wire: where a server does not take one, the answer is asked for in words.
-_OF_SCHEMA: Final = re.compile(r"response_format|text\.format|json_schema|structured.output|guided|grammar", re.IGNORECASE)
+_OF_SCHEMA: Final = re.compile(
+    r"response_format|text\.format|json_schema|structured.output|guided|grammar", re.IGNORECASE
+)
 _UNKNOWN: Final = re.compile(
     r"un(recogni|known|supported|expected)|extra|additional|not (permitted|allowed|support)", re.IGNORECASE
 )

@@ -94,26 +94,24 @@ FOR EACH ROW EXECUTE FUNCTION count_usage()""",
 )
 # Notes go with anything that was read for them, and those after them, too: the rest is read again in its order.
 _IS_READ_FOR: Final = "context_id = OLD.context_id AND first_position <= OLD.position AND last_position >= OLD.position"
-_UNREAD_SQLITE: Final = f"""
+_UNREAD_SQLITE: Final = """
     UPDATE observed SET version = version + 1, due_at = 0, tries = 0, again_to = max(again_to, read_to),
-        read_to = min(read_to, coalesce((SELECT min(first_position) - 1 FROM notes WHERE {_IS_READ_FOR}), :otherwise))
+        read_to = min(read_to, coalesce((SELECT min(first_position) - 1 FROM notes WHERE :is_read_for), :otherwise))
     WHERE context_id = OLD.context_id;
     DELETE FROM notes WHERE context_id = OLD.context_id
         AND last_position > (SELECT read_to FROM observed WHERE context_id = OLD.context_id);"""
-_IS_SAID_ANEW: Final = """
-    (OLD.text IS NOT NEW.text OR OLD.own_text IS NOT NEW.own_text OR OLD.said_by_others IS NOT NEW.said_by_others)"""
 _OBSERVING_SQLITE: Final = (
-    f"""
+    """
 CREATE TRIGGER unread_deleted AFTER DELETE ON messages
-WHEN EXISTS (SELECT 1 FROM notes WHERE {_IS_READ_FOR})
-BEGIN {_UNREAD_SQLITE.replace(":otherwise", "read_to")} END""",
-    f"""
+WHEN EXISTS (SELECT 1 FROM notes WHERE :is_read_for)
+BEGIN :unread END""".replace(":unread", _UNREAD_SQLITE.replace(":otherwise", "read_to")),
+    """
 CREATE TRIGGER unread_changed AFTER UPDATE OF text, own_text, said_by_others ON messages
-WHEN {_IS_SAID_ANEW}
+WHEN (OLD.text IS NOT NEW.text OR OLD.own_text IS NOT NEW.own_text OR OLD.said_by_others IS NOT NEW.said_by_others)
     AND EXISTS (SELECT 1 FROM observed WHERE context_id = OLD.context_id AND read_to >= OLD.position)
-BEGIN {_UNREAD_SQLITE.replace(":otherwise", "OLD.position - 1")}
+BEGIN :unread
     DELETE FROM facts WHERE source_message_id = OLD.id AND set_by = 'observer';
-END""",
+END""".replace(":unread", _UNREAD_SQLITE.replace(":otherwise", "OLD.position - 1")),
     """
 CREATE TRIGGER reopen_facts AFTER DELETE ON facts BEGIN
     UPDATE facts SET superseded_at = OLD.superseded_at, valid_to = OLD.valid_to, ended_by = OLD.ended_by
@@ -185,7 +183,7 @@ def make_triggers(connection: Connection) -> None:
 def make_observing_triggers(connection: Connection) -> None:
     """Have what was noted of messages go with them from now on."""
     for statement in _OBSERVING[connection.dialect.name]:
-        connection.exec_driver_sql(statement)
+        connection.exec_driver_sql(statement.replace(":is_read_for", _IS_READ_FOR))
 
 
 @event.listens_for(metadata, "after_create")
