@@ -65,8 +65,8 @@ no new one names stay as they are. Together they may take room_for_notes tokens;
 "facts": lasting things that a person says of themselves in a message of their own. "message": its id. "quote": words \
 of that message, copied exactly, long enough to say it. "topic": one of {", ".join(SINGLE_TOPICS)}, which a person \
 has one of at a time; or one of {", ".join(TOPICS_BY_SUBJECT)}, with "subject": a word or two of the same sentence \
-that says what it is about, such as the name of the pet. Otherwise "subject" is "". Nothing that the assistant or somebody \
-else says of them, no questions, no guesses, no passing moods, no passwords."""
+that says what it is about, such as the name of the pet. Otherwise "subject" is "". Nothing that the assistant or \
+somebody else says of them, no questions, no guesses, no passing moods, no passwords."""
 
 
 def build_question(stretch: Stretch) -> list[ChatMessage]:
