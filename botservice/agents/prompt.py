@@ -1,4 +1,4 @@
-"""Building a prompt: the agent's words, notes, the window, the person, what was found, the question, the steps: in order.
+"""Building a prompt: the agent's words, notes, the window, the person, what was found, the question, the steps.
 
 A server charges a fraction for the beginning of a prompt that it has read before. So what changes from turn to turn
 comes late, and nothing of it stands before the window, which begins and ends as it did the last time.

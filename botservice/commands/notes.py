@@ -37,13 +37,12 @@ async def delete_asked_note(number: int, asker: Asker, request: CommandRequest) 
     return replace(answer, after=request.context.storage.scrub)
 
 
-def erase_note(connection: Connection, context_id: int, number: int, now: datetime) -> bool:
-    """Delete a note of a chat, also from the record of the agent's work; return whether it was there."""
+def erase_note(connection: Connection, context_id: int, number: int, now: datetime) -> None:
+    """Delete a note of a chat, also from the record of the agent's work."""
     drop_exports(connection, context_id, now)
     text = delete_note(connection, context_id, number)
     if text is not None:
         erase_from_records(connection, context_id, text)
-    return text is not None
 
 
 def _may_delete(connection: Connection, context_id: int, number: int, asker: Asker) -> bool:
