@@ -86,10 +86,12 @@ async def say(context: AgentContext, *texts: str, author: Author = ALICE, at: da
 
 
 def tokens(count: int, word: str = "word") -> str:
-    """Return a text of about so many tokens."""
-    text = f"{word} " * count
-    assert counter_for().count(text) >= count
-    return text
+    """Return a text of about so many tokens, and not more."""
+    counter = counter_for()
+    words = count
+    while counter.count(" ".join([word] * words)) > count:
+        words -= 1
+    return " ".join([word] * words)
 
 
 async def texts_of(context: AgentContext) -> list[str]:

@@ -61,7 +61,7 @@ async def test_a_newer_fact_of_a_topic_ends_the_older_one_whichever_is_read_firs
 async def test_nothing_is_read_before_enough_has_left_the_window_or_the_chat_is_quiet(storage):
     chat, clock, llm = await open_chat(storage, "1", ALICE), Clock(), noting(notes=first_words)
     observer = observer_of(storage, llm, clock, window_tokens=1000)
-    await say(chat, *[tokens(240)] * 9)  # 1,205 beyond the window
+    await say(chat, *[tokens(240)] * 9)  # 1,200 beyond the window
     assert await observer.catch_up() == 0
     await say(chat, tokens(300))
     assert await observer.catch_up() == 1
