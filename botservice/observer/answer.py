@@ -23,6 +23,8 @@ _LONGEST_NOTE: Final = 300
 _LONGEST_SUBJECT: Final = 40
 _LEAST_SAID: Final = 1 / 3  # of the words of a note: others put it together
 _NUMBER: Final = re.compile(r"\d+")
+# What looks like a key or a token: a long word of letters and digits.
+_SECRET: Final = re.compile(r"(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9_-]{20,}")
 
 
 @dataclass(slots=True)
@@ -97,7 +99,7 @@ def _read_fact(entry: Any, said: Mapping[int, Said]) -> Found | str:
         return "not_said"
     shown = in_one_line(sentence)
     subject = _subject(entry, shown)
-    if subject is None or redact(shown) != shown:
+    if subject is None or _is_secret(shown):
         return "unfit"
     return Found(message.author, message.id, message.at, entry["topic"], subject, shown)
 
@@ -116,7 +118,7 @@ def _read_note(entry: Any, stretch: Stretch, count: Callable[[str], int]) -> tup
     if not _has_form(entry, {"text": str, "messages": list, "earlier": list}):
         return "malformed"
     text = in_one_line(entry["text"])
-    if not text or len(text) > _LONGEST_NOTE or redact(text) != text:
+    if not text or len(text) > _LONGEST_NOTE or _is_secret(text):
         return "malformed"
     said = _named(entry["messages"], {each.id: each for each in stretch.said})
     merged = _named(entry["earlier"], {each.note.number: each for each in stretch.earlier})
@@ -162,6 +164,10 @@ def _fit(answer: Answer, stretch: Stretch, drafts: Iterable[tuple[StoredNote, li
         else:
             room -= each.tokens
     answer.replaced = list(replaced.values())
+
+
+def _is_secret(text: str) -> bool:
+    return redact(text) != text or bool(_SECRET.search(text))
 
 
 def _named(numbers: Sequence[Any], known: Mapping[int, Any]) -> list[Any] | None:

@@ -16,8 +16,8 @@ from observer.observing import (
     open_chat,
     say,
     texts_of,
-    told,
     tokens,
+    told,
 )
 from people.crowd import find_bytes
 from sqlalchemy import select, update
@@ -75,9 +75,7 @@ async def test_what_is_forgotten_while_it_is_read_is_not_written_down(storage, h
     await say(chat, "Something before")
     await observer_of(storage, noting(notes=first_words)).observe(chat)
     (said,) = await say(chat, "I live in Swordfishtown")
-    await storage.write(
-        lambda c: c.execute(update(messages).where(messages.c.id == said.id).values(external_id="e1"))
-    )
+    await storage.write(lambda c: c.execute(update(messages).where(messages.c.id == said.id).values(external_id="e1")))
 
     async def forget(prompt):
         match how:
