@@ -292,6 +292,12 @@ def _identities_of(person_id: int) -> Select[Any]:
     return select(identities.c.id).where(identities.c.person_id == person_id)
 
 
+def drop_facts(connection: Connection, fact_ids: Sequence[int]) -> None:
+    """Delete facts that have ended long ago."""
+    if fact_ids:
+        connection.execute(delete(facts).where(facts.c.id.in_(list(fact_ids))))
+
+
 def facts_from(
     connection: Connection, context_id: int, message_ids: Collection[int] | None = None
 ) -> dict[int, list[str]]:

@@ -11,6 +11,7 @@ from botservice.messages import Author
 from botservice.people.facts import (
     MAX_FACTS,
     Fact,
+    drop_facts,
     end_facts,
     facts_of,
     insert_fact,
@@ -90,6 +91,8 @@ def keep_found(connection: Connection, context_id: int, found: Found, now: datet
     every = facts_of(connection, identity.person_id, with_ended=True)
     if (reason := _why_not(found, every)) is not None:
         return reason
+    ended = sorted((each for each in every if each.until is not None), key=lambda each: (each.until, each.id))
+    drop_facts(connection, [each.id for each in ended[: max(0, len(ended) - _MOST_ENDED)]])
     is_alone = is_private(connection, context_id, found.author)
     same = [
         each
@@ -113,7 +116,7 @@ def _why_not(found: Found, every: list[Fact]) -> Unkept | None:
         )
         if (is_same and each.is_current) or is_of_message:
             return Unkept.KNOWN
-    return Unkept.TOO_MANY if sum(not each.is_current for each in every) >= _MOST_ENDED else None
+    return None
 
 
 def _insert(

@@ -181,3 +181,14 @@ async def test_a_server_is_asked_for_the_form_and_without_it_where_it_takes_none
     assert [form is not None for form in forms] == [True, True, False, False]
     held = forms[0].get("json_schema", forms[0])
     assert (held["strict"], held["schema"]) == (True, SCHEMA.schema)
+
+
+async def test_what_has_ended_long_ago_gives_way(storage):
+    chat = await open_chat(storage, "1", ALICE)
+    observer = observer_of(storage, noting(facts=lambda data: fact(data, "live in", "home")))
+    for number in range(0, 430, 10):
+        await say(chat, *[f"I live in town{each}" for each in range(number, number + 10)])
+        await observer.observe(chat)
+    every = await storage.read(lambda c: visible_facts(c, chat.id, ALICE, with_ended=True))
+    assert every[0].text == "I live in town429"
+    assert await storage.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM facts").scalar_one()) <= 402

@@ -241,7 +241,7 @@ async def test_of_thousands_of_words_a_liar_keeps_none_that_was_not_said_and_mix
                     a_fact(chance.choice(ids), quote, chance.choice(topics), chance.choice(words)) for quote in quotes
                 ]
                 + [
-                    a_fact(each["id"], each["text"][:12], chance.choice(topics), each["text"].split()[2])
+                    a_fact(each["id"], "I like", chance.choice(topics), each["text"].split()[2])
                     for each in chance.sample(said, 2)
                 ],
             }
