@@ -6,6 +6,7 @@ from typing import Final
 
 LONGEST: Final = 300  # characters
 _SHORTEST: Final = 2
+_LOOKED_BACK: Final = 6  # characters: longer than any word after which a point need not end a sentence
 _END: Final = re.compile(
     r"[!?\u061f\u2026]+[\"'\u201d\u00bb)\]]*(?=\s|$)|[\u3002\uff01\uff1f]+[\u300d\u300f]?|\.[\"'\u201d\u00bb)\]]*(?=\s|$)"
 )
@@ -59,4 +60,8 @@ def _around(line: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def _is_abbreviated(line: str, found: re.Match[str]) -> bool:
-    return found[0].startswith(".") and found.end() < len(line) and bool(_SHORT_WORD.search(line[: found.start()]))
+    return (
+        found[0].startswith(".")
+        and found.end() < len(line)
+        and bool(_SHORT_WORD.search(line[max(0, found.start() - _LOOKED_BACK) : found.start()]))
+    )

@@ -20,6 +20,7 @@ from observer.observing import (
 from people.conversing import make_service
 
 from botservice import AgentContext, LLMError, ScriptedChatLLM, SteadyWindowMessageSelector
+from botservice.commands.why import read_sources
 from botservice.history.rows import begin_afresh
 from botservice.people.facts import facts_of
 from botservice.people.identities import find_identity
@@ -144,3 +145,18 @@ async def test_a_chat_sees_no_notes_of_another(storage):
     await observer_of(storage, noting(notes=first_words)).observe(chat)
     assert await other.notes() == []
     assert await (await AgentContext.load(storage, chat.id)).notes() != []
+
+
+async def test_why_tells_of_notes_and_of_what_held_until_a_day(storage):
+    chat = await open_chat(storage, "1", ALICE)
+    await say(chat, "I live in Paris")
+    await say(chat, "I live in Lyon", at=NOON + timedelta(days=9))
+    llm = noting(notes=first_words, facts=lambda data: fact(data, "live in", "home"))
+    await observer_of(storage, llm).observe(chat)
+    service, answering = make_service(storage, lambda _: "Fine.")
+    await service.prompt(chat, "where did I live in May?", author=ALICE)
+    known = next(each["content"] for each in answering.prompts[0] if "<person>" in each["content"])
+    assert ", 2026-05-10] home: I live in Lyon" in known
+    assert ", 2026-05-01 to 2026-05-10] home: I live in Paris" in known
+    sources = read_sources((await chat.load_memory()).steps)
+    assert (sources.notes, sources.facts[-1]) == (2, "home: I live in Paris (2026-05-01 to 2026-05-10)")
