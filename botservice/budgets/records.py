@@ -216,6 +216,12 @@ def release_observer(connection: Connection, context_id: int) -> None:
     connection.execute(delete(observer_reservations).where(observer_reservations.c.context_id == context_id))
 
 
+def drop_expired(connection: Connection, now: datetime) -> int:
+    """Delete what processes that were killed had kept for reading, and return how much that was."""
+    is_over = observer_reservations.c.expires_at <= now
+    return connection.execute(delete(observer_reservations).where(is_over)).rowcount
+
+
 def read_messages_sent(connection: Connection, scope: Scope, subject: str, minute: str) -> int:
     """Return how many messages somebody has sent in a minute."""
     values = {"scope": scope.value, "subject": subject, "minute": minute}

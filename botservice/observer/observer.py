@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import Final, Self
@@ -78,6 +78,8 @@ class Observer:
         self._clock = clock or storage.now
         self._poll_seconds = poll_seconds
         self._seen: int | None = None
+        self._failures = 0
+        self._paused_until = datetime.min.replace(tzinfo=UTC)
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -98,6 +100,8 @@ class Observer:
     async def observe(self, context: AgentContext) -> list[Observation]:
         """Read all that is not read of a conversation now, however little it is, and return what came of it.
 
+        It gives up where what is read changes again and again meanwhile.
+
         Raises:
             LLMError: the model did not answer; what was read before is kept.
             BudgetExceeded: it may not be asked now.
@@ -106,6 +110,8 @@ class Observer:
         done: list[Observation] = []
         while (stretch := await self._next(context.id, _EVERYTHING)) is not None:
             done.append(await self._reading.read(stretch))
+            if len(done) >= _MOST_TRIES and all(each.is_stale for each in done[-_MOST_TRIES:]):
+                break
         return done
 
     async def catch_up(self) -> int:
@@ -113,7 +119,7 @@ class Observer:
 
         Where another process does the same, it is left to that one, and this returns 0.
         """
-        if not await self._storage.read(self._has_work):
+        if self._is_paused() or not await self._storage.read(self._has_work):
             return 0
         claim = await self._storage.claims.try_claim(_OBSERVER)
         if claim is None:
@@ -121,7 +127,7 @@ class Observer:
         try:
             await self._look(claim)
             count = 0
-            while due := await self._storage.read(partial(find_due, now=self._clock())):
+            while not self._is_paused() and (due := await self._storage.read(partial(find_due, now=self._clock()))):
                 for first in range(0, len(due), _AT_ONCE):
                     count += await self._attend_all(due[first : first + _AT_ONCE], claim)
             return count
@@ -132,6 +138,10 @@ class Observer:
         if self._seen is None:
             self._seen = find_seen(connection)
         return bool(find_changed(connection, self._looked_up_to()) or find_due(connection, self._clock()))
+
+    def _is_paused(self) -> bool:
+        """Whether the model does not answer, whatever it is asked."""
+        return self._clock() < self._paused_until
 
     def _looked_up_to(self) -> int:
         return max(0, (self._seen or 0) - _OVERLAP)
@@ -179,32 +189,47 @@ class Observer:
         if not await self._may_read(stretch):
             await self._put_off(context_id, None, claim)
             return 0
-        again_at = await self._read(stretch, claim)
+        count, again_at = await self._read(stretch, claim)
         if again_at is None:
             again_at = await self._storage.read(partial(self._agenda.due_at, context_id=context_id, now=self._clock()))
         await self._put_off(context_id, again_at, claim)
-        return 1
+        return count
 
-    async def _read(self, stretch: Stretch, claim: Claim) -> datetime | None:
-        """Have a stretch be read; return when to try again, where it was not."""
-        now, context_id = self._clock(), stretch.context_id
-        pause = _BACKOFF[min(stretch.tries, len(_BACKOFF) - 1)]
+    async def _read(self, stretch: Stretch, claim: Claim) -> tuple[int, datetime | None]:
+        """Have a stretch be read; return how often the model was asked, and when to try again, where it was not."""
         try:
             done = await self._reading.read(stretch, fence=claim)
         except BudgetExceeded as error:
-            logger.info("observer.budget_used_up", extra={"context": context_id, "scope": str(error.scope)})
-            return error.ends_at
+            logger.info("observer.budget_used_up", extra={"context": stretch.context_id, "scope": str(error.scope)})
+            return 0, error.ends_at
         except LLMError as error:
-            extra = {"context": context_id, "kind": error.kind.value, "reason": str(error)}
+            extra = {"context": stretch.context_id, "kind": error.kind.value, "reason": str(error)}
             logger.warning("observer.not_answered", extra=extra)
-            if error.kind in _OF_THE_STRETCH and stretch.tries + 1 >= _MOST_TRIES:
-                passing = partial(pass_over, context_id=context_id, version=stretch.version, last=stretch.last)
-                await self._storage.write(passing, fence=claim)
-                return None
-            tries = partial(put_off, context_id=context_id, due_at=now + pause, tries=stretch.tries + 1)
-            await self._storage.write(tries, fence=claim)
-            return now + max(pause, timedelta(seconds=error.retry_after_seconds or 0.0))
-        return now + _BACKOFF[0] if done.is_stale else None
+            if error.kind in _OF_THE_STRETCH:
+                return 1, await self._try_later(stretch, claim)
+            return 1, self._pause(error)
+        self._failures = 0
+        return 1, self._clock() + _BACKOFF[0] if done.is_stale else None
+
+    def _pause(self, error: LLMError) -> datetime:
+        """Ask the model nothing for a while, and return until when."""
+        wait = max(
+            _BACKOFF[min(self._failures, len(_BACKOFF) - 1)], timedelta(seconds=error.retry_after_seconds or 0.0)
+        )
+        self._failures += 1
+        self._paused_until = self._clock() + wait
+        return self._paused_until
+
+    async def _try_later(self, stretch: Stretch, claim: Claim) -> datetime | None:
+        """Return when to ask about a stretch again; one that was refused too often is left out."""
+        context_id, tries = stretch.context_id, stretch.tries + 1
+        if tries >= _MOST_TRIES:
+            passing = partial(pass_over, context_id=context_id, version=stretch.version, last=stretch.last)
+            await self._storage.write(passing, fence=claim)
+            return None
+        due_at = self._clock() + _BACKOFF[min(tries, len(_BACKOFF)) - 1]
+        await self._storage.write(partial(put_off, context_id=context_id, due_at=due_at, tries=tries), fence=claim)
+        return due_at
 
     async def _next(self, context_id: int, up_to: int) -> Stretch | None:
         counter = await count_aside(counter_for, self._reading.model)

@@ -131,7 +131,7 @@ def ensure_state(connection: Connection, context_id: int, *, read_to: int = 0) -
     """Take note of a conversation, where nobody has, unless it is gone."""
     if read_state(connection, context_id) is not None:
         return
-    found = select(contexts.c.id).where(contexts.c.id == context_id).with_for_update()
+    found = select(contexts.c.id).where(contexts.c.id == context_id).with_for_update(key_share=True)
     if connection.execute(found).first() is None or read_state(connection, context_id) is not None:
         return
     connection.execute(insert(observed).values(context_id=context_id, read_to=read_to))

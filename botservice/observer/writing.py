@@ -61,7 +61,7 @@ def write_down(connection: Connection, stretch: Stretch, answer: Answer, now: da
 def _stands(connection: Connection, stretch: Stretch) -> bool:
     """Return whether a conversation, what was read of it and what was noted before are as they were."""
     alive = select(contexts.c.id).where(contexts.c.id == stretch.context_id, contexts.c.forgotten_at.is_(None))
-    if connection.execute(alive.with_for_update()).first() is None:
+    if connection.execute(alive.with_for_update(key_share=True)).first() is None:
         return False
     state = read_state(connection, stretch.context_id)
     if state is None or state.version != stretch.version:

@@ -136,7 +136,13 @@ PLACES: Final = (
         f"{_FORGETTING}::test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_over",
     ),
     Place("budget_reservations", ("person", "chat"), "whose call is under way", "when it ends", _PLANTED),
-    Place("observer_reservations", ("person", "chat"), "whose chat is being read", "when that ends", _PLANTED),
+    Place(
+        "observer_reservations",
+        ("person", "chat"),
+        "whose chat is being read",
+        "when that ends; after a kill by upkeep",
+        _PLANTED,
+    ),
     Place("budget_rates", ("subject",), "how much somebody wrote in a minute", "with the person", _PLANTED),
     Place("budget_notices", ("notice",), "who was told of a limit", "with the person, or after 62 days", _PLANTED),
     Place(

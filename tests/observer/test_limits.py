@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 from observer.observing import ALICE, BOB, NOON, Clock, fact, first_words, noting, observer_of, open_chat, say, tokens
 from people.conversing import make_service
-from sqlalchemy import select
+from sqlalchemy import select, text
+from sqlalchemy.dialects import sqlite
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi
 
-from botservice import FallbackLLM, LLMError, OpenAIChatLLM, ScriptedChatLLM
+from botservice import FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
 from botservice.access.access import Access
 from botservice.access.values import AccessRole
 from botservice.budgets.budgets import Budgets
@@ -18,6 +19,7 @@ from botservice.errors import BudgetExceeded
 from botservice.llm.chat import ChatResponse
 from botservice.messages import TokenUsage
 from botservice.observer.question import SCHEMA
+from botservice.observer.records import _CHANGED, _DUE
 from botservice.people.facts import visible_facts
 from botservice.policies import AccessMode, Scope, parse_limits, parse_prices
 from botservice.storage.tables.observing import observer_reservations
@@ -52,7 +54,7 @@ async def test_reading_stops_when_its_part_of_a_budget_is_used_up_and_goes_on_in
     await storage.write(lambda c: record_call(c, payer, ModelCall("m", 15_000), NOON))
     llm = noting(notes=first_words)
     observer = observer_of(storage, llm, clock, window_tokens=100, budgets=budgets)
-    assert await observer.catch_up() == 1
+    assert await observer.catch_up() == 0
     assert llm.prompts == []
     with pytest.raises(BudgetExceeded):
         await observer.observe(chat)
@@ -192,3 +194,30 @@ async def test_what_has_ended_long_ago_gives_way(storage):
     every = await storage.read(lambda c: visible_facts(c, chat.id, ALICE, with_ended=True))
     assert every[0].text == "I live in town429"
     assert await storage.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM facts").scalar_one()) <= 402
+
+
+async def test_a_stretch_that_the_model_refuses_is_left_out_in_the_end_and_one_that_is_not_to_blame_is_not(storage):
+    chat, clock = await open_chat(storage, "1", ALICE), Clock()
+    await say(chat, *[tokens(600)] * 4)
+    errors = [LLMError("no key", is_transient=False, kind=LLMFailure.UNAUTHORIZED)] * 4
+    errors += [LLMError("refused", is_transient=False, kind=LLMFailure.BAD_REQUEST)] * 3
+    llm = ScriptedChatLLM(errors)
+    observer = observer_of(storage, llm, clock, window_tokens=100)
+    for _ in range(20):
+        await observer.catch_up()
+        clock.pass_by(hours=2)
+    assert len(llm.prompts) == 7
+    assert all(each == llm.prompts[0] for each in llm.prompts)
+    assert await observer_of(storage, ScriptedChatLLM([]), clock, window_tokens=100).catch_up() == 0
+
+
+async def test_what_is_due_is_found_by_indexes(sqlite_storage):
+    plans = []
+    for query, values in ((_DUE, {"now": 5}), (_CHANGED, {"after": 5})):
+        compiled = query.compile(dialect=sqlite.dialect(paramstyle="named"))
+        given, explained = {**compiled.params, **values}, text(f"EXPLAIN QUERY PLAN {compiled}")
+        rows = await sqlite_storage.read(lambda c, explained=explained, given=given: c.execute(explained, given).all())
+        plans.append(" ".join(row.detail for row in rows))
+    assert "ix_observed_due_at" in plans[0]
+    assert "SCAN" not in plans[0].replace("SCAN observed USING INDEX", "")
+    assert "ix_contexts_last_message_id" in plans[1]

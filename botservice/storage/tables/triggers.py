@@ -131,7 +131,7 @@ SET search_path FROM CURRENT AS $$ BEGIN
 END $$""",
     """
 CREATE FUNCTION unread_deleted() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
-    PERFORM 1 FROM contexts WHERE id IN (SELECT context_id FROM deleted) ORDER BY id FOR UPDATE;
+    PERFORM 1 FROM contexts WHERE id IN (SELECT context_id FROM deleted) ORDER BY id FOR NO KEY UPDATE;
     PERFORM unread_from(hit.context_id, hit.last_read) FROM (
         SELECT notes.context_id, min(notes.first_position) - 1 AS last_read
         FROM notes JOIN deleted ON deleted.context_id = notes.context_id
@@ -142,7 +142,7 @@ CREATE FUNCTION unread_deleted() RETURNS trigger LANGUAGE plpgsql SET search_pat
 END $$""",
     """
 CREATE FUNCTION unread_changed() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
-    PERFORM 1 FROM contexts WHERE id = OLD.context_id FOR UPDATE;
+    PERFORM 1 FROM contexts WHERE id = OLD.context_id FOR NO KEY UPDATE;
     IF EXISTS (SELECT 1 FROM observed WHERE context_id = OLD.context_id AND read_to >= OLD.position) THEN
         PERFORM unread_from(OLD.context_id, coalesce(
             (SELECT min(first_position) - 1 FROM notes WHERE context_id = OLD.context_id
