@@ -49,18 +49,8 @@ Reserved = Callable[[Table], list[ColumnElement[bool]]]
 """Says which of the reservations in a table count."""
 
 
-def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Reserved) -> Select[Any]:
-    """Return what gives settled use and open reservations, in one statement and so at one moment.
-
-    Read one after the other, a call that is settled in between would count nowhere.
-    """
-    tokens = usage.c.input_tokens + usage.c.output_tokens
-    settled = select(
-        usage.c.day,
-        tokens.label("tokens"),
-        usage.c.cost.label("cost"),
-        literal_column("0").label("is_open"),
-    ).where(usage.c.day >= bindparam("since"), *of_usage)
+def _reserved(of_reservations: Reserved) -> list[Select[Any]]:
+    """Return what gives open reservations: those of turns that run, and of readings."""
     reserved = (
         select(
             bindparam("today", type_=Text).label("day"),
@@ -85,7 +75,22 @@ def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Re
         observer_reservations.c.expires_at > bindparam("now", type_=observer_reservations.c.expires_at.type),
         *of_reservations(observer_reservations),
     )
-    every = union_all(settled, reserved, observing).subquery()
+    return [reserved, observing]
+
+
+def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Reserved) -> Select[Any]:
+    """Return what gives settled use and open reservations, in one statement and so at one moment.
+
+    Read one after the other, a call that is settled in between would count nowhere.
+    """
+    tokens = usage.c.input_tokens + usage.c.output_tokens
+    settled = select(
+        usage.c.day,
+        tokens.label("tokens"),
+        usage.c.cost.label("cost"),
+        literal_column("0").label("is_open"),
+    ).where(usage.c.day >= bindparam("since"), *of_usage)
+    every = union_all(settled, *_reserved(of_reservations)).subquery()
     is_today = every.c.day >= bindparam("today", type_=Text)
     return select(
         every.c.is_open,
