@@ -248,7 +248,7 @@ async def test_of_thousands_of_words_a_liar_keeps_none_that_was_not_said_and_mix
         )
 
     observer = observer_of(storage, ScriptedChatLLM(lie))
-    for _ in range(40):
+    for _ in range(100):
         chat = chance.choice(chats)
         new = []
         for number in range(100):

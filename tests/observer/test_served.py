@@ -9,6 +9,8 @@ from standins.openai_api import CHAT, OpenAIApi
 
 from botservice import AgentContext, Storage
 from botservice.app import build_observer, build_service, running
+from botservice.llm.openai.clients import OpenAIClients
+from botservice.model_watch import used_models
 from botservice.settings import Settings
 
 
@@ -56,3 +58,10 @@ async def test_nothing_observes_where_it_is_off_or_a_demo_answers(sqlite_storage
 def test_a_wrong_word_for_it_is_named():
     with pytest.raises(Exception, match="OBSERVE must be on or off"):
         settings(observe="sometimes")
+
+
+def test_its_model_is_among_those_that_are_watched():
+    chosen = settings(openai_base_url="http://127.0.0.1:1/v1", openai_model="gpt-large", observer_model="gpt-small")
+    own = OpenAIClients(chosen, base_url=None, api_key=None)
+    watched = {each.name: each.setting for each in used_models(chosen, build_service(chosen), own)}
+    assert watched == {"gpt-large": "OPENAI_MODEL", "gpt-small": "OBSERVER_MODEL"}
