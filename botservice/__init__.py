@@ -45,6 +45,7 @@ from botservice.history import (
     SteadyWindowMessageSelector,
     TokenWindowMessageSelector,
 )
+from botservice.history.notes import Note
 from botservice.llm import ChatLLM, ChatResponse, FallbackLLM, ScriptedChatLLM
 from botservice.llm.configured import default_llm
 from botservice.memory import (
@@ -68,6 +69,7 @@ from botservice.memory import (
 )
 from botservice.memory.sub_runs import SubRun, sub_runs
 from botservice.messages import Attachment, Author, Button, CommandCall, InboundMessage, Message, Role, ToolCall
+from botservice.observer import Observation, Observer
 from botservice.references import Reference, ReferenceKind
 from botservice.service import AgentService
 from botservice.storage import Storage
@@ -139,6 +141,9 @@ __all__ = [
     "MessageSelector",
     "MessageWindowMessageSelector",
     "NoMessages",
+    "Note",
+    "Observation",
+    "Observer",
     "OpenAIChatLLM",
     "OpenAIEmbedder",
     "PendingCall",

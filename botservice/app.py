@@ -30,6 +30,7 @@ from botservice.history import (
 from botservice.llm.configured import configured_llm
 from botservice.llm.hosted import searches_web
 from botservice.llm.tokens import counter_for
+from botservice.observer import Observer
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 from botservice.storage import Storage
@@ -101,6 +102,7 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
         message_selector=SteadyWindowMessageSelector(settings.window_tokens) if has_model else NoMessages(),
         search_k=settings.search_k if has_model else _DEMO_SEARCH_K,
         search_tokens=settings.search_tokens,
+        notes_tokens=settings.notes_tokens if has_model else 0,
         prompt=settings.system_prompt or DEFAULT_PROMPT,
         skills=build_skills(settings),
     )
@@ -152,6 +154,33 @@ def build_embedder(settings: Settings) -> Embedder | None:
         return None
     return OpenAIEmbedder(
         settings.embedding_model, base_url=settings.openai_base_url, api_key=reveal(settings.openai_api_key)
+    )
+
+
+def build_observer(settings: Settings, service: AgentService, storage: Storage) -> Observer | None:
+    """Return what makes notes of conversations off the reply path; None where nobody wants them, or nobody can.
+
+    Raises:
+        SettingsError: a budget limits money and nobody said what its model costs.
+    """
+    if not settings.observe or not settings.has_model:
+        return None
+    agent = service.agent
+    model = settings.observer_model
+    llm = getattr(agent, "llm", None) if model is None else configured_llm(settings, model)
+    if llm is None:
+        return None
+    budgets = service.budgets or Budgets.of(settings)
+    for name in getattr(llm, "models", None) or (str(getattr(llm, "model", "unknown")),):
+        budgets.check_model(name)
+    selector = getattr(agent, "message_selector", None)
+    return Observer(
+        storage,
+        llm,
+        window_tokens=getattr(selector, "max_tokens", settings.window_tokens),
+        notes_tokens=getattr(agent, "notes_tokens", settings.notes_tokens),
+        budgets=budgets,
+        access=service.access,
     )
 
 
@@ -283,10 +312,26 @@ async def running(
             await worker.start()
             stack.push_async_callback(worker.stop, grace_seconds=GRACE_SECONDS)
             await stack.enter_async_context(Upkeep(storage, build_retention(settings)).running())
+            await stack.enter_async_context(_observing(settings, service, storage))
         for transport in transports:
             await transport.start(inbox, storage)
             stack.push_async_callback(transport.stop)
         yield Application(settings, service, storage, worker if has_worker else None, transports)
+
+
+@contextlib.asynccontextmanager
+async def _observing(settings: Settings, service: AgentService, storage: Storage) -> AsyncIterator[None]:
+    """Have conversations be read in the background, where they are to be."""
+    observer = build_observer(settings, service, storage)
+    if observer is None:
+        yield
+        return
+    try:
+        async with observer:
+            yield
+    finally:
+        if settings.observer_model is not None:  # otherwise the agent has it, whose turns may still run
+            await observer.close()
 
 
 @contextlib.asynccontextmanager

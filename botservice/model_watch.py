@@ -57,6 +57,8 @@ def used_models(settings: Settings, service: AgentService, own: OpenAIClients | 
         yield from _of_client(service.embedder, settings)
     elif own is not None and settings.embedding_model is not None:
         yield UsedModel(settings.embedding_model, "OPENAI_EMBEDDING_MODEL", own)
+    if own is not None and settings.observe and settings.observer_model is not None:
+        yield UsedModel(settings.observer_model, "OBSERVER_MODEL", own)
     if own is not None and settings.openai_transcription_model is not None:
         yield UsedModel(settings.openai_transcription_model, "OPENAI_TRANSCRIPTION_MODEL", own)
 

@@ -28,6 +28,7 @@ _SKILLS = Path("skills")
 _NO_SKILLS = "none"
 SHORTEST_ENCRYPTION_KEY = 32
 SHORTEST_ADMIN_TOKEN = 16
+NOTES_TOKENS = 600
 
 # An event's key must be known as long as its platform may deliver it again. Telegram keeps updates for a day (Bot API,
 # "Getting updates"); Slack repeats for an hour, and for a day where delayed events are on (Events API, "Retries").
@@ -70,6 +71,8 @@ _MUST_BE = {
     "tools": f"a list, with commas between them, of {', '.join((*BUILTIN_TOOLS, *WEB_TOOLS))}; or none",
     "fetch_asks": "made-up, never or always",
     "search_tokens": "a whole number, 0 or more",
+    "observe": "on or off",
+    "notes_tokens": "a whole number, 0 or more",
     "mcp_config": "a file such as mcp.json; or none",
     "model_timeout_seconds": "a number of seconds above 0",
     "approval_hours": "a number of hours above 0",
@@ -353,6 +356,9 @@ class Settings(ModelSettings):
     window_tokens: int = Field(4000, ge=0)
     search_k: int = Field(24, ge=0)
     search_tokens: int = Field(1000, ge=0)
+    observe: bool = True
+    observer_model: str | None = None
+    notes_tokens: int = Field(NOTES_TOKENS, ge=0)
     system_prompt: str | None = None
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
     fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP

@@ -24,7 +24,7 @@ from botservice.access.records import (
 )
 from botservice.access.values import AccessRole, Entry, Kind, Notice, Ruling, Subject
 from botservice.errors import BotServiceError
-from botservice.messages import InboundMessage
+from botservice.messages import Author, InboundMessage
 from botservice.people.names import chat_name, person_name
 from botservice.policies import AccessMode, is_identity
 from botservice.settings import Settings
@@ -84,6 +84,28 @@ class Access:
     ) -> Ruling:
         """Return whether what somebody said is let in."""
         return await storage.read(lambda connection: self._judge(connection, message, context_keys, now))
+
+    async def lets_in(
+        self, storage: Storage, context_keys: Mapping[str, str], person: Author | None, *, is_shared: bool
+    ) -> bool:
+        """Return whether what is said in a conversation is let in at this moment, whatever was kept of it before.
+
+        Args:
+            person: The only one who was ever seen there, where that is known.
+        """
+        if await self.is_idle(storage) or context_keys.get("transport") in _OWN_PLATFORMS:
+            return True
+
+        def query(connection: Connection) -> bool:
+            chat = chat_name(context_keys)
+            role, of_chat = self._roles(connection, person_name(person), chat)
+            if is_shared:
+                return self._is_let_in(connection, chat, of_chat)
+            if person is None:
+                return self.mode is AccessMode.OPEN and of_chat is not AccessRole.BLOCKED
+            return role in (AccessRole.OWNER, AccessRole.MEMBER) or (self.mode is AccessMode.OPEN and role is None)
+
+        return await storage.read(query)
 
     def tell(self, connection: Connection, ruling: Ruling, turn_id: int, welcome: object, now: datetime) -> bool:
         """Return whether somebody who is not let in is to be told so: once, and with a code whenever they ask.

@@ -16,6 +16,7 @@ class Pieces:
     """What a prompt is made of.
 
     Attributes:
+        notes: Of the chat.
         person: What is known of whoever asks.
         waiting: Which calls wait for a person's word.
         found: Best first.
@@ -25,6 +26,7 @@ class Pieces:
     """
 
     system: str = ""
+    notes: str = ""
     person: str = ""
     waiting: str = ""
     found: list[SearchHit] = field(default_factory=list)
@@ -51,8 +53,8 @@ def fit(
     """Put into pieces as many steps as there is room for, and leave out older messages where the last one needs it.
 
     What goes first: the earlier prompts' steps, older steps, older messages, remembered ones, what is known of the
-    person. The question always stays; where it is too long by itself, its middle goes. No more steps are looked at
-    than go in.
+    person, the notes of the chat. The question always stays; where it is too long by itself, its middle goes. No more
+    steps are looked at than go in.
 
     Args:
         steps: The steps of the current prompt's work, newest first.
@@ -63,7 +65,9 @@ def fit(
     question = scales.message(pieces.question) if pieces.question else 0
     person = scales.text(pieces.person) if pieces.person else 0
     waiting = scales.text(pieces.waiting) if pieces.waiting else 0
-    room = max_tokens - question - scales.text(pieces.system) - person - waiting - sum(window) - sum(found)
+    notes = scales.text(pieces.notes) if pieces.notes else 0
+    fixed = question + scales.text(pieces.system) + notes + person + waiting
+    room = max_tokens - fixed - sum(window) - sum(found)
     pieces.steps, room, is_complete = _newest(steps, room, scales, at_least=1)
     if is_complete:
         pieces.earlier, room, _ = _newest(earlier, room, scales, at_least=0)
@@ -73,6 +77,8 @@ def fit(
     pieces.found = pieces.found[: len(pieces.found) - cut]
     if room < 0:
         pieces.person, room = "", room + person
+    if room < 0:
+        pieces.notes, room = "", room + notes
     if room < 0:
         room += sum(map(scales.step, pieces.steps))
         pieces.steps = []

@@ -12,6 +12,7 @@ from botservice.agents.sources import with_sources
 from botservice.contexts.context import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
 from botservice.history import MessageSelector, SteadyWindowMessageSelector
+from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
 from botservice.llm.hosted import offered_to
 from botservice.texts import in_language
@@ -50,6 +51,7 @@ class FunctionsBasedAgent(Agent):
         message_selector: MessageSelector | None = None,
         search_k: int | None = None,
         search_tokens: int | None = None,
+        notes_tokens: int = NOTES_TOKENS,
         prompt: str = DEFAULT_PROMPT,
         planning_interval: int | None = None,
         memory_keys: Iterable[str] = (),
@@ -67,6 +69,7 @@ class FunctionsBasedAgent(Agent):
             search_k: How many messages to look for in all that was said before, besides those that stand in the prompt
                 anyway; 0 for none. By itself it is exact; by default the best that fit search_tokens, at most 24.
             search_tokens: How many tokens they may take together, 1000 by default.
+            notes_tokens: How many tokens of notes of the chat, which an `Observer` makes, stand before the window.
             memory_keys: Flexible fields of the steps in view that the model sees.
             max_prompt_tokens: Older steps, then older messages, are left out of a prompt that would be longer.
             final_answer_checks: What an answer has to pass before anybody sees it. One that fails goes back to the
@@ -80,7 +83,7 @@ class FunctionsBasedAgent(Agent):
         """
         if llm is None:
             raise ValueError("a FunctionsBasedAgent needs llm=, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
-        for name, number in (("search_k", search_k), ("search_tokens", search_tokens)):
+        for name, number in (("search_k", search_k), ("search_tokens", search_tokens), ("notes_tokens", notes_tokens)):
             if number is not None and number < 0:
                 raise ValueError(f"{name} must be 0 or more, not {number}")
         if planning_interval is not None and planning_interval < 1:
@@ -90,6 +93,7 @@ class FunctionsBasedAgent(Agent):
         self.message_selector = message_selector or SteadyWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
         self.search_k = DEFAULT_SEARCH_K if search_k is None else search_k
         self.search_tokens = DEFAULT_SEARCH_TOKENS if search_k is None and search_tokens is None else search_tokens
+        self.notes_tokens = notes_tokens
         self.planning_interval = planning_interval
         self.memory_keys = tuple(memory_keys)
         self.max_prompt_tokens = max_prompt_tokens
@@ -195,6 +199,7 @@ class FunctionsBasedAgent(Agent):
             memory_keys=self.memory_keys,
             model=getattr(self.llm, "model", None),
             max_tokens=max_tokens,
+            notes_tokens=self.notes_tokens,
         )
 
 

@@ -1,4 +1,4 @@
-"""Building a prompt: the agent's words, the window, the person, what was found, the question, the steps, in order.
+"""Building a prompt: the agent's words, notes, the window, the person, what was found, the question, the steps.
 
 A server charges a fraction for the beginning of a prompt that it has read before. So what changes from turn to turn
 comes late, and nothing of it stands before the window, which begins and ends as it did the last time.
@@ -21,6 +21,7 @@ from botservice.contexts.context import AgentContext
 from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
+from botservice.history.notes import StoredNote, describe_notes, read_notes
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.memory import TaskStep
@@ -50,16 +51,18 @@ class PromptBuilder:
     memory_keys: tuple[str, ...]
     model: str | None
     max_tokens: int
+    notes_tokens: int = 0
 
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now, at most max_tokens long."""
         recall = await self._recall(context)
         steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
+        notes, person, waiting = await self._describe_known(context)
         start = start_of_work(context.memory, context.task)
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
-        person, waiting = await self._describe_now(context)
         pieces = Pieces(
             system=context.system_prompt_for(self.system_prompt, self.skills),
+            notes=notes,
             person=person,
             waiting=waiting,
             found=recall.found,
@@ -84,21 +87,23 @@ class PromptBuilder:
         room = None if self.search_tokens is None else room_for_found(self.search_tokens, counter_for(self.model))
         return await context.chat_history.recall(self.selector, search_k=self.search_k, model=self.model, room=room)
 
-    async def _describe_now(self, context: AgentContext) -> tuple[str, str]:
-        """Return what is known of whoever asks, as far as it may be told here, and which calls wait for a word."""
+    async def _describe_known(self, context: AgentContext) -> tuple[str, str, str]:
+        """Return the notes of this context, what may be told here of whoever asks, and which calls wait for a word."""
         question, now = context.chat_history.last_user_message, context.storage.now()
         author = None if question is None else question.author
+        is_somebody = author is not None and author.id is not None
 
-        def read(connection: Connection) -> tuple[Sequence[Fact], str]:
-            is_known = author is not None and author.id is not None
-            known = visible_facts(connection, context.id, author) if is_known else []
-            return known, describe_waiting(connection, context.id, context.turn_id, now)
+        def query(connection: Connection) -> tuple[list[StoredNote], list[Fact], str]:
+            noted = read_notes(connection, context.id, is_shown=True) if self.notes_tokens else []
+            known = visible_facts(connection, context.id, author, with_ended=True) if is_somebody else []
+            return noted, known, describe_waiting(connection, context.id, context.turn_id, now)
 
-        known, waiting = await context.storage.read(read)
-        if question is None or author is None:
-            return "", waiting
+        noted, known, waiting = await context.storage.read(query)
         count = counter_for(self.model).count
-        return describe_person(known, author.name, question.full_text, count), waiting
+        name = None if author is None else author.name
+        asked = "" if question is None else question.full_text
+        person = describe_person(known, name, asked, count)
+        return describe_notes(noted, self.notes_tokens, count), person, waiting
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
@@ -156,6 +161,8 @@ def _assemble(pieces: Pieces) -> Prompt:
     prompt = Prompt()
     if pieces.system:
         prompt.add_section("system", [{"role": "system", "content": pieces.system}])
+    if pieces.notes:
+        prompt.add_section("notes", [{"role": "user", "content": pieces.notes}])
     said = [_said(message, is_group=is_group) for message in pieces.window]
     prompt.add_section("window", said, sources=pieces.window)
     prompt.add_section("earlier", _messages(pieces.earlier), is_copied=True)

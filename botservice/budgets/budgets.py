@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +18,8 @@ from botservice.budgets.records import (
     note_once,
     read_messages_sent,
     read_used,
+    release_observer,
+    write_observer_reservation,
     write_reservation,
 )
 from botservice.budgets.usage import ModelCall, Payer, record_call
@@ -32,6 +34,9 @@ from botservice.storage import Storage
 logger = logging.getLogger(__name__)
 
 DEFAULT_ANSWER_TOKENS: Final = 4096
+OBSERVER: Final = "observer"
+"""What the use of reading conversations off the reply path is called, in the place of a model's name."""
+_OBSERVER_PERCENT: Final = 80
 _WARN_AT_PERCENT: Final = 80
 # Last in its commit: what comes after the lock of the budgets has to wait for the other replicas, too.
 _SORT_KEY: Final = ("~budgets",)
@@ -200,36 +205,50 @@ class Budgets:
             BudgetExceeded: it would be more than is left.
             SettingsError: money is limited, and nobody said what the model costs.
         """
-        self.check_model(model)
-        tokens = prompt_tokens + self._answer_tokens
-        cost = self._most_cost(model, prompt_tokens, searches)
+        tokens, cost = self._most(model, prompt_tokens, searches)
 
         def operation(connection: Connection) -> Standing | list[Standing]:
-            lock_budgets(connection)
-            standings = []
-            for scope, _ in _subjects(payer):
-                if not self._limits[scope]:
-                    continue
-                settled, reserved = read_used(connection, scope, payer, now, turn_id=turn_id)
-                for standing in self._stand(scope, settled, now):
-                    limit = standing.limit
-                    wanted = tokens if limit.unit is Unit.TOKENS else cost
-                    if standing.used + reserved.of(limit) + wanted > limit.amount:
-                        return standing
-                    standings.append(standing)
-            write_reservation(connection, turn_id, payer, tokens, cost, now)
-            return standings
+            found = self._fit(connection, payer, tokens, cost, now, turn_id=turn_id)
+            if not isinstance(found, Standing):
+                write_reservation(connection, turn_id, payer, tokens, cost, now)
+            return found
 
         found = await storage.write(operation, sort_key=_SORT_KEY)
         if isinstance(found, Standing):
             raise exceeded(found)
         return Reservation(prompt_tokens, tuple(found))
 
-    def _most_cost(self, model: str, prompt_tokens: int, searches: int) -> int:
-        """Return what costs most: nothing was read before, all of it is kept, and every search is made."""
-        written = prompt_tokens
-        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=written, web_searches=searches)
-        return self.price(model, usage).cost
+    async def reserve_observing(
+        self, storage: Storage, payer: Payer, model: str, prompt_tokens: int, now: datetime
+    ) -> None:
+        """Keep what reading a conversation may take; it leaves a fifth of every budget to answers.
+
+        Raises:
+            BudgetExceeded: it would be more than is left for that.
+            SettingsError: money is limited, and nobody said what the model costs.
+        """
+        tokens, cost = self._most(model, prompt_tokens)
+
+        def operation(connection: Connection) -> Standing | None:
+            found = self._fit(connection, payer, tokens, cost, now, percent=_OBSERVER_PERCENT)
+            if isinstance(found, Standing):
+                return found
+            write_observer_reservation(connection, payer, tokens, cost, now)
+            return None
+
+        found = await storage.write(operation, sort_key=_SORT_KEY)
+        if found is not None:
+            raise exceeded(found)
+
+    def settle_observing(self, connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
+        """Count what reading a conversation took, under a name of its own."""
+        record_call(connection, payer, replace(call, model=OBSERVER), now)
+        if self.has_limits:
+            release_observer(connection, payer.context_id)
+
+    async def release_observing(self, storage: Storage, context_id: int) -> None:
+        """Give back what was kept for reading a conversation."""
+        await storage.write(lambda connection: release_observer(connection, context_id))
 
     def settle(self, connection: Connection, turn_id: int, payer: Payer, call: ModelCall, now: datetime) -> None:
         """Count what a call took, in the transaction that stores what came of it."""
@@ -260,6 +279,47 @@ class Budgets:
             ]
 
         return await storage.read(query)
+
+    def _most(self, model: str, prompt_tokens: int, searches: int = 0) -> tuple[int, int]:
+        """Return what a call may take at most, in tokens and money.
+
+        Nothing was read before, all of it is kept, and every search is made.
+        """
+        self.check_model(model)
+        written = prompt_tokens
+        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=written, web_searches=searches)
+        return usage.total_tokens, self.price(model, usage).cost
+
+    def _fit(
+        self,
+        connection: Connection,
+        payer: Payer,
+        tokens: int,
+        cost: int,
+        now: datetime,
+        *,
+        turn_id: int = 0,
+        percent: int = 100,
+    ) -> Standing | list[Standing]:
+        """Return how the payer's budgets stand; that alone which has no room for what is wanted, where one has none.
+
+        Args:
+            turn_id: What it has reserved before does not count.
+            percent: How much of each budget may be used for this.
+        """
+        lock_budgets(connection)
+        standings = []
+        for scope, _ in _subjects(payer):
+            if not self._limits[scope]:
+                continue
+            settled, reserved = read_used(connection, scope, payer, now, turn_id=turn_id)
+            for standing in self._stand(scope, settled, now):
+                limit = standing.limit
+                wanted = tokens if limit.unit is Unit.TOKENS else cost
+                if (standing.used + reserved.of(limit) + wanted) * 100 > limit.amount * percent:
+                    return standing
+                standings.append(standing)
+        return standings
 
     def _stand(self, scope: Scope, used: Used, now: datetime) -> list[Standing]:
         return [Standing(scope, limit, used.of(limit), period_end(limit.period, now)) for limit in self._limits[scope]]

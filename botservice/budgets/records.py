@@ -1,5 +1,6 @@
 """How budgets lie in their tables: what is used and reserved of one, and who was told of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    insert,
     literal,
     select,
     text,
@@ -36,24 +38,19 @@ from botservice.storage.tables.access import (
     model_usage_days,
 )
 from botservice.storage.tables.conversations import turns
+from botservice.storage.tables.observing import observer_reservations
 
 RESERVED_FOR = timedelta(hours=1)  # far longer than a call takes: what a killed process had reserved is free then
 _NOTICES_KEPT = timedelta(days=62)  # longer than the longest period
 _LOCK = text(f"SELECT pg_advisory_xact_lock({lock_space('budgets', offset=1)}, 0)")  # claims have theirs
 
 
-def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: list[ColumnElement[bool]]) -> Select[Any]:
-    """Return what gives settled use and open reservations, in one statement and so at one moment.
+Reserved = Callable[[Table], list[ColumnElement[bool]]]
+"""Says which of the reservations in a table count."""
 
-    Read one after the other, a call that is settled in between would count nowhere.
-    """
-    tokens = usage.c.input_tokens + usage.c.output_tokens
-    settled = select(
-        usage.c.day,
-        tokens.label("tokens"),
-        usage.c.cost.label("cost"),
-        literal_column("0").label("is_open"),
-    ).where(usage.c.day >= bindparam("since"), *of_usage)
+
+def _reserved(of_reservations: Reserved) -> list[Select[Any]]:
+    """Return what gives open reservations: those of turns that run, and of readings."""
     reserved = (
         select(
             bindparam("today", type_=Text).label("day"),
@@ -66,10 +63,34 @@ def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: li
             exists().where(turns.c.id == budget_reservations.c.turn_id, turns.c.status == literal("running")),
             budget_reservations.c.expires_at > bindparam("now", type_=budget_reservations.c.expires_at.type),
             budget_reservations.c.turn_id != bindparam("turn"),
-            *of_reservations,
+            *of_reservations(budget_reservations),
         )
     )
-    every = union_all(settled, reserved).subquery()
+    observing = select(
+        bindparam("today", type_=Text).label("day"),
+        observer_reservations.c.tokens,
+        observer_reservations.c.cost,
+        literal_column("1"),
+    ).where(
+        observer_reservations.c.expires_at > bindparam("now", type_=observer_reservations.c.expires_at.type),
+        *of_reservations(observer_reservations),
+    )
+    return [reserved, observing]
+
+
+def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Reserved) -> Select[Any]:
+    """Return what gives settled use and open reservations, in one statement and so at one moment.
+
+    Read one after the other, a call that is settled in between would count nowhere.
+    """
+    tokens = usage.c.input_tokens + usage.c.output_tokens
+    settled = select(
+        usage.c.day,
+        tokens.label("tokens"),
+        usage.c.cost.label("cost"),
+        literal_column("0").label("is_open"),
+    ).where(usage.c.day >= bindparam("since"), *of_usage)
+    every = union_all(settled, *_reserved(of_reservations)).subquery()
     is_today = every.c.day >= bindparam("today", type_=Text)
     return select(
         every.c.is_open,
@@ -82,12 +103,12 @@ def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: li
 
 _USED = {
     Scope.PERSON: _used(
-        model_usage, [model_usage.c.person.in_(PERSON_NAMES)], [budget_reservations.c.person.in_(PERSON_NAMES)]
+        model_usage, [model_usage.c.person.in_(PERSON_NAMES)], lambda table: [table.c.person.in_(PERSON_NAMES)]
     ),
     Scope.CHAT: _used(
-        model_usage, [model_usage.c.chat == bindparam("chat")], [budget_reservations.c.chat == bindparam("chat")]
+        model_usage, [model_usage.c.chat == bindparam("chat")], lambda table: [table.c.chat == bindparam("chat")]
     ),
-    Scope.SERVICE: _used(model_usage_days, [], []),
+    Scope.SERVICE: _used(model_usage_days, [], lambda _: []),
 }
 _RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
 
@@ -179,6 +200,31 @@ def write_reservation(
 def delete_reservation(connection: Connection, turn_id: int) -> None:
     """Give back what was kept for a call of a turn."""
     execute(connection, _RELEASE, {"turn": turn_id})
+
+
+def write_observer_reservation(connection: Connection, payer: Payer, tokens: int, cost: int, now: datetime) -> None:
+    """Keep so much for reading a conversation."""
+    release_observer(connection, payer.context_id)
+    values = {
+        "context_id": payer.context_id,
+        "person": payer.person,
+        "chat": payer.chat,
+        "tokens": tokens,
+        "cost": cost,
+        "expires_at": now + RESERVED_FOR,
+    }
+    connection.execute(insert(observer_reservations).values(values))
+
+
+def release_observer(connection: Connection, context_id: int) -> None:
+    """Give back what was kept for reading a conversation."""
+    connection.execute(delete(observer_reservations).where(observer_reservations.c.context_id == context_id))
+
+
+def drop_expired(connection: Connection, now: datetime) -> int:
+    """Delete what processes that were killed had kept for reading, and return how much that was."""
+    is_over = observer_reservations.c.expires_at <= now
+    return connection.execute(delete(observer_reservations).where(is_over)).rowcount
 
 
 def read_messages_sent(connection: Connection, scope: Scope, subject: str, minute: str) -> int:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from botservice.commands.asking import Asker, find_asker
 from botservice.commands.command import Command
+from botservice.commands.notes import delete_asked_note, list_notes
 from botservice.messages import Button
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact
 from botservice.people.identities import identities_of
@@ -24,6 +25,7 @@ Change = Callable[[Connection], None]
 _MOST_BUTTONS: Final = 8
 _LONGEST_SAID: Final = 80  # characters of the message that a fact came from
 _ORDER: Final = re.compile(r"(delete|correct|share|unshare)\s+#?(\d{1,18})(?:\s+(.+))?", re.IGNORECASE | re.DOTALL)
+_NOTE_ORDER: Final = re.compile(r"delete\s+n(\d{1,18})", re.IGNORECASE)
 
 
 async def _memory(request: CommandRequest) -> CommandAnswer:
@@ -33,13 +35,16 @@ async def _memory(request: CommandRequest) -> CommandAnswer:
     # Where others listen, only what may be told there can be seen or changed: the answer would tell the rest.
     visible_in = None if asker.is_alone else request.context.id
     known = await request.context.storage.read(
-        lambda connection: facts_of(connection, asker.person_id, context_id=visible_in)
+        lambda connection: facts_of(connection, asker.person_id, context_id=visible_in, with_ended=True)
     )
+    if (note_order := _NOTE_ORDER.fullmatch(request.call.arguments.strip())) is not None:
+        return await delete_asked_note(int(note_order[1]), asker, request)
     order = _ORDER.fullmatch(request.call.arguments.strip())
     if order is None:
-        return _list(known, asker, request)
+        return await _list(known, asker, request)
     number = int(order[2])
-    fact = next((each for each in known if each.id == number), None)
+    is_deleting = order[1].lower() == "delete"
+    fact = next((each for each in known if each.id == number and (each.is_current or is_deleting)), None)
     if fact is None:
         return _say("memory.unknown", request, number=str(number))
     return _obey(order[1].lower(), fact, (order[3] or "").strip()[:MAX_TEXT], asker, request)
@@ -68,7 +73,7 @@ def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequ
             return _scrubbing(_say("memory.changed", request, number=number, text=words, apply=change), request)
 
 
-def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> CommandAnswer:
+async def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> CommandAnswer:
     lines = [_line(each, request) for each in known]
     if lines:
         parts = [request.say("memory.list"), "\n".join(lines)]
@@ -76,17 +81,18 @@ def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> CommandAn
     else:
         key = "memory.nothing" if request.has_tool("remember") else "memory.empty"
         parts = [request.say(key if asker.is_alone else "memory.nothing_here")]
+    parts += await list_notes(request)
     if not asker.is_alone:
         parts.append(request.say("memory.elsewhere"))
     buttons = [
         Button(request.say("memory.delete_button", number=each.id), f"/memory delete {each.id}")
-        for each in known[-_MOST_BUTTONS:]
+        for each in [each for each in known if each.is_current][-_MOST_BUTTONS:]
     ]
     return CommandAnswer("\n\n".join(parts), tuple(buttons))
 
 
 def _line(fact: Fact, request: CommandRequest) -> str:
-    date = f"{fact.updated_at:%Y-%m-%d}"
+    date = f"{fact.since:%Y-%m-%d}"
     if fact.said is None:
         source = request.say("memory.corrected", date=date)
     else:
@@ -94,6 +100,8 @@ def _line(fact: Fact, request: CommandRequest) -> str:
         said = said if len(said) <= _LONGEST_SAID else f"{said[:_LONGEST_SAID]}…"
         source = request.say("memory.source", said=show_plain(said), date=date, where=_where(fact.context_keys or {}))
     shared = "; " + request.say("memory.shared") if fact.is_shareable else ""
+    if fact.until is not None:
+        shared = "; " + request.say("memory.until", date=f"{fact.until:%Y-%m-%d}") + shared
     topic = f"{show_plain(fact.shown_topic)}: " if fact.shown_topic else ""
     return f"- **#{fact.id}** {topic}{show_plain(fact.text)} ({source}{shared})"
 
@@ -114,7 +122,7 @@ def _scrubbing(answer: CommandAnswer, request: CommandRequest) -> CommandAnswer:
 def _delete(connection: Connection, person_id: int, fact: Fact, now: datetime) -> None:
     authors = [each.author for each in identities_of(connection, person_id)]
     drop_exports_of(connection, person_id, now)
-    for text in delete_facts(connection, person_id, [fact.id]):
+    for text in delete_facts(connection, person_id, [fact.id], now):
         erase_quotes(connection, authors, text)
 
 

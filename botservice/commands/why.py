@@ -24,7 +24,8 @@ _LONGEST_QUESTION: Final = 80
 # No opening bracket is escaped, because that begins a formula: without the closing one there is no link.
 _MARKUP: Final = re.compile(r"[\\`*_<|~$]|\](?=[(\[:])|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _RECORD: Final = re.compile(r"^(?=\[\d{4}-\d\d-\d\d \d\d:\d\d UTC\] )", re.MULTILINE)
-_FACT: Final = re.compile(r"^\[#\d+, (\d{4}-\d\d-\d\d)\] (.+)$", re.MULTILINE)
+_NOTE: Final = re.compile(r"^\[\d{4}-\d\d-\d\d\] ", re.MULTILINE)
+_FACT: Final = re.compile(r"^\[#\d+, (\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\] (.+)$", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -33,6 +34,7 @@ class Sources:
 
     Attributes:
         window: How many of the chat's newest messages the model was shown.
+        notes: How many notes of the chat it was shown.
         persona: How the people of the chat wanted it to be.
         found: What searching gave, each with its date and its author.
         tools: The name of each tool that ran, with what went wrong, if anything did.
@@ -43,6 +45,7 @@ class Sources:
     """
 
     window: int = 0
+    notes: int = 0
     persona: str | None = None
     found: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
@@ -83,6 +86,8 @@ def _add_model(sources: Sources, name: Any) -> None:
 def _add_prompt(sources: Sources, prompt: Sequence[Mapping[str, Any]], sections: Mapping[str, Sequence[int]]) -> None:
     first, end = sections.get("window", (0, 0))
     sources.window = max(sources.window, end - first)
+    noted = sum(len(_NOTE.findall(text)) for text in _contents(prompt, sections, "notes"))
+    sources.notes = max(sources.notes, noted)
     for text in _contents(prompt, sections, "system"):
         sources.persona = persona_in(text) or sources.persona
     found = [each for text in _contents(prompt, sections, "found") for each in _RECORD.split(found_records(text))]
@@ -146,6 +151,8 @@ def _made_of(request: CommandRequest, sources: Sources, *, may_see: bool) -> Ite
     """Yield what an answer was made of as markdown, in which nothing that was said can be markup."""
     yield ""
     yield "- " + request.say("why.window", count=sources.window)
+    if sources.notes:
+        yield "- " + request.say("why.notes", count=sources.notes)
     if sources.persona:
         yield "- " + request.say("why.persona") + f" {_cut(sources.persona, _LONGEST)}"
     if sources.found:

@@ -15,6 +15,7 @@ from botservice.contexts.snapshots import Snapshot, find_task, read_snapshot, re
 from botservice.contexts.step_records import StepRecords, StoredStep, read_steps
 from botservice.errors import InvalidContextKeys, StorageError
 from botservice.history import ChatHistory
+from botservice.history.notes import Note, read_notes
 from botservice.llm.chat import BeforeCall, TextSink
 from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, TaskStep
 from botservice.memory.agent_memory import completed_steps
@@ -183,6 +184,10 @@ class AgentContext:
             return AgentMemory(read_system_prompt(connection, self.id), [each.item for each in stored])
 
         return await self.storage.read(query, is_long=True)
+
+    async def notes(self) -> list[Note]:
+        """Return what is noted of this conversation, oldest first."""
+        return [each.note for each in await self.storage.read(lambda connection: read_notes(connection, self.id))]
 
     @property
     def prompt(self) -> str | None:

@@ -80,6 +80,24 @@ class SaidMessage(dict[str, Any]):
         return type(self)(self, self.items_given)
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerSchema:
+    """The form that an answer has to have, for servers that hold their model to it.
+
+    Attributes:
+        name: Letters, digits, _ and -.
+        schema: A JSON schema in which every property is required and no other is allowed.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+def takes_schema(llm: object) -> bool:
+    """Return whether a model takes schema=, an `AnswerSchema`."""
+    return bool(getattr(llm, "takes_schema", False))
+
+
 class ChatLLM(Protocol):
     """A language model that chats and calls tools."""
 

@@ -20,11 +20,15 @@ def default_llm() -> ChatLLM:
     return configured_llm(Settings.load())
 
 
-def configured_llm(settings: Settings) -> ChatLLM:
-    """Return the model that settings name, with those that are asked where it cannot answer; or the demo script."""
+def configured_llm(settings: Settings, model: str | None = None) -> ChatLLM:
+    """Return the model that settings name, with those that are asked where it cannot answer; or the demo script.
+
+    Args:
+        model: In the place of the first one.
+    """
     if not settings.has_model:
         return DemoChatLLM()
-    first = _build_openai(settings, settings.openai_model)
+    first = _build_openai(settings, model or settings.openai_model)
     others = [_build_openai(settings, name) for name in settings.openai_fallback_models if name != first.model]
     return FallbackLLM([first, *others]) if others else first
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from botservice.errors import LLMError, LLMFailure
-from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.circuit import Circuit
 from botservice.llm.fallback_call import DEFAULT_PATIENCE_SECONDS, FallbackCall, shows_thoughts
 from botservice.llm.hosted import searches_web
@@ -44,7 +44,10 @@ class FallbackLLM:
         llms: The models, in order.
         model: The first one's name, by whose measure prompts are counted.
         models: The names of all; a response says by one of them who answered.
+        takes_schema: It takes schema=, an `AnswerSchema`.
     """
+
+    takes_schema: Final = True
 
     def __init__(
         self,
@@ -91,13 +94,17 @@ class FallbackLLM:
         *,
         on_text: TextSink | None = None,
         on_thought: TextSink | None = None,
+        schema: AnswerSchema | None = None,
     ) -> ChatResponse:
         """Return the answer of the first model that gives one (see `ChatLLM.chat`).
 
         Args:
             on_thought: Called with what a model thinks, where it shows that.
+            schema: The form of the answer, for those that take one.
         """
-        call = FallbackCall(messages, tools, on_text, on_thought, patience_seconds=self._patience_seconds)
+        call = FallbackCall(
+            messages, tools, on_text, on_thought, schema=schema, patience_seconds=self._patience_seconds
+        )
         for member in self._in_order():
             try:
                 return await self._ask(member, call)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from botservice.errors import LLMError, LLMFailure
-from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema, takes_schema
 from botservice.llm.hosted import offered_to
 
 logger = logging.getLogger(__name__)
@@ -33,6 +33,7 @@ class FallbackCall:
         on_text: TextSink | None,
         on_thought: TextSink | None = None,
         *,
+        schema: AnswerSchema | None = None,
         patience_seconds: float = DEFAULT_PATIENCE_SECONDS,
     ) -> None:
         self.is_shown = False
@@ -40,6 +41,7 @@ class FallbackCall:
         self._tools = tools
         self._on_text = on_text
         self._on_thought = on_thought
+        self._schema = schema
         self._patience_seconds = patience_seconds
         self._failures: list[tuple[str, LLMError]] = []
         self._failing_since: float | None = None
@@ -95,8 +97,10 @@ class FallbackCall:
             raise LLMError(f"the model failed with {type(error).__name__}") from error
 
     def _sinks(self, llm: ChatLLM) -> dict[str, Any]:
-        """Return who listens to a model, each only where somebody does."""
+        """Return who listens to a model, each only where somebody does, and the form of the answer, if it has one."""
         sinks: dict[str, Any] = {}
+        if self._schema is not None and takes_schema(llm):
+            sinks["schema"] = self._schema
         if self._on_text is not None:
             sinks["on_text"] = partial(self._hear, self._on_text, is_answer=True)
         if self._on_thought is not None and shows_thoughts(llm):

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, delete, insert, not_
 
 from botservice.messages import Author, storable
 from botservice.people.identities import find_identity
+from botservice.people.refusing import BY_PERSON, refuse
 from botservice.people.sources import find_source, own_words_of
 from botservice.people.wording import fitting_topic, is_said_in
 from botservice.storage.chunks import chunks
@@ -48,6 +49,10 @@ class Fact:
         said: The words that it came from; None where the person wrote it down themselves.
         context_keys: The chat that it came from.
         is_shareable: Whether the person lets every chat of theirs know, groups too.
+        set_by: "observer" for what was found off the reply path, "person" for what they corrected, else None.
+        valid_from: When it was said.
+        valid_to: When something newer was said in its place; None as long as it holds.
+        superseded_at: Since when that is known.
     """
 
     id: int
@@ -59,6 +64,26 @@ class Fact:
     updated_at: datetime
     said: str | None = None
     context_keys: Mapping[str, str] | None = None
+    set_by: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    superseded_at: datetime | None = None
+    source_message_id: int | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing newer was said in its place."""
+        return self.superseded_at is None
+
+    @property
+    def since(self) -> datetime:
+        """When it was said, or last put into other words by its person."""
+        return self.updated_at if self.valid_from is None or self.set_by == BY_PERSON else self.valid_from
+
+    @property
+    def until(self) -> datetime | None:
+        """When something newer was said in its place."""
+        return self.valid_to or self.superseded_at
 
     @property
     def shown_topic(self) -> str:
@@ -74,12 +99,18 @@ _COLUMNS = (
     facts.c.is_shareable,
     facts.c.created_at,
     facts.c.updated_at,
+    facts.c.set_by,
+    facts.c.valid_from,
+    facts.c.valid_to,
+    facts.c.superseded_at,
+    facts.c.source_message_id,
 )
+_MOST_ENDED = 10  # of those that do not hold any more, in a prompt
 _IS_CURRENT = facts.c.superseded_at.is_(None)
 _OF_PERSON = (
     select(*_COLUMNS)
     .join(identities, identities.c.id == facts.c.identity_id)
-    .where(identities.c.person_id == bindparam("person"), _IS_CURRENT)
+    .where(identities.c.person_id == bindparam("person"))
 )
 # Private is a context in which nobody but this very identity was ever seen.
 _IS_ALONE = (
@@ -91,21 +122,31 @@ _IS_ALONE = (
     )
     .exists()
 )
-_VISIBLE = _OF_PERSON.where(
-    or_(facts.c.context_id == bindparam("context"), facts.c.is_shareable.is_(True), _IS_ALONE)
-).order_by(facts.c.updated_at.desc(), facts.c.id.desc())
+_IS_VISIBLE = or_(facts.c.context_id == bindparam("context"), facts.c.is_shareable.is_(True), _IS_ALONE)
+_VISIBLE = _OF_PERSON.where(_IS_VISIBLE, _IS_CURRENT).order_by(facts.c.updated_at.desc(), facts.c.id.desc())
+_ENDED = (
+    _OF_PERSON.where(_IS_VISIBLE, facts.c.ended_by.is_not(None))
+    .order_by(facts.c.valid_to.desc(), facts.c.id.desc())
+    .limit(_MOST_ENDED)
+)
 
 
-def visible_facts(connection: Connection, context_id: int, author: Author | None) -> list[Fact]:
+def visible_facts(
+    connection: Connection, context_id: int, author: Author | None, *, with_ended: bool = False
+) -> list[Fact]:
     """Return what is known of an author and may be told in a context, newest first.
 
     Where others are, or were, that is what the person said in that chat, and what they let every chat know.
+
+    Args:
+        with_ended: Also the last few that something newer was said in the place of, at the end.
     """
     identity = find_identity(connection, author)
     if identity is None:
         return []
     sought = {"context": context_id, "person": identity.person_id, "identity": identity.id}
-    return [Fact(*row) for row in execute(connection, _VISIBLE, sought).all()]
+    queries = [_VISIBLE, _ENDED] if with_ended else [_VISIBLE]
+    return [read_fact(row) for query in queries for row in execute(connection, query, sought).all()]
 
 
 def is_private(connection: Connection, context_id: int, author: Author | None) -> bool:
@@ -117,16 +158,25 @@ def is_private(connection: Connection, context_id: int, author: Author | None) -
     return bool(connection.execute(select(_IS_ALONE), sought).scalar_one())
 
 
-def facts_of(connection: Connection, person_id: int, *, context_id: int | None = None) -> list[Fact]:
+def facts_of(
+    connection: Connection, person_id: int, *, context_id: int | None = None, with_ended: bool = False
+) -> list[Fact]:
     """Return what is known of a person with where it came from, oldest first; for their own eyes.
 
     Args:
         context_id: Only what may be told in this chat, where others listen.
+        with_ended: Also what something newer was said in the place of.
     """
-    query = _with_sources().where(identities.c.person_id == person_id, _IS_CURRENT).order_by(facts.c.id)
+    query = _with_sources().where(identities.c.person_id == person_id).order_by(facts.c.id)
+    query = query if with_ended else query.where(_IS_CURRENT)
     if context_id is not None:
         query = query.where(or_(facts.c.context_id == context_id, facts.c.is_shareable.is_(True)))
-    return [Fact(*row) for row in connection.execute(query)]
+    return [read_fact(row) for row in connection.execute(query)]
+
+
+def read_fact(row: Any) -> Fact:
+    """Return the fact that a row is."""
+    return Fact(**row._asdict())
 
 
 def keep_fact(
@@ -151,8 +201,7 @@ def keep_fact(
         return Refused.NOT_SAID
     source, own = found
     topic = fitting_topic(topic, own) or text[:MAX_TOPIC].casefold()
-    # Two processes may keep facts of one person at once: one after the other.
-    connection.execute(select(persons.c.id).where(persons.c.id == identity.person_id).with_for_update())
+    lock_person(connection, identity.person_id)
     known = facts_of(connection, identity.person_id)
     is_alone = is_private(connection, context_id, author)
     same = [
@@ -163,7 +212,6 @@ def keep_fact(
     ]
     if not same and len(known) >= MAX_FACTS:
         return Refused.TOO_MANY
-    _supersede(connection, [each.id for each in same], now)
     values = {
         "identity_id": identity.id,
         "context_id": context_id,
@@ -172,17 +220,43 @@ def keep_fact(
         "text": text,
         "created_at": now,
         "updated_at": now,
+        "valid_from": now,
     }
-    row = connection.execute(insert(facts).values(values).returning(*_COLUMNS)).one()
-    return Fact(*row)
+    kept = insert_fact(connection, values)
+    end_facts(connection, [each.id for each in same], by=kept.id, valid_to=now, now=now)
+    return kept
+
+
+def lock_person(connection: Connection, person_id: int) -> None:
+    """Have two processes that keep facts of one person do so one after the other."""
+    connection.execute(select(persons.c.id).where(persons.c.id == person_id).with_for_update())
+
+
+def insert_fact(connection: Connection, values: Mapping[str, Any]) -> Fact:
+    """Store a fact and return it."""
+    return read_fact(connection.execute(insert(facts).values(values).returning(*_COLUMNS)).one())
+
+
+def end_facts(connection: Connection, fact_ids: Sequence[int], *, by: int, valid_to: datetime, now: datetime) -> None:
+    """Have another fact be known in the place of some; they come back if that one goes.
+
+    Args:
+        valid_to: When the other one was said.
+    """
+    if fact_ids:
+        ended = update(facts).where(facts.c.id.in_(fact_ids))
+        connection.execute(ended.values(superseded_at=now, valid_to=valid_to, ended_by=by))
 
 
 def correct_fact(connection: Connection, person_id: int, fact_id: int, text: str, now: datetime) -> bool:
     """Put a person's own words in the place of a fact of theirs; return whether there is such a fact.
 
-    It then cites no message: the words that it came from may be what was wrong.
+    It then cites no message: the words that it came from may be what was wrong. What it said before is not found again.
     """
-    new = {"text": _tidy(text)[:MAX_TEXT], "updated_at": now, "source_message_id": None}
+    row = connection.execute(_chosen(person_id, [fact_id])).one_or_none()
+    if row is not None:
+        refuse(connection, [row], now)
+    new = {"text": _tidy(text)[:MAX_TEXT], "updated_at": now, "source_message_id": None, "set_by": BY_PERSON}
     return _change(connection, person_id, fact_id, new)
 
 
@@ -191,14 +265,37 @@ def share_fact(connection: Connection, person_id: int, fact_id: int, *, is_share
     return _change(connection, person_id, fact_id, {"is_shareable": is_shareable})
 
 
-def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> list[str]:
-    """Delete facts of a person with those that they took the place of; return their texts."""
-    of_person = select(identities.c.id).where(identities.c.person_id == person_id)
-    chosen = select(facts.c.topic).where(facts.c.id.in_(list(fact_ids)), facts.c.identity_id.in_(of_person))
-    topics = list(connection.execute(chosen).scalars())
+def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int], now: datetime) -> list[str]:
+    """Delete facts of a person with those that they took the place of; return their texts.
+
+    Nobody finds them again in what was said: only the person can have them kept once more.
+    """
+    chosen = connection.execute(_chosen(person_id, fact_ids)).all()
+    topics = [row.topic for row in chosen]
+    if not topics:
+        return []
     is_meant = or_(facts.c.id.in_(list(fact_ids)), and_(facts.c.topic.in_(topics), not_(_IS_CURRENT)))
-    gone = delete(facts).where(is_meant, facts.c.identity_id.in_(of_person)).returning(facts.c.text)
-    return list(connection.execute(gone).scalars()) if topics else []
+    gone = delete(facts).where(is_meant, facts.c.identity_id.in_(_identities_of(person_id)))
+    columns = (facts.c.identity_id, facts.c.topic, facts.c.text, facts.c.source_message_id)
+    rows = connection.execute(gone.returning(*columns)).all()
+    refuse(connection, rows, now)
+    return [row.text for row in rows]
+
+
+def _chosen(person_id: int, fact_ids: Sequence[int]) -> Select[Any]:
+    return select(facts.c.identity_id, facts.c.topic, facts.c.text, facts.c.source_message_id).where(
+        facts.c.id.in_(list(fact_ids)), facts.c.identity_id.in_(_identities_of(person_id))
+    )
+
+
+def _identities_of(person_id: int) -> Select[Any]:
+    return select(identities.c.id).where(identities.c.person_id == person_id)
+
+
+def drop_facts(connection: Connection, fact_ids: Sequence[int]) -> None:
+    """Delete facts that have ended long ago."""
+    if fact_ids:
+        connection.execute(delete(facts).where(facts.c.id.in_(list(fact_ids))))
 
 
 def facts_from(
@@ -240,14 +337,9 @@ def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> dict[in
 
 
 def _change(connection: Connection, person_id: int, fact_id: int, values: Mapping[str, Any]) -> bool:
-    of_person = select(identities.c.id).where(identities.c.person_id == person_id)
+    of_person = _identities_of(person_id)
     chosen = update(facts).where(facts.c.id == fact_id, facts.c.identity_id.in_(of_person), _IS_CURRENT)
     return connection.execute(chosen.values(values)).rowcount > 0
-
-
-def _supersede(connection: Connection, fact_ids: Sequence[int], now: datetime) -> None:
-    if fact_ids:
-        connection.execute(update(facts).where(facts.c.id.in_(fact_ids)).values(superseded_at=now))
 
 
 def _with_sources() -> Select[Any]:

@@ -45,7 +45,7 @@ def find_source(connection: Connection, context_id: int, author: Author, text: s
         if row.author_platform == author.platform and row.author_id == author.id
     ]
     for row in said[:_OWN]:
-        own = _own_words(row)
+        own = own_words_in(row)
         if is_said_in(text, own):
             return row.id, own
     return None
@@ -53,10 +53,10 @@ def find_source(connection: Connection, context_id: int, author: Author, text: s
 
 def own_words_of(connection: Connection, message_id: int) -> str:
     """Return what of a message its author says in their own words."""
-    return _own_words(connection.execute(_ONE, {"message": message_id}).one())
+    return own_words_in(connection.execute(_ONE, {"message": message_id}).one())
 
 
-def _own_words(row: Any) -> str:
+def own_words_in(row: Any) -> str:
     """Return what of a row its author says in their own words.
 
     Where that is not stored, what stands in files, in brackets behind the rest, is not counted.

@@ -47,6 +47,19 @@ def is_said_in(fact: str, own: str) -> bool:
     return all(forms) and any(_holds(passage, forms) for passage in _passages(spoken, len(wanted)))
 
 
+def share_said(text: str, own: str) -> float:
+    """Return how much of what means something in a text is said in other words too, from 0 to 1; 0 where nothing does.
+
+    Words count in any form of theirs; of scripts without blanks, each two signs that follow each other.
+    """
+    spoken, written = _parted(own[:_LONGEST_OWN])
+    words, runs = _parted(text)
+    wanted = {word for word in words if word not in _GLUE and (len(word) > 1 or word.isdigit())}
+    pairs = {run[place : place + 2] for run in runs for place in range(max(1, len(run) - 1))}
+    found = sum(map(bool, _forms(wanted, spoken))) + sum(any(pair in each for each in written) for pair in pairs)
+    return found / (len(wanted) + len(pairs)) if wanted or pairs else 0.0
+
+
 def fitting_topic(topic: str, own: str) -> str:
     """Return a topic that consists of common topics and of a person's own words; empty where it holds anything else."""
     spoken, _ = _parted(own[:_LONGEST_OWN])

@@ -17,6 +17,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 
 from botservice.errors import StorageError
+from botservice.history.notes import Note, read_notes
 from botservice.history.rows import read_messages, select_messages
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.people.facts import Fact, facts_of
@@ -47,6 +48,7 @@ class Conversation:
     id: int
     keys: Mapping[str, str]
     messages: Sequence[Message]
+    notes: Sequence[Note] = ()
 
     @property
     def title(self) -> str:
@@ -96,6 +98,7 @@ def as_values(data: PersonalData, files: Mapping[tuple[int, int], str] | None = 
         files: Where the files of an archive are, by the message's id and their place in it.
     """
     own = {(each.platform, each.id) for each in data.accounts}
+    noted = [values for each in data.conversations for values in _note_values(each)]
     said: list[dict[str, Any]] = []
     answered: list[dict[str, Any]] = []
     for conversation in data.conversations:
@@ -108,6 +111,7 @@ def as_values(data: PersonalData, files: Mapping[tuple[int, int], str] | None = 
         "facts": [_fact_values(each) for each in data.facts],
         "messages": sorted(said, key=_by_id),
         "answers": sorted(answered, key=_by_id),
+        **({"notes": noted} if noted else {}),
         **data.others,
     }
 
@@ -134,7 +138,7 @@ def _read_about(connection: Connection, person: Author) -> PersonalData:
     if identity is None:
         return PersonalData([person], (), (), _read_others(connection, [person]))
     accounts = [each.author for each in identities_of(connection, identity.person_id)]
-    known = facts_of(connection, identity.person_id)
+    known = facts_of(connection, identity.person_id, with_ended=True)
     return PersonalData(accounts, known, (), _read_others(connection, accounts))
 
 
@@ -179,7 +183,8 @@ def _read_conversation(connection: Connection, context_id: int, accounts: Sequen
         chosen = {row.id for row in theirs} | answers
         rows = [row for row in rows if row.id in chosen]
     found = read_messages(connection, context_id, rows)
-    return Conversation(context_id, keys, [_as_given(each, own, is_alone=is_alone) for each in found])
+    noted = [each.note for each in read_notes(connection, context_id)] if is_alone else []
+    return Conversation(context_id, keys, [_as_given(each, own, is_alone=is_alone) for each in found], noted)
 
 
 def _as_given(message: Message, own: Collection[tuple[str | None, str | None]], *, is_alone: bool) -> Message:
@@ -241,7 +246,22 @@ def _fact_values(fact: Fact) -> dict[str, Any]:
         "is_shareable": fact.is_shareable,
         "created_at": fact.created_at.isoformat(),
         "updated_at": fact.updated_at.isoformat(),
+        "valid_from": fact.since.isoformat(),
+        "valid_to": None if fact.until is None else fact.until.isoformat(),
     }
+
+
+def _note_values(conversation: Conversation) -> list[dict[str, Any]]:
+    return [
+        {
+            "context": {"id": conversation.id, "keys": dict(conversation.keys)},
+            "number": note.number,
+            "text": note.text,
+            "at": note.at.isoformat(),
+            "messages": list(note.message_ids),
+        }
+        for note in conversation.notes
+    ]
 
 
 def _by_id(values: Mapping[str, Any]) -> int:
@@ -278,13 +298,21 @@ def _about(data: PersonalData) -> str:
     lines = ["# What is kept of you", "", "## Your accounts", ""]
     lines += [f"- {each.platform}: {each.name or ''} ({each.id})" for each in data.accounts]
     lines += ["", "## What the assistant knows of you", ""]
-    lines += [f"- {each.text} ({each.updated_at:%Y-%m-%d})" for each in data.facts] or ["Nothing."]
+    lines += [_about_fact(each) for each in data.facts] or ["Nothing."]
+    if any(each.notes for each in data.conversations):
+        lines += ["", "## What is noted of your chats", ""]
+        lines += [f"- {note.text} ({note.at:%Y-%m-%d})" for each in data.conversations for note in each.notes]
     for name, rows in data.others.items():
         lines += ["", f"## {name.replace('_', ' ').capitalize()}", ""]
         lines += [
             f"- {', '.join(f'{key}: {value}' for key, value in row.items() if value is not None)}" for row in rows
         ]
     return "\n".join([*lines, ""])
+
+
+def _about_fact(fact: Fact) -> str:
+    until = "" if fact.until is None else f" to {fact.until:%Y-%m-%d}"
+    return f"- {fact.text} ({fact.since:%Y-%m-%d}{until})"
 
 
 def _page(conversation: Conversation, paths: Mapping[tuple[int, int], str]) -> str:

@@ -52,7 +52,7 @@ def _forget(connection: Connection, context: AgentContext, asker: Author | None,
     if identity is None or number not in {each.id for each in known}:
         return False
     drop_exports_of(connection, identity.person_id, context.storage.now())
-    return bool(delete_facts(connection, identity.person_id, [number]))
+    return bool(delete_facts(connection, identity.person_id, [number], context.storage.now()))
 
 
 def _asker(context: AgentContext) -> Author | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from botservice.budgets.records import drop_expired
 from botservice.budgets.usage import find_strangers, forget_usage_of
 from botservice.errors import BotServiceError
 from botservice.privacy.bringing_over import Progress, bring_over_next
@@ -101,7 +102,7 @@ class Upkeep:
             turns = await self._compact_turns(claim, now)
             await sweep_files(self._storage)
             done = Compacted(turns, await self._delete_events(claim, now))
-            for let_go in (drop_old_exports, forget_rights, drop_notes, release_forgotten):
+            for let_go in (drop_old_exports, forget_rights, drop_notes, release_forgotten, drop_expired):
                 count = await self._storage.write(partial(let_go, now=now), fence=claim)
                 is_clean = is_clean and not count
             if not (is_clean and self._storage.is_scrubbed):  # an earlier process may have been cut off before that

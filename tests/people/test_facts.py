@@ -124,11 +124,11 @@ async def test_a_person_corrects_and_deletes_their_own_and_nobody_elses(storage)
     alice, bob = await person_of(storage, ALICE), await person_of(storage, BOB)
     assert not await storage.write(lambda c: correct_fact(c, bob, fact.id, "nowhere", NOW))
     assert not await storage.write(lambda c: share_fact(c, bob, fact.id, is_shareable=True))
-    assert await storage.write(lambda c: delete_facts(c, bob, [fact.id])) == []
+    assert await storage.write(lambda c: delete_facts(c, bob, [fact.id], NOW)) == []
     assert await storage.write(lambda c: correct_fact(c, alice, fact.id, "Lives in Faro", NOW))
     (known,) = await storage.read(lambda c: facts_of(c, alice))
     assert (known.text, known.said) == ("Lives in Faro", None)
-    assert await storage.write(lambda c: delete_facts(c, alice, [fact.id])) == ["Lives in Faro"]
+    assert await storage.write(lambda c: delete_facts(c, alice, [fact.id], NOW)) == ["Lives in Faro"]
     assert await storage.read(lambda c: facts_of(c, alice)) == []
 
 

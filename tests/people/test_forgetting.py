@@ -262,6 +262,7 @@ async def test_what_is_kept_under_a_persons_name_elsewhere_goes_too(storage):
         ),
         "model_usage",  # goes over to nobody
         "budget_reservations",  # goes with its turn
+        "observer_reservations",  # with its chat
         *("access_roles", "access_invitations", "slack_installations"),  # the owner's decisions
     }
     assert {table.name for table in metadata.sorted_tables if naming & set(table.c.keys())} == known

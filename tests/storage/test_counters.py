@@ -109,13 +109,19 @@ def _undo_migration(url: str) -> None:
             for name in names:
                 connection.execute(text(f"DROP TRIGGER {name}"))
         else:
-            for name in ("count_messages", "uncount_messages", "move_message", "count_usage"):
+            counting = ("count_messages", "uncount_messages", "move_message", "count_usage")
+            observing = ("unread_from", "unread_deleted", "unread_changed", "reopen_facts")  # of a later one
+            for name in (*counting, *observing):
                 connection.execute(text(f"DROP FUNCTION {name} CASCADE"))
         connection.execute(text("DROP INDEX ix_contexts_last_message_id"))
         connection.execute(text("DROP INDEX ix_contexts_with_metadata"))
-        for table in ("pending_calls", "tool_grants", "tool_sign_ins", "tool_sign_in_states"):  # of later ones
+        connection.execute(text("DROP INDEX ix_facts_ended_by"))
+        observing_tables = ("observed", "notes", "refused_notes", "refused_facts", "observer_reservations")
+        sign_in_tables = ("tool_sign_ins", "tool_sign_in_states")
+        for table in ("pending_calls", "tool_grants", *sign_in_tables, *observing_tables):  # of later ones
             connection.execute(text(f"DROP TABLE {table}"))
-        for table, column in (("turns", "question_id"), ("deliveries", "replaces")):
+        of_facts = [("facts", column) for column in ("set_by", "valid_from", "valid_to", "ended_by")]
+        for table, column in (("turns", "question_id"), ("deliveries", "replaces"), *of_facts):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         for column in ("message_count", "last_message_id"):
             connection.execute(text(f"ALTER TABLE contexts DROP COLUMN {column}"))

@@ -97,6 +97,11 @@ class WebTransport:
             Route("/web/notices/{notice:int}/{index:int}", gate.guard(chat.notice_file)),
             Route("/inspect", gate.guard(self._inspector.list_contexts)),
             Route("/inspect/{context:int}", gate.guard(self._inspector.show_context)),
+            Route(
+                "/inspect/{context:int}/notes/{note:int}/delete",
+                gate.guard(self._inspector.delete_note, changes=True),
+                methods=["POST"],
+            ),
             Route("/inspect/{context:int}/{turn:int}", gate.guard(self._inspector.show_turn)),
             Route("/web/login", gate.secure(gate.login_page)),
             Route("/web/login", gate.secure(gate.log_in), methods=["POST"]),

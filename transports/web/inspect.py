@@ -1,4 +1,4 @@
-"""The inspector: what is kept of every conversation, to be read and not changed."""
+"""The inspector: what is kept of every conversation, to be read; nothing of it can be changed, and notes be deleted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
+from botservice.commands.notes import erase_note
 from botservice.errors import StorageError, StorageUnavailable
+from botservice.history.notes import read_notes
 from botservice.memory import FailedStep, MemoryItem, TaskStep
 from botservice.memory.replay import visible
 from botservice.overview import TurnRecord, list_contexts, read_turns
@@ -77,19 +79,31 @@ class Inspector:
         )
 
     async def show_context(self, request: Request) -> Response:
-        """Answer with the turns of a conversation, the newest first."""
+        """Answer with the notes of a conversation and its turns, the newest first."""
         context_id, page = path_number(request, "context"), _page(request)
-        keys, lines, has_more = await self._opened().read(
+        storage = self._opened()
+        keys, lines, has_more = await storage.read(
             lambda connection: read_turn_lines(connection, context_id, limit=PAGE, offset=page * PAGE), is_long=True
         )
+        noted = await storage.read(lambda connection: read_notes(connection, context_id))
         return self._pages.show(
             "inspect_context.html",
             context_id=context_id,
             name=show_keys(keys),
+            notes=[(each.note, show_text(each.note.text)) for each in noted] if page == 0 else [],
             turns=lines,
             page=page,
             has_more=has_more,
         )
+
+    async def delete_note(self, request: Request) -> Response:
+        """Delete a note of a conversation for good, and show what is left."""
+        context_id, number = path_number(request, "context"), path_number(request, "note")
+        storage = self._opened()
+        now = storage.now()
+        await storage.write(lambda connection: erase_note(connection, context_id, number, now))
+        await storage.scrub()
+        return RedirectResponse(f"/inspect/{context_id}", status_code=303)
 
     async def show_turn(self, request: Request) -> Response:
         """Answer with the replay of a turn."""

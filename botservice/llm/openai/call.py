@@ -11,7 +11,15 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_answers import ChatAnswer
-from botservice.llm.openai.habits import WEB_SEARCH, ServerHabits, Wire, may_be_about_items, other_wire, refused_field
+from botservice.llm.openai.habits import (
+    WEB_SEARCH,
+    ServerHabits,
+    Wire,
+    may_be_about_items,
+    other_wire,
+    refused_field,
+    refuses_schema,
+)
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.responses_answers import ResponsesAnswer
 
@@ -62,7 +70,12 @@ class OpenAICall:
         cause = error.__cause__
         if not isinstance(cause, openai.APIStatusError):
             return False
-        return self._leave_out_field(cause) or self._change_wire(cause, error) or self._leave_out_items(cause)
+        return (
+            self._leave_out_schema(cause)
+            or self._leave_out_field(cause)
+            or self._change_wire(cause, error)
+            or self._leave_out_items(cause)
+        )
 
     def take_note(self) -> None:
         """Take note that the server answered."""
@@ -70,6 +83,14 @@ class OpenAICall:
             self._habits.note_seals(self._left_out)
         if self._left_wire is not None:
             self._habits.wire = self.wire
+
+    def _leave_out_schema(self, cause: openai.APIStatusError) -> bool:
+        fields = frozenset({chat_wire.SCHEMA, responses_wire.SCHEMA})
+        if self._options.schema is None or fields <= self._options.refused or not refuses_schema(cause):
+            return False
+        self._habits.refused |= fields
+        self._options = replace(self._options, refused=self._options.refused | fields)
+        return True
 
     def _leave_out_field(self, cause: openai.APIStatusError) -> bool:
         name = refused_field(cause, self._options.refused)

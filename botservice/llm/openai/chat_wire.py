@@ -9,6 +9,7 @@ from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
 
 PATH: Final = "/chat/completions"
+SCHEMA: Final = "response_format"
 _MARKABLE: Final = ("system", "developer", "user", "tool")
 
 
@@ -28,6 +29,9 @@ def build_body(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], opt
         body["reasoning_effort"] = options.reasoning_effort
     if options.temperature is not None:
         body["temperature"] = options.temperature
+    if options.schema is not None and SCHEMA not in options.refused:
+        form = {"name": options.schema.name, "strict": True, "schema": options.schema.schema}
+        body[SCHEMA] = {"type": "json_schema", "json_schema": form}
     if marks.key is not None:
         body[KEY] = marks.key
     # Last, so that a request begins as the one before it did.

@@ -16,6 +16,10 @@ _REFUSING: Final = (400, 422)
 _REFUSING_ITEMS: Final = (400, 404, 422)
 _MAY_BE_LEFT_OUT: Final = ("stream_options", "max_completion_tokens", "max_tool_calls", KEY, BREAKPOINT)
 WEB_SEARCH: Final = "web_search"
+# What names an answer's schema on either wire: where a server does not take one, the answer is asked for in words.
+_OF_SCHEMA: Final = re.compile(
+    r"response_format|text\.format|json_schema|structured.output|guided|grammar", re.IGNORECASE
+)
 _UNKNOWN: Final = re.compile(
     r"un(recogni|known|supported|expected)|extra|additional|not (permitted|allowed|support)", re.IGNORECASE
 )
@@ -59,6 +63,11 @@ def other_wire(error: openai.APIStatusError, wire: Wire) -> Wire | None:
         is_pointed_to = error.status_code == 400 and bool(_RESPONSES.search(str(error)))
         return Wire.RESPONSES if is_pointed_to else None
     return Wire.CHAT if is_missing_route(error) else None
+
+
+def refuses_schema(error: openai.APIStatusError) -> bool:
+    """Return whether a server does not take the schema that an answer was asked for with."""
+    return error.status_code in _REFUSING and bool(_OF_SCHEMA.search(str(error)))
 
 
 def refused_field(error: openai.APIStatusError, refused: frozenset[str]) -> str | None:

@@ -4,12 +4,14 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import openai
 from openai import AsyncStream
 
 from botservice.errors import LLMError
-from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai.call import OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.errors import translate
@@ -34,7 +36,10 @@ class OpenAIChatLLM:
         reasoning_effort: How hard the model thinks; None for its own default.
         reasoning_summary: How its thoughts are summed up for whoever watches; None for not at all.
         temperature: None for the server's own.
+        takes_schema: It takes schema=, an `AnswerSchema`.
     """
+
+    takes_schema: Final = True
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own
         self,
@@ -106,13 +111,15 @@ class OpenAIChatLLM:
         *,
         on_text: TextSink | None = None,
         on_thought: TextSink | None = None,
+        schema: AnswerSchema | None = None,
     ) -> ChatResponse:
         """Return the model's answer (see `ChatLLM.chat`).
 
         Args:
             on_thought: Called with each part of a summary of what the model thinks, where one is asked for.
+            schema: The form of the answer. A server that takes none is asked without; the prompt has to say it, too.
         """
-        call = OpenAICall(messages, tools, self._options(), self._habits)
+        call = OpenAICall(messages, tools, replace(self._options(), schema=schema), self._habits)
         while True:
             try:
                 response = await self._ask(call, on_text, on_thought)

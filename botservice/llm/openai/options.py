@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from botservice.llm.chat import AnswerSchema
 from botservice.settings import OPENAI_API_URL
 
 _OPENAI_HOST = urlsplit(OPENAI_API_URL).hostname or ""
@@ -25,6 +26,7 @@ class CallOptions:
         reasoning_summary: How its thoughts are summed up: auto, concise or detailed; None for not at all.
         max_answer_tokens: How long an answer may become; None for what the server allows.
         temperature: None for what the server takes by itself.
+        schema: The form that this answer has to have; None for any.
         refused: Fields of requests that the server has refused.
     """
 
@@ -34,4 +36,5 @@ class CallOptions:
     reasoning_summary: str | None = None
     max_answer_tokens: int | None = None
     temperature: float | None = None
+    schema: AnswerSchema | None = None
     refused: frozenset[str] = frozenset()

@@ -11,6 +11,7 @@ from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
 
 PATH: Final = "/responses"
+SCHEMA: Final = "text.format"
 SEALED_REASONING: Final = "reasoning.encrypted_content"
 MOST_CALLS: Final = "max_tool_calls"
 _FEWEST_ANSWER_TOKENS: Final = 16  # OpenAI API reference, responses, max_output_tokens
@@ -48,6 +49,9 @@ def build_body(
         body["reasoning"] = asked
     if options.temperature is not None:
         body["temperature"] = options.temperature
+    if options.schema is not None and SCHEMA not in options.refused:
+        form = {"name": options.schema.name, "strict": True, "schema": options.schema.schema}
+        body["text"] = {"format": {"type": "json_schema", **form}}
     if marks.key is not None:
         body[KEY] = marks.key
     return {**body, "input": items}  # last, so that a request begins as the one before it did

@@ -1,9 +1,11 @@
 """The tables of persons: who they are, and what is known of them."""
 
-from sqlalchemy import Boolean, Column, ForeignKey, Integer, Table, Text, UniqueConstraint, false
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint, false, text
 
 from botservice.storage.tables.columns import Id, Timestamp
 from botservice.storage.tables.metadata import metadata
+
+_IS_ENDED = text("ended_by IS NOT NULL")
 
 # Somebody, whatever the platforms on which they write. failed_guesses: wrong codes given since guessing_since.
 persons = Table(
@@ -45,6 +47,8 @@ link_codes = Table(
 )
 
 # A lasting thing about a person: where and with which words they said it, and whether other chats may know.
+# superseded_at: since when another one is known in its place, ended_by. valid_from, valid_to: when it was said, and
+# when the other one was. set_by: "observer" or "person", who corrected it; NULL for the agent.
 facts = Table(
     "facts",
     metadata,
@@ -58,6 +62,25 @@ facts = Table(
     Column("created_at", Timestamp, nullable=False),
     Column("updated_at", Timestamp, nullable=False),
     Column("superseded_at", Timestamp),
+    Column("set_by", Text),
+    Column("valid_from", Timestamp),
+    Column("valid_to", Timestamp),
+    Column("ended_by", Id),
+    Index("ix_facts_ended_by", "ended_by", postgresql_where=_IS_ENDED, sqlite_where=_IS_ENDED),
+    sqlite_autoincrement=True,
+)
+
+# Facts that people have deleted or corrected, by digests of their words and of their topic, and by the message that
+# they came from: nobody but the person brings them back.
+refused_facts = Table(
+    "refused_facts",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("digest", Text, nullable=False),
+    Column("topic_digest", Text, nullable=False),
+    Column("message_id", Id, ForeignKey("messages.id", ondelete="SET NULL"), index=True),
+    Column("refused_at", Timestamp, nullable=False),
     sqlite_autoincrement=True,
 )
 

@@ -11,13 +11,18 @@ from sqlalchemy import Connection, delete, func, select, update
 from botservice.contexts.context import ContextKeys, find_context, read_context_keys, rename_context
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.conversations import blobs, contexts, messages, metadata, steps, word_blocks
+from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
 from botservice.turns.changes import Change, mark_handled
 from botservice.turns.waiting.records import forget_places
 
 logger = logging.getLogger(__name__)
 
 # What is not simply moved: positions go on, files are there once, and blocks of words are made anew.
-_SPECIAL: Final = (contexts, messages, steps, blobs, word_blocks)
+# So are notes, of which each conversation counts its own: what is moved is read once more.
+_SPECIAL: Final = (
+    *(contexts, messages, steps, blobs, word_blocks),
+    *(notes, observed, observer_reservations, refused_notes),
+)
 _OTHERS: Final = [
     table
     for table in metadata.sorted_tables
@@ -77,6 +82,9 @@ def _merge(connection: Connection, older: int, newer: int) -> None:
         update(blobs).where(blobs.c.context_id == newer, blobs.c.sha256.not_in(known.scalar_subquery())).values(moved)
     )
     connection.execute(delete(blobs).where(blobs.c.context_id == newer))
+    refused = select(refused_notes.c.digest).where(refused_notes.c.context_id == older).scalar_subquery()
+    is_new = (refused_notes.c.context_id == newer) & refused_notes.c.digest.not_in(refused)
+    connection.execute(update(refused_notes).where(is_new).values(moved))
     for table in _OTHERS:
         connection.execute(update(table).where(table.c.context_id == newer).values(moved))
     connection.execute(delete(contexts).where(contexts.c.id == newer))

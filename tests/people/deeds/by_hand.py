@@ -15,8 +15,18 @@ from botservice.storage.tables.access import (
     budget_rates,
     budget_reservations,
 )
-from botservice.storage.tables.conversations import events, messages, steps, tool_calls, turns, vectors, word_blocks
-from botservice.storage.tables.people import identities
+from botservice.storage.tables.conversations import (
+    contexts,
+    events,
+    messages,
+    steps,
+    tool_calls,
+    turns,
+    vectors,
+    word_blocks,
+)
+from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
+from botservice.storage.tables.people import identities, refused_facts
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 from botservice.storage.tables.waiting import pending_calls, tool_grants
 
@@ -32,6 +42,7 @@ async def plant(town: Town) -> None:
 def _plant(connection, now, later) -> None:
     row = connection.execute(_hers("telegram").limit(1)).one()
     _of_her_chat(connection, row, now)
+    _observed(connection, now, later)
     one = {"turn_id": row.turn_id, "person": NAME}
     connection.execute(insert(budget_reservations).values(**one, chat=NAME, tokens=1, cost=1, expires_at=later))
     code = {"code": "ABCD-EFGH", "name": MARK, "welcome": [{"text": MARK}], "expires_at": later}
@@ -65,6 +76,30 @@ def _of_her_chat(connection, row, now) -> None:
     area = {"context_id": row.context_id, "first_position": 1, "last_position": 9}
     blocks = [{"block": 0, "data": MARK.encode()}, {"block": BLOCKS, "data": bytes([FORMAT])}]
     connection.execute(insert(word_blocks), [area | each for each in blocks])
+
+
+def _observed(connection, now, later) -> None:
+    """Plant notes of all chats in which she wrote, what was refused there, and a reading that is under way."""
+    number = str(ALICE.id)
+    wrote = (messages.c.author_platform == "telegram") & (messages.c.author_id == number)
+    hers = (
+        select(contexts.c.id, contexts.c.last_position, contexts.c.is_shared)
+        .join(messages, messages.c.context_id == contexts.c.id)
+        .where(wrote)
+        .distinct()
+    )
+    for chat in connection.execute(hers).all():
+        connection.execute(insert(observed).values(context_id=chat.id, read_to=chat.last_position, last_number=1))
+        note = {"number": 1, "text": f"{MARK} is noted", "at": now, "message_ids": [], "span": 1, "tokens": 1}
+        place = {"context_id": chat.id, "first_position": 1, "last_position": chat.last_position}
+        connection.execute(insert(notes).values(**note, **place))
+        if not chat.is_shared:
+            reserved = {"person": NAME, "chat": NAME, "tokens": 1, "cost": 1, "expires_at": later}
+            connection.execute(insert(observer_reservations).values(context_id=chat.id, **reserved))
+            connection.execute(insert(refused_notes).values(context_id=chat.id, digest="0"))
+    known = select(identities.c.id).where(identities.c.platform == "telegram", identities.c.platform_id == number)
+    refused = {"identity_id": connection.execute(known).scalar_one(), "digest": "0", "topic_digest": "0"}
+    connection.execute(insert(refused_facts).values(**refused, refused_at=now))
 
 
 def _hers(platform):

@@ -1,6 +1,7 @@
 """The inspector: everything that is kept of a conversation can be read, and nothing in it can do anything."""
 
 import html
+import json
 import re
 from datetime import UTC, datetime
 
@@ -11,6 +12,8 @@ from botservice import (
     ActionStep,
     AgentContext,
     LLMError,
+    Observer,
+    ScriptedChatLLM,
     StepError,
     TaskStep,
     Timing,
@@ -89,6 +92,24 @@ async def test_a_turn_is_told_from_the_question_to_the_delivery(run_site, storag
         ):
             assert piece in told, piece
         assert await count_rows(site) == before
+
+
+async def test_notes_are_shown_with_their_chat_and_deleted_by_a_button(run_site):
+    async with run_site("Fine.") as site:
+        chat = await AgentContext.get_or_create(site.storage, {"transport": "web", "session_id": "x"})
+        said = await chat.chat_history.append_user_message(f"We go to {EVIL}")
+        note = {"text": f"We go to {EVIL}", "messages": [said.id], "earlier": []}
+        answer = json.dumps({"notes": [note, {**note, "text": "We go"}], "facts": []})
+        await Observer(site.storage, ScriptedChatLLM([answer])).observe(chat)
+        visitor = await site.visitor()
+        page = (await visitor.client.get(f"/inspect/{chat.id}", headers=PAGE)).text
+        assert EVIL not in page
+        assert f"N1 We go to {EVIL}" in words(page)
+        target = f"/inspect/{chat.id}/notes/1/delete"
+        assert (await visitor.client.post(target, headers={"Origin": "https://evil.example"})).status_code == 403
+        assert (await visitor.client.post(target)).status_code == 303
+        assert [each.number for each in await chat.notes()] == [2]
+        assert (await visitor.client.get(target)).status_code == 405
 
 
 async def test_a_turn_that_failed_says_why(run_site):

@@ -1,0 +1,59 @@
+"""The notes of a chat in /memory: anybody there may see them, and delete those that came of their own words."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from botservice.commands.asking import Asker
+from botservice.history.notes import StoredNote, authors_of, delete_note, read_notes
+from botservice.people.identities import identities_of
+from botservice.privacy.exports import drop_exports
+from botservice.privacy.quotes import erase_from_records
+from botservice.quoting import show_plain
+from botservice.turns.start.commands import CommandAnswer, CommandRequest
+
+
+async def list_notes(request: CommandRequest) -> list[str]:
+    """Return the parts of an answer that list the notes of its chat; none where there are none."""
+    context_id = request.context.id
+    found = await request.context.storage.read(lambda connection: read_notes(connection, context_id))
+    if not found:
+        return []
+    how = request.say("memory.note_how", number=found[-1].note.number)
+    return [request.say("memory.notes"), "\n".join(_line(each, request) for each in found), how]
+
+
+async def delete_asked_note(number: int, asker: Asker, request: CommandRequest) -> CommandAnswer:
+    """Return the answer that deletes a note; in a group, one that came of the asker's own words as well."""
+    context_id = request.context.id
+    may = await request.context.storage.read(lambda connection: _may_delete(connection, context_id, number, asker))
+    if not may:
+        return CommandAnswer(request.say("memory.unknown_note", number=str(number)))
+    answer = CommandAnswer(
+        request.say("memory.note_deleted", number=str(number)),
+        apply=lambda connection: erase_note(connection, context_id, number, request.now),
+    )
+    return replace(answer, after=request.context.storage.scrub)
+
+
+def erase_note(connection: Connection, context_id: int, number: int, now: datetime) -> None:
+    """Delete a note of a chat, also from the record of the agent's work."""
+    drop_exports(connection, context_id, now)
+    text = delete_note(connection, context_id, number)
+    if text is not None:
+        erase_from_records(connection, context_id, text)
+
+
+def _may_delete(connection: Connection, context_id: int, number: int, asker: Asker) -> bool:
+    note = next((each.note for each in read_notes(connection, context_id) if each.note.number == number), None)
+    if note is None or asker.is_alone:
+        return note is not None
+    own = {(each.platform, each.platform_id) for each in identities_of(connection, asker.person_id)}
+    return not own.isdisjoint(authors_of(connection, context_id, note.message_ids))
+
+
+def _line(stored: StoredNote, request: CommandRequest) -> str:
+    note = stored.note
+    shown = request.say("memory.note", text=show_plain(note.text), date=f"{note.at:%Y-%m-%d}")
+    return f"- **N{note.number}** {shown}"

@@ -1,0 +1,183 @@
+"""Reading what a model answers: what does not have the form, or breaks a rule, is dropped and counted."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from botservice.history.notes import Note, StoredNote, digest_of_words
+from botservice.observer.sentences import sentence_with
+from botservice.observer.stretch import Said, Stretch
+from botservice.people.observed_facts import SINGLE_TOPICS, TOPICS, Found
+from botservice.people.wording import is_said_in, share_said
+from botservice.quoting import in_one_line
+from botservice.telemetry import redact
+
+_LONGEST_ANSWER: Final = 60_000  # characters
+_MOST_NOTES: Final = 20
+_MOST_FACTS: Final = 30
+_MOST_NUMBERS: Final = 200  # of messages or notes that one note names
+_LONGEST_NOTE: Final = 300
+_LONGEST_SUBJECT: Final = 40
+_LEAST_SAID: Final = 1 / 3  # of the words of a note: others put it together
+_NUMBER: Final = re.compile(r"\d+")
+# What looks like a key or a token: a long word of letters and digits.
+_LONG_WORD: Final = re.compile(r"[A-Za-z0-9_-]{20,}")
+
+
+@dataclass(slots=True)
+class Answer:
+    """What is left of an answer.
+
+    Attributes:
+        notes: New ones.
+        replaced: Earlier ones that these take the place of, or that there is no room for.
+        facts: What people say of themselves.
+        dropped: How much was dropped, by reason.
+    """
+
+    notes: list[StoredNote] = field(default_factory=list)
+    replaced: list[StoredNote] = field(default_factory=list)
+    facts: list[Found] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def read_answer(text: str, stretch: Stretch, count: Callable[[str], int]) -> Answer:
+    """Return what of an answer is in order.
+
+    Args:
+        count: Counts tokens.
+    """
+    answer = Answer()
+    given = _parse(text)
+    if given is None:
+        answer.dropped["unreadable"] += 1
+        return answer
+    for entry in _entries(given, "facts", _MOST_FACTS, answer):
+        found = _read_fact(entry, {each.id: each for each in stretch.said})
+        if isinstance(found, Found):
+            answer.facts.append(found)
+        else:
+            answer.dropped[found] += 1
+    drafts = [_read_note(entry, stretch, count) for entry in _entries(given, "notes", _MOST_NOTES, answer)]
+    answer.dropped.update(each for each in drafts if isinstance(each, str))
+    _fit(answer, stretch, [each for each in drafts if not isinstance(each, str)])
+    return answer
+
+
+def _parse(text: str) -> Mapping[str, Any] | None:
+    """Return the JSON object that a text is, or holds: some servers put words or a fence around it."""
+    first, last = text.find("{"), text.rfind("}")
+    if first < 0 or len(text) > _LONGEST_ANSWER:
+        return None
+    try:
+        given = json.loads(text[first : last + 1])
+    except (ValueError, RecursionError):
+        return None
+    is_formed = isinstance(given, dict) and all(isinstance(given.get(name), list) for name in ("notes", "facts"))
+    return given if is_formed else None
+
+
+def _entries(given: Mapping[str, Any], name: str, most: int, answer: Answer) -> list[Any]:
+    entries: list[Any] = given[name]
+    if len(entries) > most:
+        answer.dropped["too_many"] += len(entries) - most
+    return entries[:most]
+
+
+def _read_fact(entry: Any, said: Mapping[int, Said]) -> Found | str:
+    """Return a fact, or the reason why it is none."""
+    if not _has_form(entry, {"message": int, "quote": str, "topic": str, "subject": str}):
+        return "malformed"
+    message = said.get(entry["message"])
+    if message is None or message.author is None:
+        return "not_of_a_person"
+    sentence = sentence_with(entry["quote"], message.own)
+    if sentence is None:
+        return "not_said"
+    shown = in_one_line(sentence)
+    subject = _subject(entry, shown)
+    if subject is None or _is_secret(shown):
+        return "unfit"
+    return Found(message.author, message.id, message.at, entry["topic"], subject, shown)
+
+
+def _subject(entry: Mapping[str, Any], sentence: str) -> str | None:
+    """Return what a fact is about besides its topic; None where the topic is unknown, or its person has not said it."""
+    if entry["topic"] in SINGLE_TOPICS:
+        return ""
+    subject = in_one_line(entry["subject"]).casefold()
+    is_said = bool(subject) and len(subject) <= _LONGEST_SUBJECT and is_said_in(subject, sentence)
+    return subject if entry["topic"] in TOPICS and is_said else None
+
+
+def _read_note(entry: Any, stretch: Stretch, count: Callable[[str], int]) -> tuple[StoredNote, list[StoredNote]] | str:
+    """Return a note with the earlier ones that it takes the place of, or the reason why it is none."""
+    if not _has_form(entry, {"text": str, "messages": list, "earlier": list}):
+        return "malformed"
+    text = in_one_line(entry["text"])
+    if not text or len(text) > _LONGEST_NOTE or _is_secret(text):
+        return "malformed"
+    said = _named(entry["messages"], {each.id: each for each in stretch.said})
+    merged = _named(entry["earlier"], {each.note.number: each for each in stretch.earlier})
+    if said is None or merged is None or not (said or merged):
+        return "no_source"
+    sources = [f"{each.who} {each.at:%Y-%m-%d} {each.text}" for each in said]
+    sources += [f"{each.note.at:%Y-%m-%d} {each.note.text}" for each in merged]
+    if not _is_of(text, "\n".join(sources)):
+        return "not_of_its_source"
+    if digest_of_words(text) in stretch.refused:
+        return "refused"
+    ids = dict.fromkeys([*(number for each in merged for number in each.note.message_ids), *(each.id for each in said)])
+    at = max([*(each.at for each in said), *(each.note.at for each in merged)])
+    note = Note(text, at, tuple(sorted(ids)))
+    tokens = count(f"[{at:%Y-%m-%d}] {text}") + 1
+    return StoredNote(note, stretch.first_seen, stretch.last, tokens, 0, stretch.span), merged
+
+
+def _is_of(text: str, sources: str) -> bool:
+    """Return whether a note says what its sources say, as far as words tell: its numbers, and part of its words."""
+    numbers = set(_NUMBER.findall(sources))
+    known = numbers | {each.lstrip("0") for each in numbers}
+    return set(_NUMBER.findall(text)) <= known and share_said(text, sources) >= _LEAST_SAID
+
+
+def _fit(answer: Answer, stretch: Stretch, drafts: Iterable[tuple[StoredNote, list[StoredNote]]]) -> None:
+    """Take the notes for which there is room; the oldest of the earlier ones that stay give way to them."""
+    room = stretch.room
+    replaced: dict[int, StoredNote] = {}
+    for note, merged in drafts:
+        if note.tokens > room:
+            answer.dropped["no_room"] += 1
+            continue
+        room -= note.tokens
+        answer.notes.append(note)
+        replaced.update({each.id: each for each in merged})
+    for each in reversed(stretch.earlier):
+        if each.id in replaced:
+            continue
+        if each.tokens > room:
+            replaced[each.id] = each
+            answer.dropped["given_up"] += 1
+        else:
+            room -= each.tokens
+    answer.replaced = list(replaced.values())
+
+
+def _is_secret(text: str) -> bool:
+    looks_like_one = any(re.search(r"\d", word) and re.search("[A-Za-z]", word) for word in _LONG_WORD.findall(text))
+    return looks_like_one or redact(text) != text
+
+
+def _named(numbers: Sequence[Any], known: Mapping[int, Any]) -> list[Any] | None:
+    """Return what numbers name, each once; None where one of them names nothing."""
+    if len(numbers) > _MOST_NUMBERS or not all(type(each) is int and each in known for each in numbers):
+        return None
+    return [known[each] for each in dict.fromkeys(numbers)]
+
+
+def _has_form(entry: Any, form: Mapping[str, type]) -> bool:
+    names: Collection[str] = entry.keys() if isinstance(entry, dict) else ()
+    return set(names) == set(form) and all(type(entry[name]) is kind for name, kind in form.items())

@@ -1,0 +1,257 @@
+"""The observer: it finds what is to be read, has it read, and writes down what came of it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from types import TracebackType
+from typing import Final, Self
+
+from sqlalchemy import Connection
+
+from botservice.access.access import Access
+from botservice.budgets.budgets import Budgets
+from botservice.contexts.context import AgentContext
+from botservice.errors import BotServiceError, BudgetExceeded, ClaimLost, DatabaseInUse, LLMError, LLMFailure
+from botservice.history.notes import NOTES_TOKENS
+from botservice.llm.chat import ChatLLM
+from botservice.llm.counting import count_aside
+from botservice.llm.tokens import counter_for
+from botservice.observer.agenda import Agenda
+from botservice.observer.reading import Reading
+from botservice.observer.records import end_again, ensure_state, find_changed, find_due, find_seen, pass_over, put_off
+from botservice.observer.stretch import Stretch, read_stretch
+from botservice.observer.writing import Observation
+from botservice.storage import Claim, Storage
+
+__all__ = ["Observation", "Observer"]
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS: Final = 5.0
+_MOST_TOKENS: Final = 4_000  # that are read at a time
+_AT_ONCE: Final = 4  # conversations
+# Contexts count from 1: this claim says which of the replicas observes. Upkeep has 0, the indexer -1.
+_OBSERVER: Final = -2
+_OVERLAP: Final = 256  # ids that are looked at again: on Postgres, a smaller one may become visible later
+_BACKOFF: Final = tuple(timedelta(seconds=each) for each in (30, 120, 600, 3600))
+_OF_THE_STRETCH: Final = (LLMFailure.BAD_REQUEST, LLMFailure.OVERFLOW)
+_MOST_TRIES: Final = 3
+
+
+class Observer:
+    """Reads conversations off the reply path: `async with Observer(storage, OpenAIChatLLM()):`.
+
+    While the block runs, what leaves the windows, and chats that have become quiet, are read in the background. Notes
+    of them come into their prompts, and what people say of themselves becomes known. Several processes may run one on
+    the same database: one of them works.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        llm: ChatLLM,
+        *,
+        window_tokens: int = 4000,
+        notes_tokens: int = NOTES_TOKENS,
+        budgets: Budgets | None = None,
+        access: Access | None = None,
+        clock: Callable[[], datetime] | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        """Make an observer for an open storage.
+
+        Args:
+            window_tokens: How many of the newest tokens prompts show anyway.
+            notes_tokens: How many tokens the notes of a conversation may take.
+            budgets: What may be used; without any, everything is counted and nothing limited.
+            access: Who is let in; chats of others are not read.
+            clock: What time it is; by default what the storage says.
+            poll_seconds: How often to look for what is due.
+        """
+        self._storage = storage
+        self._reading = Reading(storage, llm, budgets or Budgets(), clock or storage.now)
+        self._agenda = Agenda(window_tokens)
+        self._notes_tokens = notes_tokens
+        self._access = access
+        self._clock = clock or storage.now
+        self._poll_seconds = poll_seconds
+        self._seen: int | None = None
+        self._failures = 0
+        self._paused_until = datetime.min.replace(tzinfo=UTC)
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run(), name="botservice-observer")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def close(self) -> None:
+        """Close the connections of its model."""
+        await self._reading.close()
+
+    async def observe(self, context: AgentContext) -> list[Observation]:
+        """Read all that is not read of a conversation now, however little it is, and return what came of it.
+
+        It gives up where what is read changes again and again meanwhile.
+
+        Raises:
+            LLMError: the model did not answer; what was read before is kept.
+            BudgetExceeded: it may not be asked now.
+        """
+        await self._storage.write(partial(ensure_state, context_id=context.id))
+        done: list[Observation] = []
+        while (stretch := await self._next(context.id, _EVERYTHING)) is not None:
+            done.append(await self._reading.read(stretch))
+            if len(done) >= _MOST_TRIES and all(each.is_stale for each in done[-_MOST_TRIES:]):
+                break
+        return done
+
+    async def catch_up(self) -> int:
+        """Read what is due, and return how often the model was asked.
+
+        Where another process does the same, it is left to that one, and this returns 0.
+        """
+        if self._is_paused() or not await self._storage.read(self._has_work):
+            return 0
+        claim = await self._storage.claims.try_claim(_OBSERVER)
+        if claim is None:
+            return 0
+        try:
+            await self._look(claim)
+            count = 0
+            while not self._is_paused() and (due := await self._storage.read(partial(find_due, now=self._clock()))):
+                for first in range(0, len(due), _AT_ONCE):
+                    count += await self._attend_all(due[first : first + _AT_ONCE], claim)
+            return count
+        finally:
+            await asyncio.shield(self._storage.claims.release(claim))
+
+    def _has_work(self, connection: Connection) -> bool:
+        if self._seen is None:
+            self._seen = find_seen(connection)
+        return bool(find_changed(connection, self._looked_up_to()) or find_due(connection, self._clock()))
+
+    def _is_paused(self) -> bool:
+        """Whether the model does not answer, whatever it is asked."""
+        return self._clock() < self._paused_until
+
+    def _looked_up_to(self) -> int:
+        return max(0, (self._seen or 0) - _OVERLAP)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.catch_up()
+            except (ClaimLost, DatabaseInUse):
+                logger.debug("observer.left_to_another_process")
+            except BotServiceError as error:
+                logger.warning("observer.postponed", extra={"reason": str(error)})
+            except Exception:
+                logger.exception("observer.failed")  # whatever it was: answers do not depend on it
+            await asyncio.sleep(self._poll_seconds)
+
+    async def _look(self, claim: Claim) -> None:
+        """Say of every conversation in which something was said when it is to be read."""
+        after = self._looked_up_to()
+        while changed := await self._storage.read(partial(find_changed, after=after)):
+            plans = await self._storage.read(partial(self._agenda.plan, changed=changed, now=self._clock()))
+            await self._storage.write(partial(self._agenda.note, plans=plans), fence=claim)
+            after = changed[-1][1]
+            self._seen = max(self._seen or 0, after)
+
+    async def _attend_all(self, context_ids: Sequence[int], claim: Claim) -> int:
+        done = await asyncio.gather(*(self._attend(each, claim) for each in context_ids), return_exceptions=True)
+        for each in done:
+            if isinstance(each, BaseException):
+                raise each
+        return sum(each for each in done if isinstance(each, int))
+
+    async def _attend(self, context_id: int, claim: Claim) -> int:
+        """Read what is due of a conversation, a stretch at most, and say when to look again; return 1 for a call."""
+        now = self._clock()
+        up_to, again_at = await self._storage.read(partial(self._agenda.next_end, context_id=context_id, now=now))
+        if up_to is None:
+            await self._put_off(context_id, again_at, claim)
+            return 0
+        stretch = await self._next(context_id, up_to)
+        if stretch is None:
+            await self._storage.write(partial(end_again, context_id=context_id), fence=claim)
+            await self._put_off(context_id, None, claim)
+            return 0
+        if not await self._may_read(stretch):
+            await self._put_off(context_id, None, claim)
+            return 0
+        count, again_at = await self._read(stretch, claim)
+        if again_at is None:
+            again_at = await self._storage.read(partial(self._agenda.due_at, context_id=context_id, now=self._clock()))
+        await self._put_off(context_id, again_at, claim)
+        return count
+
+    async def _read(self, stretch: Stretch, claim: Claim) -> tuple[int, datetime | None]:
+        """Have a stretch be read; return how often the model was asked, and when to try again, where it was not."""
+        try:
+            done = await self._reading.read(stretch, fence=claim)
+        except BudgetExceeded as error:
+            logger.info("observer.budget_used_up", extra={"context": stretch.context_id, "scope": str(error.scope)})
+            return 0, error.ends_at
+        except LLMError as error:
+            extra = {"context": stretch.context_id, "kind": error.kind.value, "reason": str(error)}
+            logger.warning("observer.not_answered", extra=extra)
+            if error.kind in _OF_THE_STRETCH:
+                return 1, await self._try_later(stretch, claim)
+            return 1, self._pause(error)
+        self._failures = 0
+        return 1, self._clock() + _BACKOFF[0] if done.is_stale else None
+
+    def _pause(self, error: LLMError) -> datetime:
+        """Ask the model nothing for a while, and return until when."""
+        wait = max(
+            _BACKOFF[min(self._failures, len(_BACKOFF) - 1)], timedelta(seconds=error.retry_after_seconds or 0.0)
+        )
+        self._failures += 1
+        self._paused_until = self._clock() + wait
+        return self._paused_until
+
+    async def _try_later(self, stretch: Stretch, claim: Claim) -> datetime | None:
+        """Return when to ask about a stretch again; one that was refused too often is left out."""
+        context_id, tries = stretch.context_id, stretch.tries + 1
+        if tries >= _MOST_TRIES:
+            passing = partial(pass_over, context_id=context_id, version=stretch.version, last=stretch.last)
+            await self._storage.write(passing, fence=claim)
+            return None
+        due_at = self._clock() + _BACKOFF[min(tries, len(_BACKOFF)) - 1]
+        await self._storage.write(partial(put_off, context_id=context_id, due_at=due_at, tries=tries), fence=claim)
+        return due_at
+
+    async def _next(self, context_id: int, up_to: int) -> Stretch | None:
+        counter = await count_aside(counter_for, self._reading.model)
+        return await self._storage.read(
+            partial(
+                read_stretch,
+                context_id=context_id,
+                up_to=up_to,
+                max_tokens=_MOST_TOKENS,
+                notes_tokens=self._notes_tokens,
+                count=counter.count,
+            )
+        )
+
+    async def _may_read(self, stretch: Stretch) -> bool:
+        chat = stretch.chat
+        if self._access is None:
+            return True
+        return await self._access.lets_in(self._storage, chat.keys, chat.person, is_shared=chat.is_shared)
+
+    async def _put_off(self, context_id: int, due_at: datetime | None, claim: Claim) -> None:
+        await self._storage.write(partial(put_off, context_id=context_id, due_at=due_at), fence=claim)
+
+
+_EVERYTHING: Final = (1 << 62) - 1

@@ -1,0 +1,126 @@
+"""One reading: the model is asked, what it takes is counted, and what is left of its answer is written down."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from botservice.budgets.budgets import Budgets
+from botservice.budgets.usage import ModelCall, Payer
+from botservice.errors import LLMError
+from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, takes_schema
+from botservice.llm.counting import count_aside
+from botservice.llm.tokens import counter_for
+from botservice.messages import TokenUsage
+from botservice.observer.answer import Answer, read_answer
+from botservice.observer.question import SCHEMA, build_question
+from botservice.observer.stretch import Stretch
+from botservice.observer.writing import Observation, write_down
+from botservice.storage import Claim, Storage
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_SECONDS: Final = 300.0
+_AROUND: Final = 20  # tokens that servers put around messages
+
+
+class Reading:
+    """Has stretches be read by one model.
+
+    Attributes:
+        model: Its name.
+    """
+
+    def __init__(self, storage: Storage, llm: ChatLLM, budgets: Budgets, clock: Callable[[], datetime]) -> None:
+        self._storage = storage
+        self._llm = llm
+        self._budgets = budgets
+        self._clock = clock
+        self.model = str(getattr(llm, "model", None) or "unknown")
+        self._models: tuple[str, ...] = tuple(getattr(llm, "models", None) or (self.model,))
+
+    async def read(self, stretch: Stretch, *, fence: Claim | None = None) -> Observation:
+        """Have a stretch be read, and write down what came of it. No transaction is open while the model is asked.
+
+        Raises:
+            BudgetExceeded: there is no room for it.
+            LLMError: the model did not answer.
+        """
+        payer = Payer.of(stretch.context_id, stretch.chat.keys, stretch.chat.person)
+        prompt = build_question(stretch)
+        size = await count_aside(_size, prompt, self.model)
+        await self._reserve(payer, size)
+        try:
+            response = await self._ask(prompt)
+        except BaseException:
+            await asyncio.shield(self._release(stretch.context_id))
+            raise
+        answer, call = await count_aside(self._understand, response, stretch, size)
+        done = await self._storage.write(
+            lambda connection: self._write(connection, payer, stretch, answer, call),
+            fence=fence,
+            sort_key=(stretch.context_id,),
+        )
+        _log(stretch, done)
+        return done
+
+    async def close(self) -> None:
+        """Close the connections of the model."""
+        close = getattr(self._llm, "close", None)
+        if close is not None:
+            await close()
+
+    async def _reserve(self, payer: Payer, size: int) -> None:
+        if self._budgets.has_limits:
+            model = self._budgets.dearest(self._models, size)
+            await self._budgets.reserve_observing(self._storage, payer, model, size, self._clock())
+
+    async def _release(self, context_id: int) -> None:
+        if self._budgets.has_limits:
+            await self._budgets.release_observing(self._storage, context_id)
+
+    async def _ask(self, prompt: Sequence[ChatMessage]) -> ChatResponse:
+        options: dict[str, Any] = {"schema": SCHEMA} if takes_schema(self._llm) else {}
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                return await self._llm.chat(prompt, **options)
+        except LLMError:
+            raise
+        except TimeoutError as error:
+            raise LLMError(f"the model did not answer within {_PATIENCE_SECONDS:g} seconds") from error
+        except Exception as error:  # a border: a model is foreign code
+            raise LLMError(f"the model failed with {type(error).__name__}") from error
+
+    def _understand(self, response: ChatResponse, stretch: Stretch, size: int) -> tuple[Answer, ModelCall]:
+        """Return what is left of an answer, and what it took; it may take a moment."""
+        counter = counter_for(self.model)
+        usage = response.usage or TokenUsage(size, counter.count(response.text))
+        model = response.model if response.model in self._models else self._models[0]
+        return read_answer(response.text, stretch, counter.count), self._budgets.price(model, usage)
+
+    def _write(
+        self, connection: Connection, payer: Payer, stretch: Stretch, answer: Answer, call: ModelCall
+    ) -> Observation:
+        now = self._clock()
+        self._budgets.settle_observing(connection, payer, call, now)
+        return write_down(connection, stretch, answer, now)
+
+
+def _size(prompt: Sequence[ChatMessage], model: str) -> int:
+    return counter_for(model).count(json.dumps(list(prompt), ensure_ascii=False)) + _AROUND
+
+
+def _log(stretch: Stretch, done: Observation) -> None:
+    facts = {
+        "context": stretch.context_id,
+        "messages": len(stretch.said),
+        "notes": len(done.notes),
+        "facts": len(done.facts),
+        "dropped": dict(done.dropped or {}),
+        "stale": done.is_stale,
+    }
+    logger.info("observer.read", extra=facts)

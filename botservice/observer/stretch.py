@@ -1,0 +1,272 @@
+"""What is read at a time: a stretch of a conversation, and the notes of what was said right before it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.history.notes import StoredNote, read_notes, refused_digests
+from botservice.messages import Author, Role
+from botservice.observer.records import read_state
+from botservice.people.sources import own_words_in
+from botservice.quoting import quote_name
+from botservice.storage.references import full_text_of
+from botservice.storage.statements import execute
+from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.people import identities
+
+_MOST_ROWS: Final = 500
+_LEAST_SHARE: Final = 6  # of the room for notes, that newer ones get at least: one part in so many
+_ROWS = (
+    select(
+        messages.c.id,
+        messages.c.position,
+        messages.c.role,
+        messages.c.text,
+        messages.c.own_text,
+        messages.c.said_by_others,
+        messages.c.attachments,
+        messages.c.author_platform,
+        messages.c.author_id,
+        messages.c.author_name,
+        messages.c.created_at,
+        messages.c.token_count,
+    )
+    .where(
+        messages.c.context_id == bindparam("context"),
+        messages.c.position > bindparam("after"),
+        messages.c.position <= bindparam("last"),
+    )
+    .order_by(messages.c.position)
+    .limit(_MOST_ROWS)
+)
+_CONTEXT = select(
+    contexts.c.context_keys, contexts.c.fresh_from, contexts.c.is_shared, contexts.c.only_identity_id
+).where(contexts.c.id == bindparam("context"), contexts.c.forgotten_at.is_(None))
+_IDENTITY = select(identities.c.platform, identities.c.platform_id).where(identities.c.id == bindparam("identity"))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message that is read.
+
+    Attributes:
+        who: What whoever said it is called here; the same for nobody else.
+        text: All that it says.
+        own: What its author says in their own words.
+        author: Who said it, where that is a person with an identity.
+    """
+
+    id: int
+    at: datetime
+    who: str
+    text: str
+    own: str
+    author: Author | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """Which conversation is read, and whose it is.
+
+    Attributes:
+        person: The only one who was ever seen there; None where that is nobody, or more than one.
+    """
+
+    context_id: int
+    keys: Mapping[str, str]
+    is_shared: bool
+    person: Author | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What is read at a time.
+
+    Attributes:
+        version: Of what is noted of the conversation when it was read.
+        first, last: The positions between which it lies.
+        rows: The messages as they were stored: they have to stand like that when something is noted of them.
+        earlier: Notes of what was said before, which may be merged with new ones.
+        room: How many tokens these and the new ones may take.
+        refused: Digests of notes that people have deleted.
+    """
+
+    chat: Chat
+    version: int
+    tries: int
+    first: int
+    last: int
+    rows: tuple[tuple[Any, ...], ...]
+    said: tuple[Said, ...]
+    earlier: tuple[StoredNote, ...]
+    room: int
+    refused: frozenset[str]
+
+    @property
+    def context_id(self) -> int:
+        """The conversation."""
+        return self.chat.context_id
+
+    @property
+    def first_seen(self) -> int:
+        """The position of the first message that anything in this reading may come from."""
+        return min([self.first, *(each.first for each in self.earlier)])
+
+    @property
+    def span(self) -> int:
+        """How many readings its notes will sum up."""
+        return 1 + sum(segment.span for segment in _segments(self.earlier))
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    span: int
+    notes: tuple[StoredNote, ...]
+
+    @property
+    def tokens(self) -> int:
+        return sum(each.tokens for each in self.notes)
+
+
+def read_chat(connection: Connection, context_id: int) -> tuple[Chat, int] | None:
+    """Return a conversation, and where it last began afresh; None where it is gone, or is about to go."""
+    row = execute(connection, _CONTEXT, {"context": context_id}).one_or_none()
+    if row is None:
+        return None
+    person = None
+    if not row.is_shared and row.only_identity_id is not None:
+        found = execute(connection, _IDENTITY, {"identity": row.only_identity_id}).one_or_none()
+        person = None if found is None else Author(found.platform, found.platform_id)
+    return Chat(context_id, row.context_keys, bool(row.is_shared), person), row.fresh_from
+
+
+def read_stretch(
+    connection: Connection,
+    context_id: int,
+    up_to: int,
+    *,
+    max_tokens: int,
+    notes_tokens: int,
+    count: Callable[[str], int],
+) -> Stretch | None:
+    """Return the next stretch of a conversation; None where there is nothing to read.
+
+    It ends where the conversation began afresh, and what was noted before that is not merged with what comes after.
+
+    Args:
+        up_to: The position of the last message that may be read.
+    """
+    found, state = read_chat(connection, context_id), read_state(connection, context_id)
+    if found is None or state is None:
+        return None
+    chat, fresh_from = found
+    rows, is_before = _read_side(connection, context_id, state.read_to, up_to, fresh_from)
+    taken = _take(rows, max_tokens, count)
+    if not taken:
+        return None
+    is_all = len(taken) == len(rows) < _MOST_ROWS and not is_before
+    last = max(taken[-1].position, min(up_to, state.again_to) if is_all else 0)
+    kept = [each for each in read_notes(connection, context_id) if is_before or each.first > fresh_from]
+    earlier, room = choose_earlier(kept, notes_tokens)
+    return Stretch(
+        chat,
+        state.version,
+        state.tries,
+        state.read_to + 1,
+        last,
+        tuple(map(as_stored, taken)),
+        _as_said(taken),
+        earlier,
+        room,
+        frozenset(refused_digests(connection, context_id)),
+    )
+
+
+def _read_side(
+    connection: Connection, context_id: int, after: int, up_to: int, fresh_from: int
+) -> tuple[list[Any], bool]:
+    """Return what was said next on one side of the last fresh beginning, and whether that is before it."""
+    if after < fresh_from:
+        before = {"context": context_id, "after": after, "last": min(up_to, fresh_from)}
+        if rows := execute(connection, _ROWS, before).all():
+            return rows, True
+    return execute(connection, _ROWS, {"context": context_id, "after": after, "last": up_to}).all(), False
+
+
+def as_stored(row: Any) -> tuple[Any, ...]:
+    """Return what must not have changed of a message when something is noted of it."""
+    return (row.id, row.text, row.own_text, row.said_by_others)
+
+
+def read_rows(connection: Connection, stretch: Stretch) -> tuple[tuple[Any, ...], ...]:
+    """Return what a stretch consists of now."""
+    values = {"context": stretch.context_id, "after": stretch.first - 1, "last": stretch.last}
+    return tuple(map(as_stored, execute(connection, _ROWS, values).all()))
+
+
+def choose_earlier(kept: Sequence[StoredNote], max_tokens: int) -> tuple[tuple[StoredNote, ...], int]:
+    """Return the newest notes that are read again to be merged with new ones, and the room for all of these together.
+
+    What sums up as much as what follows it, or less, is merged with that, and so is what leaves too little room. So
+    notes sum up the more the older they are, and what is forgotten takes few others along.
+    """
+    left = _segments(kept)
+    chosen: list[_Segment] = []
+    span = 1
+    while left:
+        room = (max_tokens - sum(each.tokens for each in left)) // 2
+        if left[-1].span > span and room >= max_tokens // _LEAST_SHARE:
+            break
+        chosen.insert(0, left.pop())
+        span += chosen[0].span
+    room = (max_tokens - sum(each.tokens for each in left)) // 2
+    return tuple(note for segment in chosen for note in segment.notes), max(0, room)
+
+
+def _segments(kept: Sequence[StoredNote]) -> list[_Segment]:
+    """Return notes by the reading that wrote them, in their order."""
+    found: dict[tuple[int, int], list[StoredNote]] = {}
+    for each in kept:
+        found.setdefault((each.last, each.first), []).append(each)
+    return [_Segment(of_one[0].span, tuple(of_one)) for _, of_one in sorted(found.items())]
+
+
+def _take(rows: Sequence[Any], max_tokens: int, count: Callable[[str], int]) -> list[Any]:
+    taken: list[Any] = []
+    tokens = 0
+    for row in rows:
+        tokens += count(row.text) if row.token_count is None else row.token_count
+        if taken and tokens > max_tokens:
+            break
+        taken.append(row)
+    return taken
+
+
+def _as_said(rows: Sequence[Any]) -> tuple[Said, ...]:
+    names: dict[tuple[str | None, str | None], str] = {}
+    said = []
+    for row in rows:
+        if row.role not in (Role.USER.value, Role.ASSISTANT.value):
+            continue
+        is_person = row.role == Role.USER.value
+        author = Author(row.author_platform, row.author_id, row.author_name) if is_person and row.author_id else None
+        who = _name(row, names) if is_person else Role.ASSISTANT.value
+        own = own_words_in(row) if author is not None else ""
+        said.append(Said(row.id, row.created_at, who, full_text_of(row), own, author))
+    return tuple(said)
+
+
+def _name(row: Any, names: dict[tuple[str | None, str | None], str]) -> str:
+    """Return what a person is called in a stretch: by their name, and a number where another one has it."""
+    account = (row.author_platform, row.author_id or row.author_name)
+    if account not in names:
+        name, number = quote_name(row.author_name, Role.USER.value), 1
+        taken = {*names.values(), Role.ASSISTANT.value}
+        names[account] = name
+        while names[account] in taken:
+            number += 1
+            names[account] = f"{name} {number}"
+    return names[account]

@@ -1,0 +1,69 @@
+"""Writing down what a reading gave: all of it in one transaction, or nothing where anything has changed meanwhile."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, select, update
+
+from botservice.history.notes import Note, insert_notes
+from botservice.observer.answer import Answer
+from botservice.observer.records import read_state
+from botservice.observer.stretch import Stretch, read_rows
+from botservice.people.facts import Fact
+from botservice.people.observed_facts import keep_found
+from botservice.storage.tables.conversations import contexts
+from botservice.storage.tables.observing import notes, observed
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What came of reading a stretch.
+
+    Attributes:
+        notes: What is noted anew.
+        facts: What is known anew of people.
+        dropped: How much was dropped, by reason.
+        is_stale: Whether something changed meanwhile, so that nothing was written.
+    """
+
+    notes: tuple[Note, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    dropped: Counter[str] | None = None
+    is_stale: bool = False
+
+
+def write_down(connection: Connection, stretch: Stretch, answer: Answer, now: datetime) -> Observation:
+    """Store what was read, and how far; nothing where it is not what stands there any more.
+
+    Whoever forgets or changes something of it holds the conversation's row, as this does: one of both comes first.
+    """
+    if not _stands(connection, stretch):
+        return Observation(dropped=answer.dropped, is_stale=True)
+    gone = [each.id for each in answer.replaced]
+    if gone:
+        connection.execute(delete(notes).where(notes.c.id.in_(gone)))
+    made = insert_notes(connection, stretch.context_id, answer.notes)
+    dropped = Counter(answer.dropped)
+    facts: list[Fact] = []
+    for found in answer.facts:
+        kept = keep_found(connection, stretch.context_id, found, now)
+        if isinstance(kept, Fact):
+            facts.append(kept)
+        else:
+            dropped[kept.value] += 1
+    change = update(observed).where(observed.c.context_id == stretch.context_id)
+    values = {"read_to": stretch.last, "version": stretch.version + 1, "tries": 0}
+    connection.execute(change.values(values))
+    return Observation(tuple(made), tuple(facts), dropped)
+
+
+def _stands(connection: Connection, stretch: Stretch) -> bool:
+    """Return whether a conversation, what was read of it and what was noted before are as they were."""
+    alive = select(contexts.c.id).where(contexts.c.id == stretch.context_id, contexts.c.forgotten_at.is_(None))
+    if connection.execute(alive.with_for_update(key_share=True)).first() is None:
+        return False
+    state = read_state(connection, stretch.context_id)
+    if state is None or state.version != stretch.version:
+        return False
+    return read_rows(connection, stretch) == stretch.rows
