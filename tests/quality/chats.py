@@ -1,4 +1,4 @@
-"""The chats of memory_data: written sessions with what people ask besides between them, at fixed times.
+"""The chats of data/memory: written sessions with what people ask besides between them, at fixed times.
 
 Reading them twice gives the same: chance is drawn from the name of a chat.
 """
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "memory_data"
+FOLDER = Path(__file__).parents[1] / "data" / "memory"
 _TASKS = 72  # of the 96 that the subjects make
 _ASIDES = 15
 _TAIL = 14  # tasks after the last session, so that no written session stands in the window
@@ -127,7 +127,7 @@ def _somewhen(chance: random.Random, since: datetime, until: datetime) -> dateti
 
 
 def _read_talk(talk: str, speaker: str, at: datetime) -> Iterator[Said]:
-    """Yield the messages of a session, a minute apart. memory_data/README.md says how they are written."""
+    """Yield the messages of a session, a minute apart. data/memory/README.md says how they are written."""
     said: Said | None = None
     for line in filter(None, talk.splitlines()):
         head, _, text = line.partition(" ")
