@@ -2,183 +2,43 @@
 
     python benchmarks/memory_quality.py [--half held-out] [--language en] [--observer good] [--found 1000] [--misses]
 
-The chats are those of memory_data. Each is stored in a database twice, by two people: one is observed while the chat
-goes on, as often as the product would (1,500 unread tokens, or 300 and the chat is quiet), by a scripted observer; the
-other is searched only, and gets as many tokens as the first: more found messages, and a longer window where searching
-finds no more. A reader that knows what it looks for (memory_reader.py) judges both prompts.
+The chats are those of tests/data/memory. Each is stored in a database twice, by two people: one is observed while the
+chat goes on, as often as the product would, by a scripted observer; the other is searched only, and gets as many tokens
+as the first. A reader that knows what it looks for judges both prompts (tests/quality/reader.py).
+docs/memory-quality.md says what that shows, and what not.
 """
 
 import argparse
 import asyncio
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 
-from quality.chats import Asked, Chat, Said, read_chats
-from quality.observers import Annotated, bad, good, lying
-from quality.reader import Verdict, judge, memory_tokens
 from rich.console import Console
 from rich.table import Table
 
-from botservice import (
-    AgentContext,
-    Author,
-    FunctionsBasedAgent,
-    Observer,
-    ScriptedChatLLM,
-    SteadyWindowMessageSelector,
-    Storage,
-    TokenWindowMessageSelector,
-)
-from botservice.agents.agent import Prompt
-from botservice.llm.tokens import counter_for
-from botservice.messages import Message
-from botservice.people.identities import ensure_identity, note_audience
+_ROOT = Path(__file__).parents[1]
+sys.path[:1] = [str(_ROOT), str(_ROOT / "tests")]  # instead of this folder, which has a `turns` of its own
 
-_UNREAD, _UNREAD_IF_QUIET, _QUIET = 1500, 300, timedelta(minutes=10)
-_MANY = 500  # more than there is to be found: tokens alone limit it
+from quality.chats import Chat, read_chats  # noqa: E402 - found where the tests are
+from quality.comparing import Cost, Row, Sizes, measure  # noqa: E402
+from quality.reader import Verdict  # noqa: E402
+
+from botservice import Storage  # noqa: E402
+from botservice.llm.tokens import counter_for  # noqa: E402
+
 _CHANGING = ("update", "preference")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A question with what came of it: searched only, and observed."""
-
-    chat: str
-    kind: str
-    text: str
-    verdicts: tuple[Verdict, Verdict]
-    tokens: tuple[int, int]
-
-
-@dataclass(slots=True)
-class Cost:
-    """What observing took."""
-
-    said_tokens: int = 0
-    calls: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How many tokens each part of a prompt may take."""
-
-    window: int
-    found: int
-    notes: int
-
-
-class Telling:
-    """Stores a chat as it went, and has it observed as it goes."""
-
-    def __init__(self, storage: Storage, chat: Chat, name: str) -> None:
-        """Begin with nothing said; name tells one telling of a chat from another."""
-        self._storage, self._chat, self._name = storage, chat, name
-
-    async def tell(self, observer: Observer | None, cost: Cost) -> AgentContext:
-        """Return the chat with all that was said."""
-        context = await AgentContext.get_or_create(self._storage, {"chat": f"{self._chat.id}-{self._name}"})
-        unread, said = 0, self._chat.said
-        for place, each in enumerate(said):
-            await self.say(context, each)
-            tokens = counter_for().count(each.text)
-            unread += tokens
-            cost.said_tokens += tokens
-            until = said[place + 1].at if place + 1 < len(said) else self._chat.asked_at
-            is_due = unread >= _UNREAD or (unread >= _UNREAD_IF_QUIET and until - each.at > _QUIET)
-            if observer is not None and is_due:
-                unread = 0
-                for seen in await observer.observe(context):
-                    cost.calls += 1
-                    for why, count in seen.dropped.items():
-                        cost.dropped[why] = cost.dropped.get(why, 0) + count
-        return context
-
-    async def say(self, context: AgentContext, said: Said) -> Message:
-        """Store a message, and who is there."""
-        if said.who is None:
-            return await context.chat_history.append_assistant_message(said.text, created_at=said.at)
-        author = Author("messenger", f"{self._chat.id}-{self._name}-{said.who}", said.who)
-
-        def note(connection):
-            identity = ensure_identity(connection, author, said.at)
-            note_audience(connection, context.id, [(author, identity)], is_private=not self._chat.is_group)
-
-        await self._storage.write(note)
-        return await context.chat_history.append_user_message(said.text, author=author, created_at=said.at)
-
-
-async def ask(telling: Telling, context: AgentContext, agent: FunctionsBasedAgent, asked: Said) -> Prompt:
-    """Return the prompt that a question gets, which is not kept."""
-    question = await telling.say(context, asked)
-    prompt = await agent.build_prompt(context)
-    await context.chat_history.delete_messages([question.id])
-    return prompt
-
-
-def _agent(selector, *, found: int, notes: int, k: int | None = None) -> FunctionsBasedAgent:
-    return FunctionsBasedAgent(
-        llm=ScriptedChatLLM([]), message_selector=selector, search_k=k, search_tokens=found, notes_tokens=notes
-    )
-
-
-def _shown_tokens(prompt: Prompt) -> int:
-    first, end = prompt.sections().get("window", (0, 0))
-    window = sum(counter_for().count(str(message["content"])) for message in prompt[first:end])
-    return window + sum(memory_tokens(prompt, counter_for()).values())
-
-
-async def compare(storage: Storage, chat: Chat, observer: Observer, sizes: Sizes, cost: Cost) -> list[Row]:
-    """Return what a chat's questions get, searched only and observed."""
-    observed, alone = Telling(storage, chat, "observed"), Telling(storage, chat, "alone")
-    with_notes, without = await observed.tell(observer, cost), await alone.tell(None, Cost())
-    rows = []
-    for question in chat.questions:
-        asked = Said(chat.asked_at, chat.speaker, question.text)
-        agent = _agent(SteadyWindowMessageSelector(sizes.window), found=sizes.found, notes=sizes.notes)
-        first = await ask(observed, with_notes, agent, asked)
-        second = await _with_as_many(alone, without, asked, first)
-        verdicts = judge(second, question), judge(first, question)
-        rows.append(_row(chat, question, verdicts, (_shown_tokens(second), _shown_tokens(first))))
-    return rows
-
-
-async def _with_as_many(telling: Telling, context: AgentContext, asked: Said, model: Prompt) -> Prompt:
-    """Return the prompt of searching alone with as many tokens as another one, of which the window gets what is left."""
-    memory = sum(memory_tokens(model, counter_for()).values())
-    window = _shown_tokens(model) - memory
-    selector = TokenWindowMessageSelector(window)
-    prompt = await ask(telling, context, _agent(selector, found=memory, notes=0, k=_MANY), asked)
-    found = memory_tokens(prompt, counter_for())["found"]
-    if found == memory:
-        return prompt
-    selector = TokenWindowMessageSelector(window + memory - found)
-    return await ask(telling, context, _agent(selector, found=memory, notes=0, k=_MANY), asked)
-
-
-def _row(chat: Chat, asked: Asked, verdicts: tuple[Verdict, Verdict], tokens: tuple[int, int]) -> Row:
-    return Row(chat.id, asked.kind, asked.text, verdicts, tokens)
-
-
-async def measure(chats: Sequence[Chat], kind: str, sizes: Sizes) -> tuple[list[Row], Cost]:
-    """Return what all questions get with one kind of observer, and what observing took."""
-    annotated, cost, chance = Annotated(counter_for()), Cost(), random.Random(kind)
-    makes = {"good": lambda: good(annotated), "bad": lambda: bad(annotated, chance)}
-    llm = makes.get(kind, lambda: lying(annotated, chance))()
-    rows = []
+async def run(chats: Sequence[Chat], kind: str, sizes: Sizes) -> tuple[list[Row], Cost]:
+    """Measure in a database of its own."""
     with tempfile.TemporaryDirectory() as folder:
         async with Storage.open(f"sqlite:///{Path(folder) / 'memory.db'}", migrate=True) as storage:
-            observer = Observer(storage, llm, window_tokens=sizes.window, notes_tokens=sizes.notes)
-            for chat in chats:
-                annotated.read(chat)
-                rows += await compare(storage, chat, observer, sizes, cost)
-    return rows, cost
+            return await measure(storage, chats, kind, sizes)
 
 
 def share(rows: Sequence[Row], arm: int, verdict: Verdict = Verdict.ANSWERED) -> float:
@@ -233,12 +93,14 @@ def main() -> None:
     console.print(f"{len(chats)} chats, half: {options.half}; tokens by: {counter_for().name}")
     for kind in options.observer or ("good", "bad", "lying"):
         started = time.process_time()
-        rows, cost = asyncio.run(measure(chats, kind, sizes))
+        rows, cost = asyncio.run(run(chats, kind, sizes))
         console.print(table(rows, f"observer: {kind}"))
         changing = [row for row in rows if row.kind in _CHANGING]
         low, high = ratio_interval(changing)
         ratio = share(changing, 1) / max(share(changing, 0), 1 / len(changing))
-        console.print(f"updates and preferences: {ratio:.2f} × searching alone (95 % interval {low:.2f} to {high:.2f})")
+        console.print(
+            f"updates and preferences: {ratio:.2f} times searching alone (95 % interval {low:.2f} to {high:.2f})"
+        )
         console.print(
             f"{cost.calls} calls for {cost.said_tokens} tokens: one for {cost.said_tokens // max(1, cost.calls)}; "
             f"dropped {cost.dropped}; {time.process_time() - started:.0f} s of CPU"

@@ -133,7 +133,8 @@ def _read_talk(talk: str, speaker: str, at: datetime) -> Iterator[Said]:
         head, _, text = line.partition(" ")
         if head == "@":
             topic, _, quote = text.partition(" | ")
-            assert said is not None and quote in said.text, line
+            assert said is not None, line
+            assert quote in said.text, line
             said = replace(said, facts=(*said.facts, (topic, quote)))
         elif head == "#":
             assert said is not None, line
