@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from botservice.storage.tables.observing import notes
 from people.crowd import rows_of
 from people.generated import MARK, Findings, generate, mark
 from sqlalchemy import func, select
@@ -20,6 +19,7 @@ from botservice.llm import ChatResponse
 from botservice.llm.tokens import counter_for
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import messages
+from botservice.storage.tables.observing import notes
 from botservice.storage.tables.people import facts
 
 NOBODY = 10_000_000  # whose words nobody ever said
@@ -54,7 +54,7 @@ class LyingObserver:
         if self.chance.random() < 0.1:
             return ChatResponse(self.chance.choice(_SHAPES))
         asked = json.loads(messages[-1]["content"])
-        noted, known = list(asked["earlier_notes"]), []
+        noted, known = [_note(each["text"], each["number"], is_merged=True) for each in asked["earlier"]], []
         for message in asked["messages"]:
             if found := MARK.search(message["text"]):
                 noted.append(_note(f"my plan is {found[0]}", message["id"]))
@@ -80,8 +80,8 @@ class LyingObserver:
         return self.chance.choice(_ORDERS).format(self.chance.choice([NOBODY, self.chance.randrange(self.people)]))
 
 
-def _note(text, message_id):
-    return {"text": text, "messages": [message_id]}
+def _note(text, number, *, is_merged=False):
+    return {"text": text, "messages": [] if is_merged else [number], "earlier": [number] if is_merged else []}
 
 
 def _fact(message_id, quote):
