@@ -8,8 +8,13 @@ from botservice.people.facts import Fact
 from botservice.quoting import quote_name, quote_text
 
 MAX_TOKENS = 600
-_ALL = 20  # facts stand in every prompt; of more than that, those that have to do with the question
+_ALL = 20  # facts stand in every prompt, the newest first; of more than that, those that matter most for the question
+_FOUND = 15  # of them by searching
 _NEWEST = 5  # which stand there whatever the question is
+# What answers have to mind though no word of a question says so: what to cook, how to write.
+_LASTING = frozenset(
+    "allergies allergy diet format health language name preference preferences pronouns style taste tone units".split()
+)
 
 _ABOUT = (
     "What is known of the person who writes to you now, {name}. They said each of these things themselves, on the "
@@ -42,23 +47,31 @@ def describe_person(facts: Sequence[Fact], name: str | None, question: str, coun
 
 
 def choose_facts(facts: Sequence[Fact], question: str) -> list[Fact]:
-    """Return the facts that matter for a question: all of a few, or the newest and those that searching finds."""
+    """Return the facts that matter for a question, those that matter most first.
+
+    Of more than a few these are: what searching finds, with what took its place or had it before; the newest; what has
+    to be minded in any answer; then the others.
+    """
+    current = [each for each in facts if each.is_current]
     ended = [each for each in facts if not each.is_current]
-    facts = [each for each in facts if each.is_current]
     if len(facts) <= _ALL:
-        return [*facts, *ended]
+        return [*current, *ended]
+    topics = {each.topic for each in _find(facts, question)}
+    found = [each for each in facts if each.topic in topics]
+    lasting = [each for each in current if each.topic.partition(":")[0] in _LASTING]
+    by_id = {each.id: each for each in (*found, *current[:_NEWEST], *lasting, *current, *ended)}
+    return list(by_id.values())
+
+
+def _find(facts: Sequence[Fact], question: str) -> list[Fact]:
+    """Return the facts that have words of a question, best first."""
     index = SearchIndex()
-    oldest_first = reversed(facts)
+    oldest_first = sorted(facts, key=lambda each: (each.since, each.id))
     index.add(
-        [
-            Document(each.id, Role.USER, f"{each.topic}: {each.text}", None, None, each.updated_at)
-            for each in oldest_first
-        ]
+        [Document(each.id, Role.USER, f"{each.topic}: {each.text}", None, None, each.since) for each in oldest_first]
     )
-    found = [number for number, _ in index.search(question, k=_ALL - _NEWEST)]
     by_id = {each.id: each for each in facts}
-    chosen = dict.fromkeys([*found, *(each.id for each in facts[:_NEWEST])])
-    return [*(by_id[number] for number in chosen), *ended]
+    return [by_id[number] for number, _ in index.search(question, k=_FOUND)]
 
 
 def _line(fact: Fact) -> str:
