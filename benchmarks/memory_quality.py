@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--notes", type=int, default=600, help="tokens of notes (600)")
     parser.add_argument("--misses", action="store_true", help="list what is not answered with an observer")
     options = parser.parse_args()
-    console, chats = Console(), read_chats(options.half, options.language)
+    console, chats = Console(width=120), read_chats(options.half, options.language)
     sizes = Sizes(options.window, options.found, options.notes)
     console.print(f"{len(chats)} chats, half: {options.half}; tokens by: {counter_for().name}")
     for kind in options.observer or ("good", "bad", "lying"):

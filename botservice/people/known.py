@@ -12,9 +12,10 @@ _ALL = 20  # facts stand in every prompt, the newest first; of more than that, t
 _FOUND = 15  # of them by searching
 _NEWEST = 5  # which stand there whatever the question is
 # What answers have to mind though no word of a question says so: what to cook, how to write.
-_LASTING = frozenset(
-    "allergies allergy diet format health language name preference preferences pronouns style taste tone units".split()
-)
+_LASTING = {
+    *("allergies", "allergy", "diet", "format", "health", "language", "name", "preference", "preferences"),
+    *("pronouns", "style", "taste", "tone", "units"),
+}
 
 _ABOUT = (
     "What is known of the person who writes to you now, {name}. They said each of these things themselves, on the "
