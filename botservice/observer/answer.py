@@ -25,6 +25,7 @@ _LEAST_SAID: Final = 1 / 3  # of the words of a note: others put it together
 _NUMBER: Final = re.compile(r"\d+")
 # What looks like a key or a token: a long word of letters and digits.
 _LONG_WORD: Final = re.compile(r"[A-Za-z0-9_-]{20,}")
+_WORD: Final = re.compile(r"[\w-]+")
 
 
 @dataclass(slots=True)
@@ -141,7 +142,17 @@ def _is_of(text: str, sources: str) -> bool:
     """Return whether a note says what its sources say, as far as words tell: its numbers, and part of its words."""
     numbers = set(_NUMBER.findall(sources))
     known = numbers | {each.lstrip("0") for each in numbers}
-    return set(_NUMBER.findall(text)) <= known and share_said(text, sources) >= _LEAST_SAID
+    return (
+        set(_NUMBER.findall(text)) <= known
+        and _codes(text) <= _codes(sources)
+        and share_said(text, sources) >= _LEAST_SAID
+    )
+
+
+def _codes(text: str) -> set[str]:
+    """Return the words of letters and digits, such as A4: no part of one is the same."""
+    words = (each.casefold() for each in _WORD.findall(text))
+    return {each for each in words if each[0].isalpha() and any(map(str.isdigit, each))}
 
 
 def _fit(answer: Answer, stretch: Stretch, drafts: Iterable[tuple[StoredNote, list[StoredNote]]]) -> None:
