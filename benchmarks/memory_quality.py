@@ -86,9 +86,10 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=1200, help="tokens of the newest messages (1200)")
     parser.add_argument("--found", type=int, default=1000, help="tokens of what is found beside notes and facts (1000)")
     parser.add_argument("--notes", type=int, default=600, help="tokens of notes (600)")
+    parser.add_argument("--trifles", type=int, default=0, help="how many more facts of little weight are said (0)")
     parser.add_argument("--misses", action="store_true", help="list what is not answered with an observer")
     options = parser.parse_args()
-    console, chats = Console(width=120), read_chats(options.half, options.language)
+    console, chats = Console(width=120), read_chats(options.half, options.language, trifles=options.trifles)
     sizes = Sizes(options.window, options.found, options.notes)
     console.print(f"{len(chats)} chats, half: {options.half}; tokens by: {counter_for().name}")
     for kind in options.observer or ("good", "bad", "lying"):

@@ -68,23 +68,28 @@ class Chat:
     questions: list[Asked] = field(default_factory=list)
 
 
-def read_chats(half: str | None = None, language: str | None = None) -> list[Chat]:
-    """Return the chats, of one half or one language only where that is given."""
+def read_chats(half: str | None = None, language: str | None = None, *, trifles: int = 0) -> list[Chat]:
+    """Return the chats, of one half or one language only where that is given.
+
+    Args:
+        trifles: How many more facts of little weight somebody says in each.
+    """
     chats = []
     for path in sorted(FOLDER.glob("*_*.toml")):
         data = _read(path)
         if "chats" in data and half in (None, data["half"]) and language in (None, data["language"]):
-            chats += [read_chat(chat, data["language"], data["half"]) for chat in data["chats"]]
+            chats += [read_chat(chat, data["language"], data["half"], trifles) for chat in data["chats"]]
     return chats
 
 
-def read_chat(data: dict[str, Any], language: str, half: str) -> Chat:
+def read_chat(data: dict[str, Any], language: str, half: str, trifles: int) -> Chat:
     """Return a chat with everything between its sessions."""
     start = _time(data["sessions"][0]["at"])
     asked_at = _time(data["asked"]) + timedelta(hours=10)
     sessions = [list(_read_talk(each["talk"], data["speaker"], _time(each["at"]))) for each in data["sessions"]]
     people = sorted({said.who for session in sessions for said in session if said.who is not None})
-    besides = _besides(random.Random(data["id"]), language, people, (start, sessions[-1][-1].at, asked_at))
+    chance, times = random.Random(data["id"]), (start, sessions[-1][-1].at, asked_at)
+    besides = [*_besides(chance, language, people, times), *_trifles(chance, language, people, times, trifles)]
     said = sorted(itertools.chain(*sessions, *besides), key=lambda each: each.at)
     questions = [_read_question(each) for each in data["questions"]]
     is_group = data.get("group", False)
@@ -117,6 +122,18 @@ def _besides(
     for aside in chance.sample(asides, _ASIDES):
         at, who = _somewhen(chance, start, end), chance.choice(people)
         yield [replace(said, at=at + place * _MINUTE, who=said.who and who) for place, said in enumerate(aside)]
+
+
+def _trifles(
+    chance: random.Random, language: str, people: list[str], times: tuple[datetime, datetime, datetime], count: int
+) -> Iterator[list[Said]]:
+    """Yield facts that nobody asks for one day."""
+    data = _read(FOLDER / f"filler_{language}.toml")
+    subjects = [subject for task in data["tasks"] for subject in task["subjects"]]
+    for subject in chance.sample(subjects, count):
+        text = data["trifle"].format(subject)
+        said = Said(_somewhen(chance, *times[:2]), chance.choice(people), text, ((f"possession: {subject}", text),))
+        yield [said, Said(said.at + _MINUTE, None, "👍")]
 
 
 def _somewhen(chance: random.Random, since: datetime, until: datetime) -> datetime:

@@ -29,6 +29,7 @@ from botservice.messages import Message
 from botservice.people.identities import ensure_identity, note_audience
 
 _UNREAD, _UNREAD_IF_QUIET, _QUIET = 1500, 300, timedelta(minutes=10)
+_ROUNDING = 90  # tokens: windows consist of whole messages, and searching alone is to have rather more than less
 _MANY = 500  # more than there is to be found: tokens alone limit it
 
 
@@ -140,12 +141,9 @@ async def _with_as_many(telling: Telling, context: AgentContext, asked: Said, mo
     """Return the prompt of searching alone with as many tokens as another; the window gets what is left of them."""
     memory = sum(memory_tokens(model, counter_for()).values())
     window = _shown_tokens(model) - memory
-    selector = TokenWindowMessageSelector(window)
-    prompt = await ask(telling, context, _agent(selector, found=memory, notes=0, k=_MANY), asked)
-    found = memory_tokens(prompt, counter_for())["found"]
-    if found == memory:
-        return prompt
-    selector = TokenWindowMessageSelector(window + memory - found)
+    agent = _agent(TokenWindowMessageSelector(window), found=memory, notes=0, k=_MANY)
+    found = memory_tokens(await ask(telling, context, agent, asked), counter_for())["found"]
+    selector = TokenWindowMessageSelector(window + memory - found + _ROUNDING)
     return await ask(telling, context, _agent(selector, found=memory, notes=0, k=_MANY), asked)
 
 

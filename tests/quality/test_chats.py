@@ -52,6 +52,15 @@ def test_reading_again_gives_the_same():
     assert read_chats() == CHATS
 
 
+def test_trifles_are_facts_beside_what_is_said_anyway():
+    more = read_chats("development", "en", trifles=40)
+    plain = [chat for chat in CHATS if (chat.half, chat.language) == ("development", "en")]
+    for one, other in zip(plain, more, strict=True):
+        assert len(other.said) == len(one.said) + 80
+        assert sum(len(said.facts) for said in other.said) == sum(len(said.facts) for said in one.said) + 40
+        assert {said.text for said in one.said} < {said.text for said in other.said}
+
+
 def test_no_session_stands_among_the_newest_messages():
     counter = EstimateCounter()
     for chat in CHATS:
