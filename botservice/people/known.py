@@ -10,7 +10,7 @@ from botservice.quoting import quote_name, quote_text
 MAX_TOKENS = 600
 _ALL = 20  # facts stand in every prompt, the newest first; of more than that, those that matter most for the question
 _FOUND = 15  # of them by searching
-_NEWEST = 5  # which stand there whatever the question is
+_NEWEST = 5  # which stand there whatever the question is, and as many that do not hold any more
 # What answers have to mind though no word of a question says so: what to cook, how to write.
 _LASTING = {
     *("allergies", "allergy", "diet", "format", "health", "language", "name", "preference", "preferences"),
@@ -51,7 +51,7 @@ def choose_facts(facts: Sequence[Fact], question: str) -> list[Fact]:
     """Return the facts that matter for a question, those that matter most first.
 
     Of more than a few these are: what searching finds, with what took its place or had it before; the newest; what has
-    to be minded in any answer; then the others.
+    to be minded in any answer; what held last; then the others.
     """
     current = [each for each in facts if each.is_current]
     ended = [each for each in facts if not each.is_current]
@@ -60,7 +60,7 @@ def choose_facts(facts: Sequence[Fact], question: str) -> list[Fact]:
     topics = {each.topic for each in _find(facts, question)}
     found = [each for each in facts if each.topic in topics]
     lasting = [each for each in current if each.topic.partition(":")[0] in _LASTING]
-    by_id = {each.id: each for each in (*found, *current[:_NEWEST], *lasting, *current, *ended)}
+    by_id = {each.id: each for each in (*found, *current[:_NEWEST], *lasting, *ended[:_NEWEST], *current, *ended)}
     return list(by_id.values())
 
 

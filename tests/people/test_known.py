@@ -42,6 +42,11 @@ def test_what_took_the_place_of_a_found_fact_comes_with_it_and_the_ended_one_has
     assert "[#1, 2026-01-02 to 2026-01-08] home: I live in Leeds" in text
 
 
+def test_what_held_last_stands_there_though_much_else_is_newer():
+    known = [fact(1, "home", "ich wohne in Kassel", ended_by=7), fact(7, "home", "nach Husum gezogen")]
+    assert "wohne in Kassel" in shown([*known, *others(150)], "what was I called in the spring?")
+
+
 def test_as_many_facts_as_there_is_room_for_stand_there_the_newest_first():
     text = shown(others(25), "what do I own?")
     assert all(f"thing {number}" in text for number in range(100, 125))
