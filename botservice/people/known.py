@@ -77,6 +77,14 @@ def _find(facts: Sequence[Fact], question: str) -> list[Fact]:
 
 def _line(fact: Fact) -> str:
     """Return a fact as a record; nothing in it ends the records."""
-    topic = f"{fact.shown_topic}: " if fact.shown_topic else ""
+    topic = _topic_beside(fact)
     until = "" if fact.until is None else f" to {fact.until:%Y-%m-%d}"
     return quote_text(f"[#{fact.id}, {fact.since:%Y-%m-%d}{until}] {topic}{fact.text}")
+
+
+def _topic_beside(fact: Fact) -> str:
+    """Return what a fact is about, as far as its text does not say so."""
+    kind, _, subject = fact.shown_topic.partition(": ")
+    if subject and subject in fact.text.casefold():
+        return "" if kind == "other" else f"{kind}: "
+    return f"{fact.shown_topic}: " if fact.shown_topic else ""

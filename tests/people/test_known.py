@@ -58,3 +58,17 @@ def test_the_newest_stand_there_whatever_is_asked():
     text = shown(others(180), "what is thing 101?")
     assert "thing 279" in text
     assert "thing 101" in text
+
+
+def test_what_a_fact_says_itself_is_not_said_before_it():
+    known = [
+        fact(1, "taste: olives", "I think olives are overrated"),
+        fact(2, "other: boss", "my boss is Farida"),
+        fact(3, "habit: lessons", "we meet on Thursdays"),
+        fact(4, "dog", "called Rex"),
+    ]
+    lines = shown(known, "hello").splitlines()
+    assert "[#1, 2026-01-02] taste: I think olives are overrated" in lines
+    assert "[#2, 2026-01-03] my boss is Farida" in lines
+    assert "[#3, 2026-01-04] habit: lessons: we meet on Thursdays" in lines
+    assert "[#4, 2026-01-05] dog: called Rex" in lines
