@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from botservice.history.notes import Note, StoredNote, digest_of_words
 from botservice.observer.sentences import sentence_with
-from botservice.observer.stretch import Said, Stretch
+from botservice.observer.stretch import Stretch
 from botservice.people.observed_facts import SINGLE_TOPICS, TOPICS, Found
 from botservice.people.wording import is_said_in, share_said
 from botservice.quoting import in_one_line
@@ -57,7 +57,7 @@ def read_answer(text: str, stretch: Stretch, count: Callable[[str], int]) -> Ans
         answer.dropped["unreadable"] += 1
         return answer
     for entry in _entries(given, "facts", _MOST_FACTS, answer):
-        found = _read_fact(entry, {each.id: each for each in stretch.said})
+        found = _read_fact(entry, stretch)
         if isinstance(found, Found):
             answer.facts.append(found)
         else:
@@ -88,11 +88,13 @@ def _entries(given: Mapping[str, Any], name: str, most: int, answer: Answer) -> 
     return entries[:most]
 
 
-def _read_fact(entry: Any, said: Mapping[int, Said]) -> Found | str:
+def _read_fact(entry: Any, stretch: Stretch) -> Found | str:
     """Return a fact, or the reason why it is none."""
-    if not _has_form(entry, {"message": int, "quote": str, "topic": str, "subject": str}):
+    if isinstance(entry, dict):
+        entry = {"replaces": "", **entry}  # where a server does not hold its model to the form, that is left out
+    if not _has_form(entry, {"message": int, "quote": str, "topic": str, "subject": str, "replaces": str}):
         return "malformed"
-    message = said.get(entry["message"])
+    message = next((each for each in stretch.said if each.id == entry["message"]), None)
     if message is None or message.author is None:
         return "not_of_a_person"
     sentence = sentence_with(entry["quote"], message.own)
@@ -102,7 +104,14 @@ def _read_fact(entry: Any, said: Mapping[int, Said]) -> Found | str:
     subject = _subject(entry, shown)
     if subject is None or _is_secret(shown):
         return "unfit"
-    return Found(message.author, message.id, message.at, entry["topic"], subject, shown)
+    replaces = _read_replaced(entry, stretch.known.get(message.who, ()))
+    return Found(message.author, message.id, message.at, entry["topic"], subject, shown, replaces)
+
+
+def _read_replaced(entry: Mapping[str, Any], known: Collection[str]) -> str:
+    """Return which known thing a fact takes the place of: one of the same person and the same topic, or none."""
+    is_same = entry["replaces"] in known and entry["replaces"].partition(":")[0] == entry["topic"]
+    return str(entry["replaces"]) if is_same else ""
 
 
 def _subject(entry: Mapping[str, Any], sentence: str) -> str | None:

@@ -7,7 +7,7 @@ decides.
 import json
 import random
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from quality.chats import Chat, Said
@@ -33,27 +33,38 @@ class Annotated:
         """Make one that knows no chat."""
         self._counter = counter
         self._said: dict[str, Said] = {}
+        self._keys: dict[str, str] = {}
         self._tasks: set[str] = set()
         self._facts: set[str] = set()
 
     def read(self, chat: Chat) -> None:
         """Take a chat to be observed from now on."""
         self._said = {each.text: each for each in chat.said}
+        self._keys = {}
         self._tasks = {each.note for each in chat.said if each.note and each.who is None}
         self._facts = {each.note for each in chat.said if each.note and each.facts}
 
     def answer(self, asked: Mapping[str, Any]) -> Answer:
         """Return the notes and facts that a careful reader makes of a stretch."""
         notes, facts = [], []
-        known = {each["topic"] for each in asked.get("known", ())}
         for message in asked["messages"]:
             said = self._said.get(message["text"])
             if said is None:
                 continue
             if said.note:
                 notes.append({"text": said.note, "messages": [message["id"]], "earlier": []})
-            facts += [_fact(message["id"], topic, quote, known) for topic, quote in said.facts]
+            facts += [
+                _fact(message["id"], topic, quote, self._replaced(topic, quote, message, asked))
+                for topic, quote in said.facts
+            ]
         return {"notes": self._fitting(notes, asked["earlier"], int(asked["room_for_notes"])), "facts": facts}
+
+    def _replaced(self, topic: str, quote: str, message: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+        """Return what is known, by the key that it has there, and changes with these words."""
+        known = asked.get("known", {}).get(message["who"], ())
+        before = self._keys.get(topic, "")
+        self._keys[topic] = "{topic}: {subject}".format_map(_fact(0, topic, quote)).casefold()
+        return next((each for each in known if each.casefold() == before), "")
 
     def _fitting(self, notes: list[dict[str, Any]], earlier: Sequence[Any], room: int) -> list[dict[str, Any]]:
         """Return new notes that fit beside the earlier ones; those that matter least give way, the oldest first.
@@ -118,12 +129,12 @@ def _scripted(answer: Callable[[Mapping[str, Any]], Answer]) -> ScriptedChatLLM:
     return ScriptedChatLLM(reply, model="observer")
 
 
-def _fact(message_id: int, topic: str, quote: str, known: Collection[str] = ()) -> dict[str, Any]:
-    """Return a fact; where neither its sentence nor what is known has the subject, a word of the sentence is that."""
-    name, _, subject = topic.partition(": ")
-    if topic.casefold() not in known and subject.casefold() not in quote.casefold():
+def _fact(message_id: int, topic: str, quote: str, replaces: str = "") -> dict[str, Any]:
+    """Return a fact; where its sentence does not have the subject, a word of the sentence is that."""
+    kind, _, subject = topic.partition(": ")
+    if subject.casefold() not in quote.casefold():
         subject = max(_WORD.findall(quote), key=len, default=subject)
-    return {"message": message_id, "quote": quote, "topic": name, "subject": subject}
+    return {"message": message_id, "quote": quote, "topic": kind, "subject": subject, "replaces": replaces}
 
 
 def _half(each: Iterable[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:
