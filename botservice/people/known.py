@@ -37,8 +37,12 @@ def describe_person(facts: Sequence[Fact], name: str | None, question: str, coun
         return ""
     about = _ABOUT.format(name=quote_name(name))
     room = MAX_TOKENS - count(about)
-    lines = []
+    lines: list[str] = []
+    shown = set()
     for fact in choose_facts(facts, question):
+        if (fact.text, fact.is_current) in shown:  # one sentence may be a fact of several topics
+            continue
+        shown.add((fact.text, fact.is_current))
         line = _line(fact)
         room -= count(line) + 1
         if room < 0:

@@ -72,3 +72,9 @@ def test_what_a_fact_says_itself_is_not_said_before_it():
     assert "[#2, 2026-01-03] my boss is Farida" in lines
     assert "[#3, 2026-01-04] habit: lessons: we meet on Thursdays" in lines
     assert "[#4, 2026-01-05] dog: called Rex" in lines
+
+
+def test_a_sentence_that_says_several_things_stands_there_once():
+    said = "I bake bread in Leeds"
+    known = [fact(1, "job", said), fact(2, "home", said), fact(3, "origin", said, ended_by=5)]
+    assert shown(known, "hello").count(said) == 2  # as it is, and as it was

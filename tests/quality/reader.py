@@ -36,8 +36,9 @@ class Record:
 
     def says(self, wordings: tuple[str, ...], dates: tuple[str, ...]) -> bool:
         """Return whether one of the wordings stands here, with one of the dates where there are any."""
+        heading = _HEADING.match(self.text)
         for wording in wordings:
-            place = self.text.find(_plain(wording))
+            place = self.text.find(_plain(wording), heading.end() if heading else 0)
             if place >= 0 and (not dates or any(date.startswith(dates) for date in self._dates_at(place))):
                 return True
         return False

@@ -60,3 +60,8 @@ def test_in_a_note_of_several_days_the_date_before_an_event_is_its_own():
 def test_what_is_true_of_another_misleads_where_it_is_kept_of_the_asker():
     assert judge(prompt(found=found("[2026-02-21 20:02 UTC] Nora: Edith ate a peanut")), ALLERGY) is Verdict.ANSWERED
     assert judge(prompt(person="Known.\n[#1, 2026-02-21] allergic to peanut"), ALLERGY) is Verdict.MISLED
+
+
+def test_the_number_of_a_record_is_nothing_that_it_says():
+    size = Asked("none", "what is my shoe size?", lure=("47",))
+    assert judge(prompt(person="Known.\n[#47, 2026-02-21] I like olives"), size) is Verdict.ANSWERED
