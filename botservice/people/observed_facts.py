@@ -29,29 +29,6 @@ TOPICS_BY_SUBJECT: Final = (
     *("language", "diet", "health", "goal", "style", "taste", "hobby", "pet", "relative", "friend", "possession"),
     *("project", "plan", "habit", "event", "skill", "other"),
 )
-TOPICS: Final = (*("name", "age", "birthday", "home", "origin", "job", "employer", "school", "family_status"),)
-# Of these a person has many: one for each subject. A bad knee is no end of an allergy.
-TOPICS_BY_SUBJECT: Final = (
-    *(
-        "language",
-        "diet",
-        "health",
-        "goal",
-        "style",
-        "taste",
-        "hobby",
-        "pet",
-        "relative",
-        "friend",
-        "possession",
-        "project",
-        "plan",
-        "habit",
-        "event",
-        "skill",
-    ),
-    "other",
-)
 TOPICS: Final = (*SINGLE_TOPICS, *TOPICS_BY_SUBJECT)
 _MOST_ENDED: Final = 400  # of one person: what does not hold any more is bounded, too
 
