@@ -63,6 +63,9 @@ class LyingObserver:
             known += lies[:-1]
             noted.append(lies[-1])
             self.lies += len(lies)
+        every = ["", *(key for keys in asked["known"].values() for key in keys)]
+        for fact in known:
+            fact["replaces"] = self.chance.choice(every)
         self.chance.shuffle(known)
         self.chance.shuffle(noted)
         return ChatResponse(json.dumps({"notes": noted[:20], "facts": known[:30]}))
