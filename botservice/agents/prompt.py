@@ -171,8 +171,9 @@ def _assemble(pieces: Pieces) -> Prompt:
         prompt.add_section("person", [{"role": "user", "content": pieces.person}])
     if pieces.waiting:
         prompt.add_section("waiting", [{"role": "user", "content": pieces.waiting}])
-    if pieces.found:
-        prompt.add_section("found", [{"role": "user", "content": describe_found(pieces.found)}])
+    if pieces.found and pieces.question is not None:
+        told = describe_found(pieces.found, pieces.question.created_at)
+        prompt.add_section("found", [{"role": "user", "content": told}])
     asked = [_said(message, is_group=is_group) for message in question]
     prompt.add_section("question", asked, sources=question)
     prompt.add_section("steps", _messages(pieces.steps), is_copied=True)

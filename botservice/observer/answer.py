@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from botservice.history.notes import Note, StoredNote, digest_of_words
 from botservice.observer.sentences import sentence_with
-from botservice.observer.stretch import Said, Stretch
+from botservice.observer.stretch import Stretch
 from botservice.people.observed_facts import SINGLE_TOPICS, TOPICS, Found
 from botservice.people.wording import is_said_in, share_said
 from botservice.quoting import in_one_line
@@ -25,6 +25,7 @@ _LEAST_SAID: Final = 1 / 3  # of the words of a note: others put it together
 _NUMBER: Final = re.compile(r"\d+")
 # What looks like a key or a token: a long word of letters and digits.
 _LONG_WORD: Final = re.compile(r"[A-Za-z0-9_-]{20,}")
+_WORD: Final = re.compile(r"[\w-]+")
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ def read_answer(text: str, stretch: Stretch, count: Callable[[str], int]) -> Ans
         answer.dropped["unreadable"] += 1
         return answer
     for entry in _entries(given, "facts", _MOST_FACTS, answer):
-        found = _read_fact(entry, {each.id: each for each in stretch.said})
+        found = _read_fact(entry, stretch)
         if isinstance(found, Found):
             answer.facts.append(found)
         else:
@@ -87,11 +88,13 @@ def _entries(given: Mapping[str, Any], name: str, most: int, answer: Answer) -> 
     return entries[:most]
 
 
-def _read_fact(entry: Any, said: Mapping[int, Said]) -> Found | str:
+def _read_fact(entry: Any, stretch: Stretch) -> Found | str:
     """Return a fact, or the reason why it is none."""
-    if not _has_form(entry, {"message": int, "quote": str, "topic": str, "subject": str}):
+    if isinstance(entry, dict):
+        entry = {"replaces": "", **entry}  # where a server does not hold its model to the form, that is left out
+    if not _has_form(entry, {"message": int, "quote": str, "topic": str, "subject": str, "replaces": str}):
         return "malformed"
-    message = said.get(entry["message"])
+    message = next((each for each in stretch.said if each.id == entry["message"]), None)
     if message is None or message.author is None:
         return "not_of_a_person"
     sentence = sentence_with(entry["quote"], message.own)
@@ -101,7 +104,14 @@ def _read_fact(entry: Any, said: Mapping[int, Said]) -> Found | str:
     subject = _subject(entry, shown)
     if subject is None or _is_secret(shown):
         return "unfit"
-    return Found(message.author, message.id, message.at, entry["topic"], subject, shown)
+    replaces = _read_replaced(entry, stretch.known.get(message.who, ()))
+    return Found(message.author, message.id, message.at, entry["topic"], subject, shown, replaces)
+
+
+def _read_replaced(entry: Mapping[str, Any], known: Collection[str]) -> str:
+    """Return which known thing a fact takes the place of: one of the same person and the same topic, or none."""
+    is_same = entry["replaces"] in known and entry["replaces"].partition(":")[0] == entry["topic"]
+    return str(entry["replaces"]) if is_same else ""
 
 
 def _subject(entry: Mapping[str, Any], sentence: str) -> str | None:
@@ -141,7 +151,17 @@ def _is_of(text: str, sources: str) -> bool:
     """Return whether a note says what its sources say, as far as words tell: its numbers, and part of its words."""
     numbers = set(_NUMBER.findall(sources))
     known = numbers | {each.lstrip("0") for each in numbers}
-    return set(_NUMBER.findall(text)) <= known and share_said(text, sources) >= _LEAST_SAID
+    return (
+        set(_NUMBER.findall(text)) <= known
+        and _codes(text) <= _codes(sources)
+        and share_said(text, sources) >= _LEAST_SAID
+    )
+
+
+def _codes(text: str) -> set[str]:
+    """Return the words of letters and digits, such as A4: no part of one is the same."""
+    words = (each.casefold() for each in _WORD.findall(text))
+    return {each for each in words if each[0].isalpha() and any(map(str.isdigit, each))}
 
 
 def _fit(answer: Answer, stretch: Stretch, drafts: Iterable[tuple[StoredNote, list[StoredNote]]]) -> None:

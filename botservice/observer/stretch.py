@@ -10,6 +10,8 @@ from sqlalchemy import Connection, bindparam, select
 from botservice.history.notes import StoredNote, read_notes, refused_digests
 from botservice.messages import Author, Role
 from botservice.observer.records import read_state
+from botservice.people.facts import visible_facts
+from botservice.people.observed_facts import TOPICS_BY_SUBJECT
 from botservice.people.sources import own_words_in
 from botservice.quoting import quote_name
 from botservice.storage.references import full_text_of
@@ -18,6 +20,7 @@ from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities
 
 _MOST_ROWS: Final = 500
+_MOST_KNOWN: Final = 60  # keys of what is known of one person
 _LEAST_SHARE: Final = 6  # of the room for notes, that newer ones get at least: one part in so many
 _ROWS = (
     select(
@@ -92,6 +95,7 @@ class Stretch:
         earlier: Notes of what was said before, which may be merged with new ones.
         room: How many tokens these and the new ones may take.
         refused: Digests of notes that people have deleted.
+        known: What is known of whoever speaks, by subject and by what they are called here: the keys alone.
     """
 
     chat: Chat
@@ -104,6 +108,7 @@ class Stretch:
     earlier: tuple[StoredNote, ...]
     room: int
     refused: frozenset[str]
+    known: Mapping[str, tuple[str, ...]]
 
     @property
     def context_id(self) -> int:
@@ -171,6 +176,7 @@ def read_stretch(
     last = max(taken[-1].position, min(up_to, state.again_to) if is_all else 0)
     kept = [each for each in read_notes(connection, context_id) if is_before or each.first > fresh_from]
     earlier, room = choose_earlier(kept, notes_tokens)
+    said = _as_said(taken)
     return Stretch(
         chat,
         state.version,
@@ -178,11 +184,23 @@ def read_stretch(
         state.read_to + 1,
         last,
         tuple(map(as_stored, taken)),
-        _as_said(taken),
+        said,
         earlier,
         room,
         frozenset(refused_digests(connection, context_id)),
+        _read_known(connection, context_id, said),
     )
+
+
+def _read_known(connection: Connection, context_id: int, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
+    """Return what whoever speaks has said of themselves before, as far as it may be told here, newest first."""
+    known = {}
+    for who, author in {each.who: each.author for each in said if each.author is not None}.items():
+        every = (each.topic for each in visible_facts(connection, context_id, author))
+        topics = [each for each in every if each.partition(":")[0] in TOPICS_BY_SUBJECT]
+        if topics:
+            known[who] = tuple(topics[:_MOST_KNOWN])
+    return known
 
 
 def _read_side(

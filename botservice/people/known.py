@@ -8,8 +8,14 @@ from botservice.people.facts import Fact
 from botservice.quoting import quote_name, quote_text
 
 MAX_TOKENS = 600
-_ALL = 20  # facts stand in every prompt; of more than that, those that have to do with the question
-_NEWEST = 5  # which stand there whatever the question is
+_ALL = 20  # facts stand in every prompt, the newest first; of more than that, those that matter most for the question
+_FOUND = 15  # of them by searching
+_NEWEST = 5  # which stand there whatever the question is, and as many that do not hold any more
+# What answers have to mind though no word of a question says so: what to cook, how to write.
+_LASTING = {
+    *("allergies", "allergy", "diet", "format", "health", "language", "name", "preference", "preferences"),
+    *("pronouns", "style", "taste", "tone", "units"),
+}
 
 _ABOUT = (
     "What is known of the person who writes to you now, {name}. They said each of these things themselves, on the "
@@ -31,8 +37,12 @@ def describe_person(facts: Sequence[Fact], name: str | None, question: str, coun
         return ""
     about = _ABOUT.format(name=quote_name(name))
     room = MAX_TOKENS - count(about)
-    lines = []
+    lines: list[str] = []
+    shown = set()
     for fact in choose_facts(facts, question):
+        if (fact.text, fact.is_current) in shown:  # one sentence may be a fact of several topics
+            continue
+        shown.add((fact.text, fact.is_current))
         line = _line(fact)
         room -= count(line) + 1
         if room < 0:
@@ -42,27 +52,43 @@ def describe_person(facts: Sequence[Fact], name: str | None, question: str, coun
 
 
 def choose_facts(facts: Sequence[Fact], question: str) -> list[Fact]:
-    """Return the facts that matter for a question: all of a few, or the newest and those that searching finds."""
+    """Return the facts that matter for a question, those that matter most first.
+
+    Of more than a few these are: what searching finds, with what took its place or had it before; the newest; what has
+    to be minded in any answer; what held last; then the others.
+    """
+    current = [each for each in facts if each.is_current]
     ended = [each for each in facts if not each.is_current]
-    facts = [each for each in facts if each.is_current]
     if len(facts) <= _ALL:
-        return [*facts, *ended]
+        return [*current, *ended]
+    topics = {each.topic for each in _find(facts, question)}
+    found = [each for each in facts if each.topic in topics]
+    lasting = [each for each in current if each.topic.partition(":")[0] in _LASTING]
+    by_id = {each.id: each for each in (*found, *current[:_NEWEST], *lasting, *ended[:_NEWEST], *current, *ended)}
+    return list(by_id.values())
+
+
+def _find(facts: Sequence[Fact], question: str) -> list[Fact]:
+    """Return the facts that have words of a question, best first."""
     index = SearchIndex()
-    oldest_first = reversed(facts)
+    oldest_first = sorted(facts, key=lambda each: (each.since, each.id))
     index.add(
-        [
-            Document(each.id, Role.USER, f"{each.topic}: {each.text}", None, None, each.updated_at)
-            for each in oldest_first
-        ]
+        [Document(each.id, Role.USER, f"{each.topic}: {each.text}", None, None, each.since) for each in oldest_first]
     )
-    found = [number for number, _ in index.search(question, k=_ALL - _NEWEST)]
     by_id = {each.id: each for each in facts}
-    chosen = dict.fromkeys([*found, *(each.id for each in facts[:_NEWEST])])
-    return [*(by_id[number] for number in chosen), *ended]
+    return [by_id[number] for number, _ in index.search(question, k=_FOUND)]
 
 
 def _line(fact: Fact) -> str:
     """Return a fact as a record; nothing in it ends the records."""
-    topic = f"{fact.shown_topic}: " if fact.shown_topic else ""
+    topic = _topic_beside(fact)
     until = "" if fact.until is None else f" to {fact.until:%Y-%m-%d}"
     return quote_text(f"[#{fact.id}, {fact.since:%Y-%m-%d}{until}] {topic}{fact.text}")
+
+
+def _topic_beside(fact: Fact) -> str:
+    """Return what a fact is about, as far as its text does not say so."""
+    kind, _, subject = fact.shown_topic.partition(": ")
+    if subject and subject in fact.text.casefold():
+        return "" if kind == "other" else f"{kind}: "
+    return f"{fact.shown_topic}: " if fact.shown_topic else ""

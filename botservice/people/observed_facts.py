@@ -23,14 +23,11 @@ from botservice.people.refusing import BY_OBSERVER, BY_PERSON, is_refused
 from botservice.people.wording import is_said_in
 
 # Of these a person has one at a time: the newer takes the place of the older.
-SINGLE_TOPICS: Final = (
-    *("name", "age", "birthday", "home", "origin", "language", "job", "employer", "school", "family_status"),
-    *("diet", "health", "goal"),
-)
-# Of these a person has many: one for each subject.
+SINGLE_TOPICS: Final = ("name", "age", "birthday", "home", "origin", "job", "employer", "school", "family_status")
+# Of these a person has many, one for each subject: a bad knee does not end an allergy.
 TOPICS_BY_SUBJECT: Final = (
-    *("taste", "hobby", "pet", "relative", "friend", "possession", "project", "plan", "habit", "event", "skill"),
-    "other",
+    *("language", "diet", "health", "goal", "style", "taste", "hobby", "pet", "relative", "friend", "possession"),
+    *("project", "plan", "habit", "event", "skill", "other"),
 )
 TOPICS: Final = (*SINGLE_TOPICS, *TOPICS_BY_SUBJECT)
 _MOST_ENDED: Final = 400  # of one person: what does not hold any more is bounded, too
@@ -54,6 +51,7 @@ class Found:
         topic: One of TOPICS.
         subject: A word of theirs, where a person has many of a topic.
         text: Their sentence, as they said it.
+        replaces: What is known of them and does not hold any more, by its key; none where that is empty.
     """
 
     author: Author
@@ -62,6 +60,7 @@ class Found:
     topic: str
     subject: str
     text: str
+    replaces: str = ""
 
     @property
     def key(self) -> str:
@@ -97,7 +96,7 @@ def keep_found(connection: Connection, context_id: int, found: Found, now: datet
     same = [
         each
         for each in every
-        if each.is_current and each.topic == found.key and (is_alone or each.context_id == context_id)
+        if each.is_current and each.topic in (found.key, found.replaces) and (is_alone or each.context_id == context_id)
     ]
     if not same and sum(each.is_current for each in every) >= MAX_FACTS:
         return Unkept.TOO_MANY
@@ -106,13 +105,18 @@ def keep_found(connection: Connection, context_id: int, found: Found, now: datet
 
 
 def _why_not(found: Found, every: list[Fact]) -> Unkept | None:
-    """Return why something is not to be kept beside what is known."""
-    if any(each.set_by == BY_PERSON and each.is_current and each.topic == found.key for each in every):
+    """Return why something is not to be kept beside what is known.
+
+    A sentence may say several things: where the observer finds another one in it, that is kept, too.
+    """
+    about = (found.key, found.replaces)
+    if any(each.set_by == BY_PERSON and each.is_current and each.topic in about for each in every):
         return Unkept.CORRECTED
     for each in every:
         is_same = each.topic == found.key and each.text.casefold() == found.text.casefold()
+        is_other = each.set_by == BY_OBSERVER and each.topic.partition(":")[0] != found.topic
         is_of_message = each.source_message_id == found.message_id and (
-            each.topic == found.key or is_said_in(each.text, found.text)
+            each.topic == found.key or (not is_other and is_said_in(each.text, found.text))
         )
         if (is_same and each.is_current) or is_of_message:
             return Unkept.KNOWN

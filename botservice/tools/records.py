@@ -12,7 +12,7 @@ from botservice.quoting import quote_name, quote_record
 
 _LONGEST_FOUND = 4_000  # characters of one remembered message
 _SMALLEST = 20  # characters that say something
-_AROUND_ALL = 12  # tokens of the marks, and of what a server puts around a message
+_AROUND_ALL = 14  # tokens of the marks, and of what a server puts around a message
 _CUT = "…"
 
 

@@ -43,6 +43,13 @@ async def test_what_is_found_keeps_to_its_tokens(context, tokens):
     assert tokens * 0.6 < counter_for().count(found) <= tokens
 
 
+async def test_what_is_found_comes_with_the_day_from_which_last_month_is_counted(context):
+    await fill(context.chat_history, 20)
+    heading, _, found = (await found_in(context)).partition("<memory>")
+    assert "Today is Sunday, 2024-03-31." in heading
+    assert "[2024-03-01 09:00 UTC]" in found
+
+
 async def test_as_it_comes_24_messages_are_found_at_most(context):
     await fill(context.chat_history, 40, "dog {n}")
     assert len(await records(context)) == 24

@@ -10,7 +10,7 @@ import json
 import logging
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -138,8 +138,20 @@ def _say(chance: random.Random, people: int, groups: int) -> dict[str, object]:
     return {"who": who, "group": group, "words": words, "keep": "mark" in words and chance.random() < 0.2}
 
 
-async def generate(storage: Storage, *, turns: int, people: int, groups: int, seed: int = 1) -> Findings:
-    """Run turns, and return what was seen."""
+async def generate(
+    storage: Storage,
+    *,
+    turns: int,
+    people: int,
+    groups: int,
+    seed: int = 1,
+    between: Callable[[], Awaitable[object]] | None = None,
+) -> Findings:
+    """Run turns, and return what was seen.
+
+    Args:
+        between: What else is done, now and then.
+    """
     chance = random.Random(seed)
     findings = Findings()
     messenger = Everybody()
@@ -158,6 +170,8 @@ async def generate(storage: Storage, *, turns: int, people: int, groups: int, se
             for first in range(0, turns, _AT_ONCE):
                 said = [_say(chance, people, groups) for _ in range(min(_AT_ONCE, turns - first))]
                 await _deliver(bot, messenger, said, first)
+                if between is not None:
+                    await between()
         for chat, texts in messenger.visible.items():
             group, who = (int(chat[1:]), -1) if chat[0] == "g" else (None, int(chat[1:]))
             _check(findings, "\n".join(texts), who, group, "an answer")

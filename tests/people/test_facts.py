@@ -15,7 +15,7 @@ from botservice.people.facts import (
     visible_facts,
 )
 from botservice.people.identities import find_identity
-from botservice.people.known import choose_facts, describe_person
+from botservice.people.known import describe_person
 
 
 async def tell(storage, context, author, said, *, topic="t", text=None):
@@ -157,7 +157,6 @@ async def test_there_is_a_limit(sqlite_storage):
     text = describe_person(known, "Alice", "number 12", lambda text: len(text) // 4)
     assert len(text) < 600 * 4 + 200
     assert "number 12" in text
-    assert len(choose_facts(known, "number 12")) <= 20
 
 
 async def test_the_prompt_says_what_is_known_after_the_agents_words_and_before_what_was_found(storage):
