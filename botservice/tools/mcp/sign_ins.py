@@ -32,6 +32,7 @@ class Grant:
         metadata: What the authorization says of itself.
         verifier: The secret of a sign-in that has begun (PKCE).
         language: Of the person.
+        is_inside: Whether the server answered from a network of this machine's own, where its authorization may be.
     """
 
     url: str
@@ -41,6 +42,7 @@ class Grant:
     resource: str | None = None
     verifier: str = field(default="", repr=False)
     language: str | None = None
+    is_inside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 from botservice.tools import ToolOutcome, execute
-from botservice.tools.mcp.config import read_servers
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.oauth import _authorization
+from botservice.tools.mcp.reach import Reach
 from botservice.tools.toolbox import Toolbox
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -238,8 +238,7 @@ async def test_without_a_key_or_an_address_nobody_can_sign_in_and_the_log_says_w
 
 
 async def test_a_server_of_the_internet_leads_nobody_into_this_network() -> None:
-    config = read_servers({"wiki": {"url": "https://1.1.1.1/mcp"}})[0]
-    async with _authorization(config, None) as client:
+    async with _authorization(Reach("https://1.1.1.1/mcp"), None) as client:
         for inside in ("https://127.0.0.1/token", "http://169.254.169.254/", "http://9.9.9.9/", "https://[::1]/"):
             with pytest.raises(ServerDown, match="at an address that is not asked"):
                 await client.get(inside)
