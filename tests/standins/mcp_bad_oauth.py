@@ -5,10 +5,11 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from standins.web_server import web_server
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+from standins.web_server import web_server
 
 Say = Callable[[Request], Awaitable[Response] | Response]
 

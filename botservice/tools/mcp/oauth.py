@@ -27,6 +27,8 @@ from botservice.tools.mcp.wire import Line, http_client
 
 _SECONDS: Final = 30.0
 _EARLY_SECONDS: Final = 30.0  # so that a token does not end on its way
+_RENEWING_SECONDS: Final = _SECONDS + 10  # so long others wait for who may have been killed
+_PAUSE_SECONDS: Final = 0.2
 _LONGEST_LINK: Final = 4_000
 _LONGEST_TOKEN: Final = 16_000
 _TOKEN: Final = re.compile(r"[!-~]+")  # RFC 6750, 2.1, and a little more: what a header can hold
@@ -205,23 +207,29 @@ class PersonalAuth(httpx2.Auth):
     async def _renew(self, used: str) -> bool:
         """Return whether there is another token than the one that was used."""
         async with self._lock:
-            await self._read_again()
+            if not await self._is_ours_to_renew(used):
+                return not self.is_refused and self.signed_in.access_token != used
             has = self.signed_in
-            if has.access_token != used or self.is_refused:
-                return not self.is_refused
-            if has.refresh_token is None:
-                return False
-            asked = {"grant_type": "refresh_token", "refresh_token": has.refresh_token}
+            asked = {"grant_type": "refresh_token", "refresh_token": has.refresh_token or ""}
             try:
-                token = await _ask_for_token(self._config, has.grant, asked)
-            except SignInRefused:
-                await self._read_again()  # another process may have been faster
-                return self.signed_in.access_token != used
-            except ServerDown:
+                self.signed_in = _signed_in(has, await _ask_for_token(self._config, has.grant, asked))
+            except (SignInRefused, ServerDown):
                 return False
-            self.signed_in = _signed_in(has, token)
-            await self._sign_ins.renew(self._storage, self.signed_in)
+            finally:
+                await self._sign_ins.renew(self._storage, self.signed_in)
             return True
+
+    async def _is_ours_to_renew(self, used: str) -> bool:
+        """Return whether this process is to renew a token, once no other does: many servers end what is asked twice."""
+        while True:
+            await self._read_again()
+            has, now = self.signed_in, time.time()
+            if self.is_refused or has.access_token != used or has.refresh_token is None:
+                return False
+            is_elsewhere = 0 < (has.renewing_until or 0) - now <= _RENEWING_SECONDS
+            if not is_elsewhere and await self._sign_ins.reserve(self._storage, has, now + _RENEWING_SECONDS):
+                return True
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _read_again(self) -> None:
         config = self._config
@@ -281,6 +289,7 @@ async def _ask_for_token(config: ServerConfig, grant: Grant, asked: Mapping[str,
 def _signed_in(before: SignIn, token: OAuthToken) -> SignIn:
     return replace(
         before,
+        renewing_until=None,
         access_token=token.access_token,
         refresh_token=token.refresh_token or before.refresh_token,
         expires_at=None if token.expires_in is None else time.time() + min(max(token.expires_in, 0), _LONGEST_SECONDS),

@@ -51,6 +51,8 @@ class SignIn:
 
     Attributes:
         expires_at: In seconds since 1970; None where the server does not say.
+        renewing_until: Until when a process that renews it is waited for, in seconds since 1970.
+        sealed: As it was read.
     """
 
     id: int
@@ -59,6 +61,8 @@ class SignIn:
     access_token: str = field(repr=False)
     refresh_token: str | None = field(default=None, repr=False)
     expires_at: float | None = None
+    renewing_until: float | None = None
+    sealed: bytes = field(default=b"", repr=False)
 
 
 class SignIns:
@@ -92,6 +96,13 @@ class SignIns:
             return True
 
         return await storage.write(write)
+
+    async def reserve(self, storage: Storage, has: SignIn, until: float) -> bool:
+        """Have other processes wait for this one, which renews; return whether nobody was faster."""
+        unchanged = (tool_sign_ins.c.id == has.id, tool_sign_ins.c.data == has.sealed)
+        change = update(tool_sign_ins).where(*unchanged).returning(tool_sign_ins.c.id)
+        change = change.values(data=self._write(replace(has, renewing_until=until)))
+        return await storage.write(lambda connection: connection.execute(change).one_or_none()) is not None
 
     async def renew(self, storage: Storage, renewed: SignIn) -> None:
         """Keep renewed tokens, where the sign-in is there still."""
@@ -138,11 +149,11 @@ class SignIns:
 
     def _read(self, row_id: int, server: str, data: bytes) -> SignIn:
         values = self._open(data)
-        return SignIn(row_id, server, Grant(**values.pop("grant")), **values)
+        return SignIn(row_id, server, Grant(**values.pop("grant")), **values, sealed=data)
 
     def _write(self, sign_in: SignIn) -> bytes:
         kept = asdict(replace(sign_in, grant=replace(sign_in.grant, verifier="")))
-        return self._seal({name: value for name, value in kept.items() if name not in ("id", "server")})
+        return self._seal({name: value for name, value in kept.items() if name not in ("id", "server", "sealed")})
 
     def _seal(self, values: Mapping[str, Any]) -> bytes:
         return self._cipher.encrypt(json.dumps(values).encode())

@@ -180,4 +180,5 @@ async def test_who_is_forgotten_while_the_link_is_made_leaves_nothing(bad, serve
         outcome = await calling
         assert not outcome.buttons
     for table in (tool_sign_ins, tool_sign_in_states):
-        assert await storage.read(lambda connection, rows=select(table): connection.execute(rows).all()) == []
+        rows = select(table)
+        assert await storage.read(lambda connection, rows=rows: connection.execute(rows).all()) == []

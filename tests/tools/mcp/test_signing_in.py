@@ -1,6 +1,7 @@
 """People sign in to a server by OAuth: each for themselves, in private, and what they have is used for nobody else."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
@@ -14,11 +15,13 @@ from standins.mcp_oauth import Accounts, wiki
 from botservice import AgentContext, Author, MCPServers, Storage, ToolCall
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
+from botservice.storage.encryption import Cipher
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 from botservice.tools import ToolOutcome, execute
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.oauth import _authorization
 from botservice.tools.mcp.reach import Reach
+from botservice.tools.mcp.sign_ins import SignIns, find_asker
 from botservice.tools.toolbox import Toolbox
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -156,6 +159,32 @@ async def test_tokens_are_renewed_also_after_a_restart(storage, server, make) ->
     assert (await call(again, alice, "wiki__whoami")).text == "alice"
     assert (await call(servers, alice, "wiki__whoami")).text == "alice", "another process has renewed it"
     assert accounts.refreshed == 2
+
+
+async def test_of_processes_that_renew_at_once_one_does_and_the_others_use_what_it_got(storage, server, make) -> None:
+    replicas, (accounts, _) = [make() for _ in range(3)], server
+    alice = await chat(storage, "1", ALICE)
+    await sign_in(replicas[0], alice)
+    for each in replicas:
+        assert (await call(each, alice, "wiki__whoami")).text == "alice"
+    accounts.outdate()
+    said = await asyncio.gather(*(call(each, alice, "wiki__whoami") for each in replicas))
+    assert [each.text for each in said] == ["alice"] * 3
+    assert accounts.refreshed == 1, "a second use of one refresh token would have ended all"
+
+
+@pytest.mark.parametrize("ahead", [-1.0, 1e9], ids=["its time is over", "the clock was set back"])
+async def test_what_a_killed_process_was_about_to_renew_is_renewed_by_another(storage, server, make, ahead) -> None:
+    servers, (accounts, url) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    await sign_in(servers, alice)
+    sign_ins, asker = SignIns(Cipher(KEY)), await find_asker(alice)
+    found = await sign_ins.find(storage, asker, "wiki", url)
+    assert await sign_ins.reserve(storage, found, time.time() + ahead)
+    assert not await sign_ins.reserve(storage, found, time.time() + ahead), "only one that saw it last"
+    accounts.outdate()
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+    assert accounts.refreshed == 1
 
 
 async def test_who_was_signed_out_over_there_is_asked_again(storage, server, make) -> None:
