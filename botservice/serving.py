@@ -144,10 +144,10 @@ def _sign_in_routes(application: Application) -> list[BaseRoute]:
     """Return the page to which people return from servers of tools, where there are any."""
     servers = [each for each in application.service.agent.toolsets if isinstance(each, MCPServers)]
 
-    async def finish(query: Mapping[str, str]) -> tuple[str | None, str | None]:
+    async def finish(server: str, query: Mapping[str, str]) -> tuple[str | None, str | None]:
         name, language = None, None
         for each in servers:
-            name, language = await each.finish_sign_in(application.storage, query)
+            name, language = await each.finish_sign_in(application.storage, server, query)
             if name is not None:
                 break
         return name, language

@@ -11,8 +11,8 @@ from starlette.routing import Route
 from botservice.errors import BotServiceError
 from botservice.texts import in_language
 
-Finish = Callable[[Mapping[str, str]], Awaitable[tuple[str | None, str | None]]]
-"""Takes what stands in an address, and returns the server that somebody has signed in to, and their language."""
+Finish = Callable[[str, Mapping[str, str]], Awaitable[tuple[str | None, str | None]]]
+"""Takes at which server's address somebody came back, and its query; returns where they signed in, and their language."""
 
 _LONGEST_QUERY: Final = 8_000
 _HEADERS: Final = {
@@ -26,13 +26,13 @@ logger = logging.getLogger(__name__)
 
 
 def sign_in_route(path: str, finish: Finish) -> Route:
-    """Return the route that people come back to; what it says repeats nothing of the address."""
+    """Return the route that people come back to, below a path; what it says repeats nothing of the address."""
 
     async def answer(request: Request) -> Response:
         server, language = None, None
         try:
             if len(request.url.query) <= _LONGEST_QUERY:
-                server, language = await finish(dict(request.query_params))
+                server, language = await finish(request.path_params["server"], dict(request.query_params))
         except BotServiceError as error:
             logger.warning("web.not_signed_in", extra={"reason": type(error).__name__})
             text = "This is not possible at the moment: ask for a new link in a minute.\n"
@@ -41,4 +41,6 @@ def sign_in_route(path: str, finish: Finish) -> Route:
         text = in_language(key, language, server=server or "")
         return PlainTextResponse(f"{text}\n", 400 if server is None else 200, headers=_HEADERS)
 
-    return Route(path, answer, methods=["GET"])
+    route = Route(f"{path}/{{server}}", answer)
+    route.methods = {"GET"}  # without the HEAD that comes along: who only looks where a link leads uses up no state
+    return route

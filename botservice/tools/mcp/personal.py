@@ -58,7 +58,7 @@ class PersonalServers:
             encryption_key: What tokens are encrypted with, as ENCRYPTION_KEY is written.
         """
         self._sign_ins = SignIns(Cipher(encryption_key))
-        self._redirect_uri = f"{public_url.rstrip('/')}{CALLBACK_PATH}"
+        self._returning = f"{public_url.rstrip('/')}{CALLBACK_PATH}"
         self._wait_seconds = wait_seconds
         self._open: OrderedDict[tuple[int, str], _Personal] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
@@ -72,16 +72,20 @@ class PersonalServers:
         return list(await asyncio.gather(*(self._tools_of(context.storage, asker, each) for each in configs)))
 
     async def finish(
-        self, storage: Storage, configs: Sequence[ServerConfig], query: Mapping[str, str]
+        self, storage: Storage, configs: Sequence[ServerConfig], server: str, query: Mapping[str, str]
     ) -> tuple[str | None, str | None]:
-        """Take in a person who returns, and return to which server they have signed in, if so, and their language."""
+        """Take in a person who returns, and return to which server they have signed in, if so, and their language.
+
+        Each server has an address of its own for that (RFC 9700, 4.4.2.2): one that sends people to the page of
+        another does not get what they bring from there.
+        """
         await asyncio.to_thread(importlib.import_module, "mcp.client.auth")  # takes a second, in which others go on
         from botservice.tools.mcp.oauth import SignInRefused, finish
 
-        taken = await self._sign_ins.take(storage, query.get("state", ""), {each.prefix for each in configs})
+        taken = await self._sign_ins.take(storage, server, query.get("state", ""))
         if taken is None:
             return None, None
-        asker, server, grant = taken
+        asker, grant = taken
         config = next((each for each in configs if each.prefix == server and each.url == grant.url), None)
         if config is None:
             return None, grant.language
@@ -155,7 +159,7 @@ class PersonalServers:
                 return await self._sign_ins.begin(context.storage, asker, config.prefix, grant)
 
             try:
-                link = await begin(config, self._redirect_uri, keep, language=context.language)
+                link = await begin(config, f"{self._returning}/{config.prefix}", keep, language=context.language)
             except ServerDown as error:
                 raise OutputError(f"nobody can sign in to server {config.name} at this moment: {error}") from None
             return [_ASKED, Button(in_language("sign_in.button", context.language, server=config.name), url=link)]

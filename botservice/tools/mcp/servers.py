@@ -99,15 +99,18 @@ class MCPServers:
             return tools
         return _in_turn([*await self._personal.tools_for(context, configs), tools])
 
-    async def finish_sign_in(self, storage: Storage, query: Mapping[str, str]) -> tuple[str | None, str | None]:
+    async def finish_sign_in(
+        self, storage: Storage, server: str, query: Mapping[str, str]
+    ) -> tuple[str | None, str | None]:
         """Take in a person whom a server sent back, and return to which server they signed in, and their language.
 
         Args:
+            server: At whose address they came back, as the names of its tools begin.
             query: What stands in the address that they came back to.
         """
         if self._personal is None:
             return None, None
-        return await self._personal.finish(storage, self._configs, query)
+        return await self._personal.finish(storage, self._configs, server, query)
 
     async def wait(self, seconds: float) -> None:
         """Wait until each server has been tried once, or the time is over."""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -131,13 +131,13 @@ class SignIns:
         await storage.write(write)
         return state
 
-    async def take(self, storage: Storage, state: str, servers: Collection[str]) -> tuple[int, str, Grant] | None:
-        """Return whose sign-in at one of some servers a state is, and what it takes: once, and not after its time."""
+    async def take(self, storage: Storage, server: str, state: str) -> tuple[int, Grant] | None:
+        """Return whose sign-in at a server a state is, and what it takes: once, and not after its time."""
         columns = tool_sign_in_states.c
         taking = (
             delete(tool_sign_in_states)
-            .where(columns.digest == _digest(state), columns.server.in_(servers))
-            .returning(columns.identity_id, columns.server, columns.data, columns.expires_at)
+            .where(columns.digest == _digest(state), columns.server == server)
+            .returning(columns.identity_id, columns.data, columns.expires_at)
         )
         known = select(exists().where(columns.digest == _digest(state)))
         if not await storage.read(lambda connection: connection.execute(known).scalar_one()):
@@ -145,7 +145,7 @@ class SignIns:
         row = await storage.write(lambda connection: connection.execute(taking).one_or_none())
         if row is None or row.expires_at < storage.now():
             return None
-        return row.identity_id, row.server, Grant(**self._open(row.data))
+        return row.identity_id, Grant(**self._open(row.data))
 
     def _read(self, row_id: int, server: str, data: bytes) -> SignIn:
         values = self._open(data)

@@ -70,7 +70,7 @@ async def begin(servers: MCPServers, context: AgentContext) -> dict[str, str]:
 
 async def finish(servers: MCPServers, context: AgentContext) -> str | None:
     asked = await begin(servers, context)
-    return (await servers.finish_sign_in(context.storage, {"state": asked["state"], "code": "code"}))[0]
+    return (await servers.finish_sign_in(context.storage, "wiki", {"state": asked["state"], "code": "code"}))[0]
 
 
 def endless(sent: list[int]) -> Callable[[Any], StreamingResponse]:
@@ -153,7 +153,8 @@ async def test_a_page_with_a_query_of_its_own_keeps_it(bad, servers, alice) -> N
     assert asked["tenant"] == "one"
     assert asked["response_type"] == "code"
     assert asked["client_id"] == "botservice"
-    assert await servers.finish_sign_in(alice.storage, {"state": asked["state"], "code": "code"}) == ("wiki", None)
+    came = {"state": asked["state"], "code": "code"}
+    assert await servers.finish_sign_in(alice.storage, "wiki", came) == ("wiki", None)
 
 
 async def test_metadata_of_another_issuer_is_refused(bad, servers, alice) -> None:

@@ -77,7 +77,7 @@ async def follow(link: str) -> dict[str, str]:
 
 async def sign_in(servers: MCPServers, context: AgentContext) -> tuple[str | None, str | None]:
     outcome = await call(servers, context, "wiki__sign_in")
-    return await servers.finish_sign_in(context.storage, await follow(outcome.buttons[0].url))
+    return await servers.finish_sign_in(context.storage, "wiki", await follow(outcome.buttons[0].url))
 
 
 async def names(servers: MCPServers, context: AgentContext) -> set[str]:
@@ -92,7 +92,7 @@ async def test_each_person_signs_in_for_themselves(storage, server, make, entry)
     asked = await call(servers, alice, "wiki__sign_in")
     assert asked.buttons[0].text == "Sign in to wiki"
     assert "http" not in asked.text, "the model does not see the link"
-    assert await servers.finish_sign_in(storage, await follow(asked.buttons[0].url)) == ("wiki", None)
+    assert await servers.finish_sign_in(storage, "wiki", await follow(asked.buttons[0].url)) == ("wiki", None)
     assert (await call(servers, alice, "wiki__whoami")).text == "alice"
     assert await names(servers, alice) == {"wiki__sign_out", "wiki__whoami", "wiki__write"}
     assert await names(servers, bob) == {"wiki__sign_in"}
@@ -123,14 +123,14 @@ async def test_a_link_is_good_once_for_its_person_and_not_after_its_time(storage
     alice = await chat(storage, "1", ALICE)
     first = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
     second = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
-    assert await servers.finish_sign_in(storage, first) == (None, None), "a newer one takes its place"
-    assert await servers.finish_sign_in(storage, {**second, "state": "x" * 43}) == (None, None)
-    assert await servers.finish_sign_in(storage, second) == ("wiki", None)
-    assert await servers.finish_sign_in(storage, second) == (None, None)
+    assert await servers.finish_sign_in(storage, "wiki", first) == (None, None), "a newer one takes its place"
+    assert await servers.finish_sign_in(storage, "wiki", {**second, "state": "x" * 43}) == (None, None)
+    assert await servers.finish_sign_in(storage, "wiki", second) == ("wiki", None)
+    assert await servers.finish_sign_in(storage, "wiki", second) == (None, None)
     third = await follow((await call(make(), await chat(storage, "2", BOB), "wiki__sign_in")).buttons[0].url)
     late = update(tool_sign_in_states).values(expires_at=storage.now() - timedelta(seconds=1))
     await storage.write(lambda connection: connection.execute(late))
-    assert await servers.finish_sign_in(storage, third) == (None, None)
+    assert await servers.finish_sign_in(storage, "wiki", third) == (None, None)
 
 
 async def test_who_does_not_agree_or_comes_back_from_elsewhere_is_not_signed_in(storage, server, make) -> None:
@@ -140,10 +140,21 @@ async def test_who_does_not_agree_or_comes_back_from_elsewhere_is_not_signed_in(
     assert await sign_in(servers, alice) == (None, None)
     accounts.who = "alice"
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
-    assert await servers.finish_sign_in(storage, {**came, "iss": "https://evil.example"}) == (None, None)
+    assert await servers.finish_sign_in(storage, "wiki", {**came, "iss": "https://evil.example"}) == (None, None)
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
-    assert await servers.finish_sign_in(storage, {**came, "code": "guessed"}) == (None, None)
+    assert await servers.finish_sign_in(storage, "wiki", {**came, "code": "guessed"}) == (None, None)
     assert await names(servers, alice) == {"wiki__sign_in"}
+
+
+async def test_what_is_brought_to_the_address_of_another_server_is_not_taken(storage, server, make) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    link = (await call(servers, alice, "wiki__sign_in")).buttons[0].url
+    assert dict(parse_qsl(urlsplit(link).query))["redirect_uri"] == "http://127.0.0.1:9/mcp/callback/wiki"
+    came = await follow(link)
+    assert await servers.finish_sign_in(storage, "evil", came) == (None, None)
+    assert len(accounts.codes) == 1, "and its code was not sent to anybody"
+    assert await servers.finish_sign_in(storage, "wiki", came) == ("wiki", None)
 
 
 async def test_tokens_are_renewed_also_after_a_restart(storage, server, make) -> None:
@@ -206,7 +217,7 @@ async def test_a_time_that_no_token_lasts_does_no_harm(storage, server, make, se
     alice = await chat(storage, "1", ALICE)
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
     accounts.said_seconds = seconds
-    assert await servers.finish_sign_in(storage, came) == ("wiki", None)
+    assert await servers.finish_sign_in(storage, "wiki", came) == ("wiki", None)
     assert (await call(servers, alice, "wiki__whoami")).text == "alice"
 
 
@@ -237,7 +248,7 @@ async def test_who_was_forgotten_while_signing_in_is_not_kept(storage, server, m
     alice = await chat(storage, "1", ALICE)
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
     await forget_person(storage, ALICE)
-    assert await servers.finish_sign_in(storage, came) == (None, None)
+    assert await servers.finish_sign_in(storage, "wiki", came) == (None, None)
     for table in (tool_sign_ins, tool_sign_in_states):
         rows = select(table)
         assert await storage.read(lambda connection, rows=rows: connection.execute(rows).all()) == []
