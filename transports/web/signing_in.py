@@ -12,7 +12,7 @@ from botservice.errors import BotServiceError
 from botservice.texts import in_language
 
 Finish = Callable[[str, Mapping[str, str]], Awaitable[tuple[str | None, str | None]]]
-"""Takes at which server's address somebody came back, and its query; returns where they signed in, and their language."""
+"""Takes whose address somebody came back to, and its query; returns where they signed in, and their language."""
 
 _LONGEST_QUERY: Final = 8_000
 _HEADERS: Final = {

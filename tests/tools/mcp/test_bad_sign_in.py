@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from sqlalchemy import select
 from standins.mcp_bad_oauth import BadAuthorization, bad_authorization
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from botservice import AgentContext, Author, MCPServers, Storage, ToolCall
 from botservice.people.identities import ensure_identity, note_audience
@@ -107,7 +107,15 @@ async def test_what_cannot_stand_in_a_header_is_no_token(bad, servers, alice, to
     assert {each.name for each in await servers.tools_for(alice)} == {"wiki__sign_in"}
 
 
-@pytest.mark.parametrize("page", ["http://evil.example/authorize", "https://a:b@evil.example/authorize"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "http://evil.example/authorize",
+        "https://a:b@evil.example/authorize",
+        f"https://evil.example/{'a' * 2_500}",
+        "javascript:alert(1)",
+    ],
+)
 async def test_nobody_is_sent_to_a_page_that_is_not_safe(bad, servers, alice, page) -> None:
     bad.metadata["authorization_endpoint"] = page
     assert (await call(servers, alice)).is_error
@@ -160,6 +168,44 @@ async def test_a_page_with_a_query_of_its_own_keeps_it(bad, servers, alice) -> N
 async def test_metadata_of_another_issuer_is_refused(bad, servers, alice) -> None:
     bad.metadata["issuer"] = "https://honest.example"
     assert (await call(servers, alice)).is_error
+
+
+NONSENSE = [
+    b"",
+    b"null",
+    b"[]",
+    b"{}",
+    b"<html>",
+    b"\xff\xfe",
+    b'{"access_token": null}',
+    b'{"access_token": {"a": 1}}',
+    b'{"access_token": "a", "token_type": "mac"}',
+    b'{"access_token": "a", "expires_in": "soon"}',
+    b'{"access_token": "\\ud800"}',
+    b'{"access_token": "a", "expires_in": NaN}',
+    b"[" * 100_000,
+    b'{"access_token": ' * 10_000,
+]
+
+
+@pytest.mark.parametrize("status", [200, 302])
+@pytest.mark.parametrize("path", [*PATHS, "/token"])
+async def test_nonsense_in_the_place_of_an_answer_signs_nobody_in(bad, servers, alice, path, status) -> None:
+    headers = {"location": "http://169.254.169.254/", "content-type": "application/json"}
+    for said in NONSENSE:
+        bad.says.clear()
+        outcome = await call(servers, alice)
+        assert len(outcome.buttons) == 1
+        bad.says[path] = lambda _, said=said: Response(said, status, headers)
+        state = parse_qs(urlsplit(outcome.buttons[0].url).query)["state"][0]
+        came = {"state": state, "code": "code"}
+        name = (await servers.finish_sign_in(alice.storage, "wiki", came))[0]
+        assert (name is None) == (path == "/token")
+        if name is not None:
+            again = [each for each in await servers.tools_for(alice) if each.name.endswith("sign_in")]
+            assert len(again) == 1, "its token is not taken"
+        outcome = await call(servers, alice)
+        assert outcome.text.startswith(("The person is asked", "Error: nobody can sign in to server wiki"))
 
 
 async def test_who_is_forgotten_while_the_link_is_made_leaves_nothing(bad, servers, alice, storage) -> None:
