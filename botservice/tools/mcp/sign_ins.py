@@ -20,6 +20,12 @@ from botservice.storage.tables.people import identities
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 
 _STATE_LASTS: Final = timedelta(minutes=15)
+_MOST_TRIES: Final = 5
+
+
+def make_code() -> str:
+    """Return six digits for a person to read and say."""
+    return f"{secrets.randbelow(10**6):06}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,8 @@ class SignIn:
     Attributes:
         expires_at: In seconds since 1970; None where the server does not say.
         renewing_until: Until when a process that renews it is waited for, in seconds since 1970.
+        code: What the person has yet to say in the chat where they were asked; None once they have.
+        tries: How often something else was said.
         sealed: As it was read.
     """
 
@@ -62,6 +70,8 @@ class SignIn:
     refresh_token: str | None = field(default=None, repr=False)
     expires_at: float | None = None
     renewing_until: float | None = None
+    code: str | None = field(default=None, repr=False)
+    tries: int = 0
     sealed: bytes = field(default=b"", repr=False)
 
 
@@ -99,9 +109,26 @@ class SignIns:
 
     async def reserve(self, storage: Storage, has: SignIn, until: float) -> bool:
         """Have other processes wait for this one, which renews; return whether nobody was faster."""
-        unchanged = (tool_sign_ins.c.id == has.id, tool_sign_ins.c.data == has.sealed)
+        return await self._change(storage, has, replace(has, renewing_until=until))
+
+    async def confirm(self, storage: Storage, has: SignIn, code: str) -> bool:
+        """Take what a person says in the chat where they were asked; return whether it is what their page showed.
+
+        A link can be passed on, so whoever signed in need not be who asked for it. After a few guesses, all is void.
+        """
+        if has.code is None or secrets.compare_digest(has.code.encode(), code.strip().encode()):
+            return has.code is None or await self._change(storage, has, replace(has, code=None))
+        if has.tries + 1 >= _MOST_TRIES:
+            await self.drop(storage, has.id)
+        else:
+            await self._change(storage, has, replace(has, tries=has.tries + 1))
+        return False
+
+    async def _change(self, storage: Storage, seen: SignIn, made: SignIn) -> bool:
+        """Keep a sign-in in the place of one that was seen; return whether that was there still."""
+        unchanged = (tool_sign_ins.c.id == seen.id, tool_sign_ins.c.data == seen.sealed)
         change = update(tool_sign_ins).where(*unchanged).returning(tool_sign_ins.c.id)
-        change = change.values(data=self._write(replace(has, renewing_until=until)))
+        change = change.values(data=self._write(made))
         return await storage.write(lambda connection: connection.execute(change).one_or_none()) is not None
 
     async def renew(self, storage: Storage, renewed: SignIn) -> None:

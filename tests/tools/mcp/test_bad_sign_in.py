@@ -56,9 +56,17 @@ async def alice(storage: Storage) -> AgentContext:
     return context
 
 
-async def call(servers: MCPServers, context: AgentContext, name: str = "wiki__sign_in") -> ToolOutcome:
+async def call(servers: MCPServers, context: AgentContext, **arguments: Any) -> ToolOutcome:
     tools = await Toolbox([servers]).callable_tools({}, context)
-    return await execute(tools, ToolCall("1", name, {}), context)
+    return await execute(tools, ToolCall("1", "wiki__sign_in", arguments), context)
+
+
+async def come_back(servers: MCPServers, context: AgentContext, came: dict[str, str]) -> str | None:
+    """Open the page that people come back to, and say in the chat what it shows; return to which server that is."""
+    returned = await servers.finish_sign_in(context.storage, "wiki", came)
+    if returned.server is not None:
+        assert not (await call(servers, context, code=returned.code)).is_error
+    return returned.server
 
 
 async def begin(servers: MCPServers, context: AgentContext) -> dict[str, str]:
@@ -70,7 +78,7 @@ async def begin(servers: MCPServers, context: AgentContext) -> dict[str, str]:
 
 async def finish(servers: MCPServers, context: AgentContext) -> str | None:
     asked = await begin(servers, context)
-    return (await servers.finish_sign_in(context.storage, "wiki", {"state": asked["state"], "code": "code"}))[0]
+    return await come_back(servers, context, {"state": asked["state"], "code": "code"})
 
 
 def endless(sent: list[int]) -> Callable[[Any], StreamingResponse]:
@@ -162,7 +170,7 @@ async def test_a_page_with_a_query_of_its_own_keeps_it(bad, servers, alice) -> N
     assert asked["response_type"] == "code"
     assert asked["client_id"] == "botservice"
     came = {"state": asked["state"], "code": "code"}
-    assert await servers.finish_sign_in(alice.storage, "wiki", came) == ("wiki", None)
+    assert await come_back(servers, alice, came) == "wiki"
 
 
 async def test_metadata_of_another_issuer_is_refused(bad, servers, alice) -> None:
@@ -199,7 +207,7 @@ async def test_nonsense_in_the_place_of_an_answer_signs_nobody_in(bad, servers, 
         bad.says[path] = lambda _, said=said: Response(said, status, headers)
         state = parse_qs(urlsplit(outcome.buttons[0].url).query)["state"][0]
         came = {"state": state, "code": "code"}
-        name = (await servers.finish_sign_in(alice.storage, "wiki", came))[0]
+        name = await come_back(servers, alice, came)
         assert (name is None) == (path == "/token")
         if name is not None:
             again = [each for each in await servers.tools_for(alice) if each.name.endswith("sign_in")]

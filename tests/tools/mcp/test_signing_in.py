@@ -75,9 +75,17 @@ async def follow(link: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
 
 
-async def sign_in(servers: MCPServers, context: AgentContext) -> tuple[str | None, str | None]:
+async def come_back(servers: MCPServers, context: AgentContext, came: dict[str, str]) -> str | None:
+    """Open the page that people come back to, and say in the chat what it shows; return to which server that is."""
+    returned = await servers.finish_sign_in(context.storage, "wiki", came)
+    if returned.server is not None:
+        assert not (await call(servers, context, "wiki__sign_in", code=returned.code)).is_error
+    return returned.server
+
+
+async def sign_in(servers: MCPServers, context: AgentContext) -> str | None:
     outcome = await call(servers, context, "wiki__sign_in")
-    return await servers.finish_sign_in(context.storage, "wiki", await follow(outcome.buttons[0].url))
+    return await come_back(servers, context, await follow(outcome.buttons[0].url))
 
 
 async def names(servers: MCPServers, context: AgentContext) -> set[str]:
@@ -92,7 +100,7 @@ async def test_each_person_signs_in_for_themselves(storage, server, make, entry)
     asked = await call(servers, alice, "wiki__sign_in")
     assert asked.buttons[0].text == "Sign in to wiki"
     assert "http" not in asked.text, "the model does not see the link"
-    assert await servers.finish_sign_in(storage, "wiki", await follow(asked.buttons[0].url)) == ("wiki", None)
+    assert await come_back(servers, alice, await follow(asked.buttons[0].url)) == "wiki"
     assert (await call(servers, alice, "wiki__whoami")).text == "alice"
     assert await names(servers, alice) == {"wiki__sign_out", "wiki__whoami", "wiki__write"}
     assert await names(servers, bob) == {"wiki__sign_in"}
@@ -123,27 +131,44 @@ async def test_a_link_is_good_once_for_its_person_and_not_after_its_time(storage
     alice = await chat(storage, "1", ALICE)
     first = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
     second = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
-    assert await servers.finish_sign_in(storage, "wiki", first) == (None, None), "a newer one takes its place"
-    assert await servers.finish_sign_in(storage, "wiki", {**second, "state": "x" * 43}) == (None, None)
-    assert await servers.finish_sign_in(storage, "wiki", second) == ("wiki", None)
-    assert await servers.finish_sign_in(storage, "wiki", second) == (None, None)
+    assert await come_back(servers, alice, first) is None, "a newer one takes its place"
+    assert await come_back(servers, alice, {**second, "state": "x" * 43}) is None
+    assert await come_back(servers, alice, second) == "wiki"
+    assert await come_back(servers, alice, second) is None
     third = await follow((await call(make(), await chat(storage, "2", BOB), "wiki__sign_in")).buttons[0].url)
     late = update(tool_sign_in_states).values(expires_at=storage.now() - timedelta(seconds=1))
     await storage.write(lambda connection: connection.execute(late))
-    assert await servers.finish_sign_in(storage, "wiki", third) == (None, None)
+    assert await come_back(servers, alice, third) is None
 
 
 async def test_who_does_not_agree_or_comes_back_from_elsewhere_is_not_signed_in(storage, server, make) -> None:
     servers, (accounts, _) = make(), server
     alice = await chat(storage, "1", ALICE)
     accounts.who = None
-    assert await sign_in(servers, alice) == (None, None)
+    assert await sign_in(servers, alice) is None
     accounts.who = "alice"
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
-    assert await servers.finish_sign_in(storage, "wiki", {**came, "iss": "https://evil.example"}) == (None, None)
+    assert await come_back(servers, alice, {**came, "iss": "https://evil.example"}) is None
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
-    assert await servers.finish_sign_in(storage, "wiki", {**came, "code": "guessed"}) == (None, None)
+    assert await come_back(servers, alice, {**came, "code": "guessed"}) is None
     assert await names(servers, alice) == {"wiki__sign_in"}
+
+
+async def test_who_signs_in_by_a_link_that_somebody_sent_them_signs_in_nobody(storage, server, make) -> None:
+    servers, (accounts, _) = make(), server
+    mallory, alice = await chat(storage, "3", Author("telegram", "3", "Mallory")), await chat(storage, "1", ALICE)
+    sent = (await call(servers, mallory, "wiki__sign_in")).buttons[0].url
+    returned = await servers.finish_sign_in(storage, "wiki", await follow(sent))
+    assert (returned.server, len(returned.code)) == ("wiki", 6)
+    assert await names(servers, mallory) == {"wiki__sign_in"}, "alice has seen the code, and nobody else"
+    assert (await call(servers, mallory, "wiki__whoami")).is_error
+    assert (await call(servers, alice, "wiki__sign_in", code=returned.code)).is_error, "it is for mallory's chat"
+    wrong = [f"{(int(returned.code) + each) % 10**6:06}" for each in range(1, 6)]
+    for each in wrong:
+        assert (await call(servers, mallory, "wiki__sign_in", code=each)).is_error
+    assert (await call(servers, mallory, "wiki__sign_in", code=returned.code)).is_error, "after five guesses it is void"
+    assert await names(servers, mallory) == {"wiki__sign_in"}
+    assert accounts.calls == []
 
 
 async def test_what_is_brought_to_the_address_of_another_server_is_not_taken(storage, server, make) -> None:
@@ -152,9 +177,9 @@ async def test_what_is_brought_to_the_address_of_another_server_is_not_taken(sto
     link = (await call(servers, alice, "wiki__sign_in")).buttons[0].url
     assert dict(parse_qsl(urlsplit(link).query))["redirect_uri"] == "http://127.0.0.1:9/mcp/callback/wiki"
     came = await follow(link)
-    assert await servers.finish_sign_in(storage, "evil", came) == (None, None)
+    assert (await servers.finish_sign_in(storage, "evil", came)).server is None
     assert len(accounts.codes) == 1, "and its code was not sent to anybody"
-    assert await servers.finish_sign_in(storage, "wiki", came) == ("wiki", None)
+    assert await come_back(servers, alice, came) == "wiki"
 
 
 async def test_tokens_are_renewed_also_after_a_restart(storage, server, make) -> None:
@@ -217,7 +242,7 @@ async def test_a_time_that_no_token_lasts_does_no_harm(storage, server, make, se
     alice = await chat(storage, "1", ALICE)
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
     accounts.said_seconds = seconds
-    assert await servers.finish_sign_in(storage, "wiki", came) == ("wiki", None)
+    assert await come_back(servers, alice, came) == "wiki"
     assert (await call(servers, alice, "wiki__whoami")).text == "alice"
 
 
@@ -225,7 +250,7 @@ async def test_what_is_no_token_is_not_kept(storage, server, make) -> None:
     servers, (accounts, _) = make(), server
     alice = await chat(storage, "1", ALICE)
     accounts.pads = 1_000_000
-    assert await sign_in(servers, alice) == (None, None)
+    assert await sign_in(servers, alice) is None
     assert await names(servers, alice) == {"wiki__sign_in"}
 
 
@@ -248,7 +273,7 @@ async def test_who_was_forgotten_while_signing_in_is_not_kept(storage, server, m
     alice = await chat(storage, "1", ALICE)
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
     await forget_person(storage, ALICE)
-    assert await servers.finish_sign_in(storage, "wiki", came) == (None, None)
+    assert await come_back(servers, alice, came) is None
     for table in (tool_sign_ins, tool_sign_in_states):
         rows = select(table)
         assert await storage.read(lambda connection, rows=rows: connection.execute(rows).all()) == []

@@ -13,12 +13,12 @@ GOOD = "good"
 
 
 def browser(came: list[Mapping[str, str]] | None = None, *, is_down: bool = False) -> TestClient:
-    async def finish(server: str, query: Mapping[str, str]) -> tuple[str | None, str | None]:
+    async def finish(server: str, query: Mapping[str, str]) -> tuple[str | None, str | None, str]:
         if is_down:
             raise StorageUnavailable("no database")
         if came is not None:
             came.append({"server": server, **query})
-        return (server if query.get("state") == GOOD else None), "de"
+        return (server if query.get("state") == GOOD else None), "de", "123456"
 
     return TestClient(Starlette(routes=[sign_in_route("/mcp/callback", finish)]), follow_redirects=False)
 
@@ -28,6 +28,7 @@ def test_who_comes_back_with_their_state_is_told_to_which_server_they_signed_in(
     answer = browser(came).get("/mcp/callback/wiki", params={"state": GOOD, "code": "a+b", "iss": "https://a.example"})
     assert answer.status_code == 200
     assert "wiki" in answer.text
+    assert "123456" in answer.text
     assert came == [{"server": "wiki", "state": GOOD, "code": "a+b", "iss": "https://a.example"}]
 
 
@@ -49,7 +50,7 @@ def test_a_stranger_learns_nothing_and_is_led_nowhere(query: str) -> None:
     assert answer.headers["referrer-policy"] == "no-referrer", "a code is in the address"
     assert answer.headers["cache-control"] == "no-store"
     assert "location" not in answer.headers
-    assert not any(each in answer.text for each in ("<", "evil", "guessed", "wiki", GOOD))
+    assert not any(each in answer.text for each in ("<", "evil", "guessed", "wiki", "123456", GOOD))
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
