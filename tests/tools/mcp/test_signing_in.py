@@ -21,7 +21,7 @@ from botservice.tools import ToolOutcome, execute
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.oauth import _authorization
 from botservice.tools.mcp.reach import Reach
-from botservice.tools.mcp.sign_ins import SignIns, find_asker
+from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns, find_asker
 from botservice.tools.toolbox import Toolbox
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -169,6 +169,22 @@ async def test_who_signs_in_by_a_link_that_somebody_sent_them_signs_in_nobody(st
     assert (await call(servers, mallory, "wiki__sign_in", code=returned.code)).is_error, "after five guesses it is void"
     assert await names(servers, mallory) == {"wiki__sign_in"}
     assert accounts.calls == []
+
+
+async def test_processes_that_ask_or_take_in_at_once_do_not_hinder_each_other(postgres_url, postgres_storage) -> None:
+    storage = postgres_storage
+    asker, sign_ins = await find_asker(await chat(storage, "1", ALICE)), SignIns(Cipher(KEY))
+    grant = Grant("https://wiki.example/mcp", "", {}, {})
+    async with Storage.open(postgres_url) as other:
+        replicas = (storage, other) * 10
+        states = await asyncio.gather(*(sign_ins.begin(each, asker, "wiki", grant) for each in replicas))
+        taken = await asyncio.gather(*(sign_ins.take(storage, "wiki", each) for each in states))
+        assert sum(each is not None for each in taken) == 1
+        made = SignIn(0, "wiki", grant, "token")
+        assert all(await asyncio.gather(*(sign_ins.keep(each, asker, made) for each in replicas)))
+        kept = await sign_ins.find(storage, asker, "wiki", grant.url)
+        assert kept is not None
+        assert sum(await asyncio.gather(*(sign_ins.reserve(each, kept, 1.0) for each in replicas))) == 1
 
 
 async def test_what_is_brought_to_the_address_of_another_server_is_not_taken(storage, server, make) -> None:
