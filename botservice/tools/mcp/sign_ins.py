@@ -98,7 +98,7 @@ class SignIns:
         values = {"identity_id": identity_id, "server": made.server, "data": self._write(made)}
 
         def write(connection: Connection) -> bool:
-            if not connection.execute(select(exists().where(identities.c.id == identity_id))).scalar_one():
+            if not _is_there(connection, identity_id):
                 return False
             now = storage.now()
             connection.execute(delete(tool_sign_ins).where(*of_both))
@@ -151,6 +151,8 @@ class SignIns:
 
         def write(connection: Connection) -> None:
             connection.execute(delete(tool_sign_in_states).where(tool_sign_in_states.c.expires_at < now))
+            if not _is_there(connection, identity_id):
+                return  # what leads back to nobody is good for nothing
             connection.execute(delete(tool_sign_in_states).where(*of_both))
             values = {**row, "digest": _digest(state), "expires_at": now + _STATE_LASTS}
             connection.execute(insert(tool_sign_in_states).values(values))
@@ -200,6 +202,12 @@ async def find_asker(context: AgentContext) -> int | None:
         return identity.id if identity is not None and is_private(connection, context.id, author) else None
 
     return None if author is None else await context.storage.read(read)
+
+
+def _is_there(connection: Connection, identity_id: int) -> bool:
+    """Return whether an account is known still; other processes wait that have to do with what it signs in with."""
+    query = select(identities.c.id).where(identities.c.id == identity_id).with_for_update(key_share=True)
+    return connection.execute(query).one_or_none() is not None
 
 
 def _digest(state: str) -> str:
