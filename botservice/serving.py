@@ -144,13 +144,14 @@ def _sign_in_routes(application: Application) -> list[BaseRoute]:
     """Return the page to which people return from servers of tools, where there are any."""
     servers = [each for each in application.service.agent.toolsets if isinstance(each, MCPServers)]
 
-    async def finish(query: Mapping[str, str]) -> tuple[str | None, str | None]:
-        name, language = None, None
+    async def finish(server: str, query: Mapping[str, str]) -> tuple[str | None, str | None, str]:
+        name, language, code = None, None, ""
         for each in servers:
-            name, language = await each.finish_sign_in(application.storage, query)
+            came = await each.finish_sign_in(application.storage, server, query)
+            name, language, code = came.server, came.language or language, came.code
             if name is not None:
                 break
-        return name, language
+        return name, language, code
 
     return [sign_in_route(CALLBACK_PATH, finish)] if servers else []
 

@@ -11,8 +11,8 @@ from starlette.routing import Route
 from botservice.errors import BotServiceError
 from botservice.texts import in_language
 
-Finish = Callable[[Mapping[str, str]], Awaitable[tuple[str | None, str | None]]]
-"""Takes what stands in an address, and returns the server that somebody has signed in to, and their language."""
+Finish = Callable[[str, Mapping[str, str]], Awaitable[tuple[str | None, str | None, str]]]
+"""Takes whose address somebody came back to, and its query; returns where they signed in, their language and a code."""
 
 _LONGEST_QUERY: Final = 8_000
 _HEADERS: Final = {
@@ -26,19 +26,21 @@ logger = logging.getLogger(__name__)
 
 
 def sign_in_route(path: str, finish: Finish) -> Route:
-    """Return the route that people come back to; what it says repeats nothing of the address."""
+    """Return the route that people come back to, below a path; what it says repeats nothing of the address."""
 
     async def answer(request: Request) -> Response:
-        server, language = None, None
+        server, language, code = None, None, ""
         try:
             if len(request.url.query) <= _LONGEST_QUERY:
-                server, language = await finish(dict(request.query_params))
+                server, language, code = await finish(request.path_params["server"], dict(request.query_params))
         except BotServiceError as error:
             logger.warning("web.not_signed_in", extra={"reason": type(error).__name__})
             text = "This is not possible at the moment: ask for a new link in a minute.\n"
             return PlainTextResponse(text, 503, headers=_HEADERS)
         key = "sign_in.failed" if server is None else "sign_in.done"
-        text = in_language(key, language, server=server or "")
+        text = in_language(key, language, server=server or "", code=code)
         return PlainTextResponse(f"{text}\n", 400 if server is None else 200, headers=_HEADERS)
 
-    return Route(path, answer, methods=["GET"])
+    route = Route(f"{path}/{{server}}", answer)
+    route.methods = {"GET"}  # without the HEAD that comes along: who only looks where a link leads uses up no state
+    return route

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import json
+import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final, NoReturn
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -17,19 +17,22 @@ from mcp.client.auth.utils import validate_authorization_response_iss
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 from pydantic import AnyUrl
 
-from botservice.pages.connecting import look_up
-from botservice.pages.networks import is_public
 from botservice.settings import is_loopback
 from botservice.storage import Storage
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import ServerDown
+from botservice.tools.mcp.reach import Reach
 from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns
 from botservice.tools.mcp.wire import Line, http_client
 
 _SECONDS: Final = 30.0
 _EARLY_SECONDS: Final = 30.0  # so that a token does not end on its way
-_LONGEST_LINK: Final = 4_000
+_RENEWING_SECONDS: Final = _SECONDS + 10  # so long others wait for who may have been killed
+_PAUSE_SECONDS: Final = 0.2
+_LONGEST_LINK: Final = 2_000  # what buttons and browsers of every platform take
 _LONGEST_TOKEN: Final = 16_000
+_TOKEN: Final = re.compile(r"[!-~]+")  # RFC 6750, 2.1, and a little more: what a header can hold
+_LARGEST_ANSWER: Final = 1024 * 1024
 _LARGEST_GRANT: Final = 64_000  # characters of what it says of itself
 _LONGEST_SECONDS: Final = 10 * 365 * 24 * 3600
 _HELLO: Final = {
@@ -105,7 +108,8 @@ async def begin(
     provider = OAuthClientProvider(
         config.url, metadata, _Client(config, redirect_uri), redirect_handler=_found, callback_handler=_never
     )
-    link = await _ask_for_link(config, provider)
+    reach = Reach(config.url)
+    link = await _ask_for_link(config, provider, reach)
     pkce, context = PKCEParameters.generate(), provider.context
     if context.oauth_metadata is None or context.client_info is None:
         raise ServerDown("it does not say where people sign in")
@@ -117,11 +121,19 @@ async def begin(
         context.get_resource_url() if context.should_include_resource_param(context.protocol_version) else None,
         pkce.code_verifier,
         language,
+        reach.is_inside,
     )
+    page = str(context.oauth_metadata.authorization_endpoint)
     _check_link(link, grant)
     ours = {"state": await keep(grant), "code_challenge": pkce.code_challenge}
-    parts = urlsplit(link)
-    return urlunsplit(parts._replace(query=urlencode({**dict(parse_qsl(parts.query)), **ours})))
+    return _put_together(page, {**dict(parse_qsl(link[len(page) + 1 :])), **ours})
+
+
+def _put_together(page: str, asked: Mapping[str, str]) -> str:
+    """Return the address of a page, which may have a query of its own (RFC 6749, 3.1), with what is asked of it."""
+    parts = urlsplit(page)
+    own = parse_qsl(parts.query, keep_blank_values=True)
+    return urlunsplit(parts._replace(query=urlencode({**dict(own), **asked}), fragment=""))
 
 
 def _check_link(link: str, grant: Grant) -> None:
@@ -133,7 +145,8 @@ def _check_link(link: str, grant: Grant) -> None:
     if len(json.dumps([grant.client, grant.metadata])) > _LARGEST_GRANT:
         raise ServerDown("its authorization says too much of itself")
     parts = urlsplit(link)
-    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    is_near = is_loopback(parts.hostname or "") and is_loopback(urlsplit(grant.url).hostname or "")
+    is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_near)
     if not is_safe or parts.username or len(link) > _LONGEST_LINK:
         raise ServerDown("its page for signing in is at an address that nobody can be sent to")
 
@@ -194,23 +207,29 @@ class PersonalAuth(httpx2.Auth):
     async def _renew(self, used: str) -> bool:
         """Return whether there is another token than the one that was used."""
         async with self._lock:
-            await self._read_again()
+            if not await self._is_ours_to_renew(used):
+                return not self.is_refused and self.signed_in.access_token != used
             has = self.signed_in
-            if has.access_token != used or self.is_refused:
-                return not self.is_refused
-            if has.refresh_token is None:
-                return False
-            asked = {"grant_type": "refresh_token", "refresh_token": has.refresh_token}
+            asked = {"grant_type": "refresh_token", "refresh_token": has.refresh_token or ""}
             try:
-                token = await _ask_for_token(self._config, has.grant, asked)
-            except SignInRefused:
-                await self._read_again()  # another process may have been faster
-                return self.signed_in.access_token != used
-            except ServerDown:
+                self.signed_in = _signed_in(has, await _ask_for_token(self._config, has.grant, asked))
+            except (SignInRefused, ServerDown):
                 return False
-            self.signed_in = _signed_in(has, token)
-            await self._sign_ins.renew(self._storage, self.signed_in)
+            finally:
+                await self._sign_ins.renew(self._storage, self.signed_in)
             return True
+
+    async def _is_ours_to_renew(self, used: str) -> bool:
+        """Return whether this process is to renew a token, once no other does: many servers end what is asked twice."""
+        while True:
+            await self._read_again()
+            has, now = self.signed_in, time.time()
+            if self.is_refused or has.access_token != used or has.refresh_token is None:
+                return False
+            is_elsewhere = 0 < (has.renewing_until or 0) - now <= _RENEWING_SECONDS
+            if not is_elsewhere and await self._sign_ins.reserve(self._storage, has, now + _RENEWING_SECONDS):
+                return True
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _read_again(self) -> None:
         config = self._config
@@ -225,9 +244,9 @@ class PersonalAuth(httpx2.Auth):
         await self._sign_ins.drop(self._storage, self.signed_in.id)
 
 
-async def _ask_for_link(config: ServerConfig, provider: OAuthClientProvider) -> str:
+async def _ask_for_link(config: ServerConfig, provider: OAuthClientProvider, reach: Reach) -> str:
     try:
-        async with asyncio.timeout(_SECONDS), _authorization(config, provider) as client:
+        async with asyncio.timeout(_SECONDS), _authorization(reach, provider) as client:
             headers = {"accept": "application/json, text/event-stream"}
             response = await client.post(config.url or "", json=_HELLO, headers=headers)
     except _LinkFound as found:
@@ -252,13 +271,15 @@ async def _ask_for_token(config: ServerConfig, grant: Grant, asked: Mapping[str,
     context = OAuthContext(grant.url, metadata, kept, None, None, client_info=client_info)
     asked = {**asked, "client_id": client_info.client_id} | ({"resource": grant.resource} if grant.resource else {})
     data, headers = context.prepare_token_auth(dict(asked), {"accept": "application/json"})
+    reach = Reach(grant.url, is_inside=grant.is_inside)
     try:
-        async with asyncio.timeout(_SECONDS), _authorization(config, None) as client:
+        async with asyncio.timeout(_SECONDS), _authorization(reach, None) as client:
             response = await client.post(str(grant.metadata["token_endpoint"]), data=data, headers=headers)
             if httpx2.codes.is_client_error(response.status_code):
                 raise SignInRefused
             token = OAuthToken.model_validate_json(response.raise_for_status().content)
-            if max(len(token.access_token), len(token.refresh_token or "")) > _LONGEST_TOKEN:
+            length = max(len(token.access_token), len(token.refresh_token or ""))
+            if length > _LONGEST_TOKEN or not _TOKEN.fullmatch(token.access_token):
                 raise ServerDown("its authorization gives tokens that are no tokens")
             return token
     except (TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, ValueError) as error:
@@ -268,6 +289,7 @@ async def _ask_for_token(config: ServerConfig, grant: Grant, asked: Mapping[str,
 def _signed_in(before: SignIn, token: OAuthToken) -> SignIn:
     return replace(
         before,
+        renewing_until=None,
         access_token=token.access_token,
         refresh_token=token.refresh_token or before.refresh_token,
         expires_at=None if token.expires_in is None else time.time() + min(max(token.expires_in, 0), _LONGEST_SECONDS),
@@ -275,42 +297,12 @@ def _signed_in(before: SignIn, token: OAuthToken) -> SignIn:
 
 
 @contextlib.asynccontextmanager
-async def _authorization(config: ServerConfig, auth: httpx2.Auth | None) -> AsyncGenerator[httpx2.AsyncClient]:
-    """Yield a client for what a server says is its authorization: in no network that only this machine may reach."""
-    assert config.url is not None  # noqa: S101 - a command has no login
-    own = httpx2.URL(config.url)
-    is_inside = await _is_inside(own)
-
-    async def look(request: httpx2.Request) -> None:
-        url = request.url
-        is_own = (url.scheme, url.host, url.port) == (own.scheme, own.host, own.port)
-        if not is_own and not is_inside and (url.scheme != "https" or not await _is_outside(url)):
-            raise ServerDown("its authorization is at an address that is not asked")
-
-    async with http_client({}, Line(), auth) as client:
-        client.event_hooks["request"] = [look]
+async def _authorization(reach: Reach, auth: httpx2.Auth | None) -> AsyncGenerator[httpx2.AsyncClient]:
+    """Yield a client for what a server says is its authorization."""
+    async with http_client({}, Line(), auth, largest=_LARGEST_ANSWER) as client:
+        client.event_hooks["request"].append(reach.look)
+        client.event_hooks["response"].append(reach.note)
         yield client
-
-
-async def _is_inside(url: httpx2.URL) -> bool:
-    """Return whether a server stands in a network of this machine's own, as far as its name can be looked up."""
-    with contextlib.suppress(OSError):
-        return not all(map(is_public, await _numbers(url)))
-    return False
-
-
-async def _is_outside(url: httpx2.URL) -> bool:
-    """Return whether an address is certainly one of the public internet."""
-    with contextlib.suppress(OSError):
-        return all(map(is_public, await _numbers(url)))
-    return False
-
-
-async def _numbers(url: httpx2.URL) -> Sequence[str]:
-    try:
-        return [str(ipaddress.ip_address(url.host))]
-    except ValueError:
-        return await look_up(url.host, url.port or 443)
 
 
 async def _found(link: str) -> None:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from botservice.contexts.context import AgentContext
@@ -19,7 +19,7 @@ from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.connection import Connection
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.names import name_tools
-from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns, find_asker
+from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns, find_asker, make_code
 from botservice.tools.mcp.tool import MCPTool
 from botservice.tools.outputs import OutputError
 from botservice.tools.tool import Tool
@@ -31,11 +31,25 @@ CALLBACK_PATH: Final = "/mcp/callback"
 _MOST_CONNECTIONS: Final = 100
 _IDLE_SECONDS: Final = 900.0
 _ASKED: Final = (
-    "The person is asked to sign in: a button under your answer leads there. Tell them that, and to ask again when "
-    "they have done so. They must not pass the link on. It lasts 15 minutes."
+    "The person is asked to sign in: a button under your answer leads there. Tell them that, and to say the six digits "
+    "here that they see when they have done so; then call this tool with them. The link lasts 15 minutes."
 )
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What came of a person's return.
+
+    Attributes:
+        server: To which they signed in; None where they did not.
+        code: What they are to say in the chat.
+    """
+
+    server: str | None = None
+    language: str | None = None
+    code: str = field(default="", repr=False)
 
 
 @dataclass(slots=True)
@@ -58,7 +72,7 @@ class PersonalServers:
             encryption_key: What tokens are encrypted with, as ENCRYPTION_KEY is written.
         """
         self._sign_ins = SignIns(Cipher(encryption_key))
-        self._redirect_uri = f"{public_url.rstrip('/')}{CALLBACK_PATH}"
+        self._returning = f"{public_url.rstrip('/')}{CALLBACK_PATH}"
         self._wait_seconds = wait_seconds
         self._open: OrderedDict[tuple[int, str], _Personal] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
@@ -72,26 +86,31 @@ class PersonalServers:
         return list(await asyncio.gather(*(self._tools_of(context.storage, asker, each) for each in configs)))
 
     async def finish(
-        self, storage: Storage, configs: Sequence[ServerConfig], query: Mapping[str, str]
-    ) -> tuple[str | None, str | None]:
-        """Take in a person who returns, and return to which server they have signed in, if so, and their language."""
+        self, storage: Storage, configs: Sequence[ServerConfig], server: str, query: Mapping[str, str]
+    ) -> "Returned":
+        """Take in a person who returns: they have signed in once they say in the chat what their page shows.
+
+        Each server has an address of its own for that (RFC 9700, 4.4.2.2): one that sends people to the page of
+        another does not get what they bring from there.
+        """
         await asyncio.to_thread(importlib.import_module, "mcp.client.auth")  # takes a second, in which others go on
         from botservice.tools.mcp.oauth import SignInRefused, finish
 
-        taken = await self._sign_ins.take(storage, query.get("state", ""), {each.prefix for each in configs})
+        taken = await self._sign_ins.take(storage, server, query.get("state", ""))
         if taken is None:
-            return None, None
-        asker, server, grant = taken
+            return Returned()
+        asker, grant = taken
         config = next((each for each in configs if each.prefix == server and each.url == grant.url), None)
         if config is None:
-            return None, grant.language
+            return Returned(language=grant.language)
         try:
             made = await finish(config, grant, query)
         except (SignInRefused, ServerDown) as error:
             logger.warning("mcp.not_signed_in", extra={"server": server, "reason": type(error).__name__})
-            return None, grant.language
-        is_kept = await self._sign_ins.keep(storage, asker, made)
-        return config.name if is_kept else None, grant.language
+            return Returned(language=grant.language)
+        code = make_code()
+        is_kept = await self._sign_ins.keep(storage, asker, replace(made, code=code))
+        return Returned(config.name, grant.language, code) if is_kept else Returned(language=grant.language)
 
     async def close(self) -> None:
         """Let go of all connections, side by side."""
@@ -101,7 +120,7 @@ class PersonalServers:
 
     async def _tools_of(self, storage: Storage, asker: int, config: ServerConfig) -> list[Tool]:
         found = await self._sign_ins.find(storage, asker, config.prefix, config.url or "")
-        personal = None if found is None else self._connect(storage, asker, config, found)
+        personal = None if found is None or found.code is not None else self._connect(storage, asker, config, found)
         if personal is not None:
             await personal.connection.wait(self._wait_seconds)
         if personal is None or personal.auth.is_refused:
@@ -155,7 +174,7 @@ class PersonalServers:
                 return await self._sign_ins.begin(context.storage, asker, config.prefix, grant)
 
             try:
-                link = await begin(config, self._redirect_uri, keep, language=context.language)
+                link = await begin(config, f"{self._returning}/{config.prefix}", keep, language=context.language)
             except ServerDown as error:
                 raise OutputError(f"nobody can sign in to server {config.name} at this moment: {error}") from None
             return [_ASKED, Button(in_language("sign_in.button", context.language, server=config.name), url=link)]
@@ -165,11 +184,27 @@ class PersonalServers:
     def _sign_in_tool(self, config: ServerConfig) -> Tool:
         ask = self._asking(config)
 
-        async def sign_in(context: AgentContext) -> list[Any]:
-            return await ask(context)
+        async def sign_in(context: AgentContext, code: str = "") -> list[Any]:
+            """Sign in.
+
+            Args:
+                code: The six digits that the person saw when they had signed in, where they say them; else nothing.
+            """
+            if not code:
+                return await ask(context)
+            if await self._confirm(context, config, code):
+                return [f"The person has signed in: you can use the tools of {config.name} for them now."]
+            raise OutputError("this is not what their page shows: have them look again, or sign in anew")
 
         said = f"Have the person sign in to {config.name}, whose tools you can use for them then."
         return Tool(sign_in, name=f"{config.prefix}__sign_in", description=said, idempotent=True, max_calls=1)
+
+    async def _confirm(self, context: AgentContext, config: ServerConfig, code: str) -> bool:
+        asker = await find_asker(context)
+        if asker is None:
+            return False
+        found = await self._sign_ins.find(context.storage, asker, config.prefix, config.url or "")
+        return found is not None and await self._sign_ins.confirm(context.storage, found, code)
 
     def _sign_out_tool(self, config: ServerConfig, found: SignIn) -> Tool:
         async def sign_out(context: AgentContext) -> str:

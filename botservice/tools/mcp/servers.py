@@ -13,7 +13,7 @@ from botservice.tools.mcp.config import ServerConfig, read_file, read_servers
 from botservice.tools.mcp.connection import Connection
 from botservice.tools.mcp.listing import ListedTool
 from botservice.tools.mcp.names import name_tools
-from botservice.tools.mcp.personal import PersonalServers
+from botservice.tools.mcp.personal import PersonalServers, Returned
 from botservice.tools.mcp.tool import MCPTool
 from botservice.tools.tool import Tool
 
@@ -99,15 +99,16 @@ class MCPServers:
             return tools
         return _in_turn([*await self._personal.tools_for(context, configs), tools])
 
-    async def finish_sign_in(self, storage: Storage, query: Mapping[str, str]) -> tuple[str | None, str | None]:
-        """Take in a person whom a server sent back, and return to which server they signed in, and their language.
+    async def finish_sign_in(self, storage: Storage, server: str, query: Mapping[str, str]) -> Returned:
+        """Take in a person whom a server sent back, and return to which they signed in, and what they are told.
 
         Args:
+            server: At whose address they came back, as the names of its tools begin.
             query: What stands in the address that they came back to.
         """
         if self._personal is None:
-            return None, None
-        return await self._personal.finish(storage, self._configs, query)
+            return Returned()
+        return await self._personal.finish(storage, self._configs, server, query)
 
     async def wait(self, seconds: float) -> None:
         """Wait until each server has been tried once, or the time is over."""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -20,6 +20,12 @@ from botservice.storage.tables.people import identities
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 
 _STATE_LASTS: Final = timedelta(minutes=15)
+_MOST_TRIES: Final = 5
+
+
+def make_code() -> str:
+    """Return six digits for a person to read and say."""
+    return f"{secrets.randbelow(10**6):06}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class Grant:
         metadata: What the authorization says of itself.
         verifier: The secret of a sign-in that has begun (PKCE).
         language: Of the person.
+        is_inside: Whether the server answered from a network of this machine's own, where its authorization may be.
     """
 
     url: str
@@ -41,6 +48,7 @@ class Grant:
     resource: str | None = None
     verifier: str = field(default="", repr=False)
     language: str | None = None
+    is_inside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,10 @@ class SignIn:
 
     Attributes:
         expires_at: In seconds since 1970; None where the server does not say.
+        renewing_until: Until when a process that renews it is waited for, in seconds since 1970.
+        code: What the person has yet to say in the chat where they were asked; None once they have.
+        tries: How often something else was said.
+        sealed: As it was read.
     """
 
     id: int
@@ -57,6 +69,10 @@ class SignIn:
     access_token: str = field(repr=False)
     refresh_token: str | None = field(default=None, repr=False)
     expires_at: float | None = None
+    renewing_until: float | None = None
+    code: str | None = field(default=None, repr=False)
+    tries: int = 0
+    sealed: bytes = field(default=b"", repr=False)
 
 
 class SignIns:
@@ -82,7 +98,7 @@ class SignIns:
         values = {"identity_id": identity_id, "server": made.server, "data": self._write(made)}
 
         def write(connection: Connection) -> bool:
-            if not connection.execute(select(exists().where(identities.c.id == identity_id))).scalar_one():
+            if not _is_there(connection, identity_id):
                 return False
             now = storage.now()
             connection.execute(delete(tool_sign_ins).where(*of_both))
@@ -90,6 +106,30 @@ class SignIns:
             return True
 
         return await storage.write(write)
+
+    async def reserve(self, storage: Storage, has: SignIn, until: float) -> bool:
+        """Have other processes wait for this one, which renews; return whether nobody was faster."""
+        return await self._change(storage, has, replace(has, renewing_until=until))
+
+    async def confirm(self, storage: Storage, has: SignIn, code: str) -> bool:
+        """Take what a person says in the chat where they were asked; return whether it is what their page showed.
+
+        A link can be passed on, so whoever signed in need not be who asked for it. After a few guesses, all is void.
+        """
+        if has.code is None or secrets.compare_digest(has.code.encode(), code.strip().encode()):
+            return has.code is None or await self._change(storage, has, replace(has, code=None))
+        if has.tries + 1 >= _MOST_TRIES:
+            await self.drop(storage, has.id)
+        else:
+            await self._change(storage, has, replace(has, tries=has.tries + 1))
+        return False
+
+    async def _change(self, storage: Storage, seen: SignIn, made: SignIn) -> bool:
+        """Keep a sign-in in the place of one that was seen; return whether that was there still."""
+        unchanged = (tool_sign_ins.c.id == seen.id, tool_sign_ins.c.data == seen.sealed)
+        change = update(tool_sign_ins).where(*unchanged).returning(tool_sign_ins.c.id)
+        change = change.values(data=self._write(made))
+        return await storage.write(lambda connection: connection.execute(change).one_or_none()) is not None
 
     async def renew(self, storage: Storage, renewed: SignIn) -> None:
         """Keep renewed tokens, where the sign-in is there still."""
@@ -111,6 +151,8 @@ class SignIns:
 
         def write(connection: Connection) -> None:
             connection.execute(delete(tool_sign_in_states).where(tool_sign_in_states.c.expires_at < now))
+            if not _is_there(connection, identity_id):
+                return  # what leads back to nobody is good for nothing
             connection.execute(delete(tool_sign_in_states).where(*of_both))
             values = {**row, "digest": _digest(state), "expires_at": now + _STATE_LASTS}
             connection.execute(insert(tool_sign_in_states).values(values))
@@ -118,13 +160,13 @@ class SignIns:
         await storage.write(write)
         return state
 
-    async def take(self, storage: Storage, state: str, servers: Collection[str]) -> tuple[int, str, Grant] | None:
-        """Return whose sign-in at one of some servers a state is, and what it takes: once, and not after its time."""
+    async def take(self, storage: Storage, server: str, state: str) -> tuple[int, Grant] | None:
+        """Return whose sign-in at a server a state is, and what it takes: once, and not after its time."""
         columns = tool_sign_in_states.c
         taking = (
             delete(tool_sign_in_states)
-            .where(columns.digest == _digest(state), columns.server.in_(servers))
-            .returning(columns.identity_id, columns.server, columns.data, columns.expires_at)
+            .where(columns.digest == _digest(state), columns.server == server)
+            .returning(columns.identity_id, columns.data, columns.expires_at)
         )
         known = select(exists().where(columns.digest == _digest(state)))
         if not await storage.read(lambda connection: connection.execute(known).scalar_one()):
@@ -132,15 +174,15 @@ class SignIns:
         row = await storage.write(lambda connection: connection.execute(taking).one_or_none())
         if row is None or row.expires_at < storage.now():
             return None
-        return row.identity_id, row.server, Grant(**self._open(row.data))
+        return row.identity_id, Grant(**self._open(row.data))
 
     def _read(self, row_id: int, server: str, data: bytes) -> SignIn:
         values = self._open(data)
-        return SignIn(row_id, server, Grant(**values.pop("grant")), **values)
+        return SignIn(row_id, server, Grant(**values.pop("grant")), **values, sealed=data)
 
     def _write(self, sign_in: SignIn) -> bytes:
         kept = asdict(replace(sign_in, grant=replace(sign_in.grant, verifier="")))
-        return self._seal({name: value for name, value in kept.items() if name not in ("id", "server")})
+        return self._seal({name: value for name, value in kept.items() if name not in ("id", "server", "sealed")})
 
     def _seal(self, values: Mapping[str, Any]) -> bytes:
         return self._cipher.encrypt(json.dumps(values).encode())
@@ -160,6 +202,12 @@ async def find_asker(context: AgentContext) -> int | None:
         return identity.id if identity is not None and is_private(connection, context.id, author) else None
 
     return None if author is None else await context.storage.read(read)
+
+
+def _is_there(connection: Connection, identity_id: int) -> bool:
+    """Return whether an account is known still; other processes wait that have to do with what it signs in with."""
+    query = select(identities.c.id).where(identities.c.id == identity_id).with_for_update(key_share=True)
+    return connection.execute(query).one_or_none() is not None
 
 
 def _digest(state: str) -> str:

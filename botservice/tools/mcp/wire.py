@@ -118,9 +118,17 @@ async def _standard_error(line: Line) -> AsyncIterator[Any]:
             transport.close()
 
 
-def http_client(headers: Mapping[str, str], line: Line, auth: "httpx2.Auth | None" = None) -> "httpx2.AsyncClient":
-    """Return a client whose answers are bounded, and which takes note of refusals."""
+def http_client(
+    headers: Mapping[str, str], line: Line, auth: "httpx2.Auth | None" = None, *, largest: int | None = None
+) -> "httpx2.AsyncClient":
+    """Return a client whose answers are bounded, and which takes note of refusals.
+
+    Args:
+        largest: How many bytes any answer has at most; by default, those that are streams of messages have no end.
+    """
     import httpx2
+
+    most = largest or LARGEST_MESSAGE
 
     class Bounded(httpx2.AsyncByteStream):
         """The body of an answer, up to a length that is as much as anybody reads."""
@@ -132,8 +140,8 @@ def http_client(headers: Mapping[str, str], line: Line, auth: "httpx2.Auth | Non
             length = 0
             async for chunk in self._stream:
                 length += len(chunk)
-                if length > LARGEST_MESSAGE:
-                    raise httpx2.StreamError(f"an answer of more than {LARGEST_MESSAGE // 1024 // 1024} MB")
+                if length > most:
+                    raise httpx2.StreamError(f"an answer of more than {most // 1024 // 1024} MB")
                 yield chunk
 
         async def aclose(self) -> None:
@@ -145,7 +153,8 @@ def http_client(headers: Mapping[str, str], line: Line, auth: "httpx2.Auth | Non
             line.wants_sign_in = response.headers.get("www-authenticate", "").lower().startswith("bearer")
         if response.headers.get("content-encoding", "identity") != "identity":
             raise ServerDown("it answers compressed, though it was not asked to")
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        if largest is not None or not is_stream:
             response.stream = Bounded(response.stream)
 
     return httpx2.AsyncClient(

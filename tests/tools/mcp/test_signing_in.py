@@ -1,6 +1,7 @@
 """People sign in to a server by OAuth: each for themselves, in private, and what they have is used for nobody else."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
@@ -14,11 +15,13 @@ from standins.mcp_oauth import Accounts, wiki
 from botservice import AgentContext, Author, MCPServers, Storage, ToolCall
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
+from botservice.storage.encryption import Cipher
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 from botservice.tools import ToolOutcome, execute
-from botservice.tools.mcp.config import read_servers
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.oauth import _authorization
+from botservice.tools.mcp.reach import Reach
+from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns, find_asker
 from botservice.tools.toolbox import Toolbox
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -72,9 +75,17 @@ async def follow(link: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
 
 
-async def sign_in(servers: MCPServers, context: AgentContext) -> tuple[str | None, str | None]:
+async def come_back(servers: MCPServers, context: AgentContext, came: dict[str, str]) -> str | None:
+    """Open the page that people come back to, and say in the chat what it shows; return to which server that is."""
+    returned = await servers.finish_sign_in(context.storage, "wiki", came)
+    if returned.server is not None:
+        assert not (await call(servers, context, "wiki__sign_in", code=returned.code)).is_error
+    return returned.server
+
+
+async def sign_in(servers: MCPServers, context: AgentContext) -> str | None:
     outcome = await call(servers, context, "wiki__sign_in")
-    return await servers.finish_sign_in(context.storage, await follow(outcome.buttons[0].url))
+    return await come_back(servers, context, await follow(outcome.buttons[0].url))
 
 
 async def names(servers: MCPServers, context: AgentContext) -> set[str]:
@@ -89,7 +100,7 @@ async def test_each_person_signs_in_for_themselves(storage, server, make, entry)
     asked = await call(servers, alice, "wiki__sign_in")
     assert asked.buttons[0].text == "Sign in to wiki"
     assert "http" not in asked.text, "the model does not see the link"
-    assert await servers.finish_sign_in(storage, await follow(asked.buttons[0].url)) == ("wiki", None)
+    assert await come_back(servers, alice, await follow(asked.buttons[0].url)) == "wiki"
     assert (await call(servers, alice, "wiki__whoami")).text == "alice"
     assert await names(servers, alice) == {"wiki__sign_out", "wiki__whoami", "wiki__write"}
     assert await names(servers, bob) == {"wiki__sign_in"}
@@ -120,27 +131,71 @@ async def test_a_link_is_good_once_for_its_person_and_not_after_its_time(storage
     alice = await chat(storage, "1", ALICE)
     first = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
     second = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
-    assert await servers.finish_sign_in(storage, first) == (None, None), "a newer one takes its place"
-    assert await servers.finish_sign_in(storage, {**second, "state": "x" * 43}) == (None, None)
-    assert await servers.finish_sign_in(storage, second) == ("wiki", None)
-    assert await servers.finish_sign_in(storage, second) == (None, None)
+    assert await come_back(servers, alice, first) is None, "a newer one takes its place"
+    assert await come_back(servers, alice, {**second, "state": "x" * 43}) is None
+    assert await come_back(servers, alice, second) == "wiki"
+    assert await come_back(servers, alice, second) is None
     third = await follow((await call(make(), await chat(storage, "2", BOB), "wiki__sign_in")).buttons[0].url)
     late = update(tool_sign_in_states).values(expires_at=storage.now() - timedelta(seconds=1))
     await storage.write(lambda connection: connection.execute(late))
-    assert await servers.finish_sign_in(storage, third) == (None, None)
+    assert await come_back(servers, alice, third) is None
 
 
 async def test_who_does_not_agree_or_comes_back_from_elsewhere_is_not_signed_in(storage, server, make) -> None:
     servers, (accounts, _) = make(), server
     alice = await chat(storage, "1", ALICE)
     accounts.who = None
-    assert await sign_in(servers, alice) == (None, None)
+    assert await sign_in(servers, alice) is None
     accounts.who = "alice"
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
-    assert await servers.finish_sign_in(storage, {**came, "iss": "https://evil.example"}) == (None, None)
+    assert await come_back(servers, alice, {**came, "iss": "https://evil.example"}) is None
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
-    assert await servers.finish_sign_in(storage, {**came, "code": "guessed"}) == (None, None)
+    assert await come_back(servers, alice, {**came, "code": "guessed"}) is None
     assert await names(servers, alice) == {"wiki__sign_in"}
+
+
+async def test_who_signs_in_by_a_link_that_somebody_sent_them_signs_in_nobody(storage, server, make) -> None:
+    servers, (accounts, _) = make(), server
+    mallory, alice = await chat(storage, "3", Author("telegram", "3", "Mallory")), await chat(storage, "1", ALICE)
+    sent = (await call(servers, mallory, "wiki__sign_in")).buttons[0].url
+    returned = await servers.finish_sign_in(storage, "wiki", await follow(sent))
+    assert (returned.server, len(returned.code)) == ("wiki", 6)
+    assert await names(servers, mallory) == {"wiki__sign_in"}, "alice has seen the code, and nobody else"
+    assert (await call(servers, mallory, "wiki__whoami")).is_error
+    assert (await call(servers, alice, "wiki__sign_in", code=returned.code)).is_error, "it is for mallory's chat"
+    wrong = [f"{(int(returned.code) + each) % 10**6:06}" for each in range(1, 6)]
+    for each in wrong:
+        assert (await call(servers, mallory, "wiki__sign_in", code=each)).is_error
+    assert (await call(servers, mallory, "wiki__sign_in", code=returned.code)).is_error, "after five guesses it is void"
+    assert await names(servers, mallory) == {"wiki__sign_in"}
+    assert accounts.calls == []
+
+
+async def test_processes_that_ask_or_take_in_at_once_do_not_hinder_each_other(postgres_url, postgres_storage) -> None:
+    storage = postgres_storage
+    asker, sign_ins = await find_asker(await chat(storage, "1", ALICE)), SignIns(Cipher(KEY))
+    grant = Grant("https://wiki.example/mcp", "", {}, {})
+    async with Storage.open(postgres_url) as other:
+        replicas = (storage, other) * 10
+        states = await asyncio.gather(*(sign_ins.begin(each, asker, "wiki", grant) for each in replicas))
+        taken = await asyncio.gather(*(sign_ins.take(storage, "wiki", each) for each in states))
+        assert sum(each is not None for each in taken) == 1
+        made = SignIn(0, "wiki", grant, "token")
+        assert all(await asyncio.gather(*(sign_ins.keep(each, asker, made) for each in replicas)))
+        kept = await sign_ins.find(storage, asker, "wiki", grant.url)
+        assert kept is not None
+        assert sum(await asyncio.gather(*(sign_ins.reserve(each, kept, 1.0) for each in replicas))) == 1
+
+
+async def test_what_is_brought_to_the_address_of_another_server_is_not_taken(storage, server, make) -> None:
+    servers, (accounts, _) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    link = (await call(servers, alice, "wiki__sign_in")).buttons[0].url
+    assert dict(parse_qsl(urlsplit(link).query))["redirect_uri"] == "http://127.0.0.1:9/mcp/callback/wiki"
+    came = await follow(link)
+    assert (await servers.finish_sign_in(storage, "evil", came)).server is None
+    assert len(accounts.codes) == 1, "and its code was not sent to anybody"
+    assert await come_back(servers, alice, came) == "wiki"
 
 
 async def test_tokens_are_renewed_also_after_a_restart(storage, server, make) -> None:
@@ -156,6 +211,32 @@ async def test_tokens_are_renewed_also_after_a_restart(storage, server, make) ->
     assert (await call(again, alice, "wiki__whoami")).text == "alice"
     assert (await call(servers, alice, "wiki__whoami")).text == "alice", "another process has renewed it"
     assert accounts.refreshed == 2
+
+
+async def test_of_processes_that_renew_at_once_one_does_and_the_others_use_what_it_got(storage, server, make) -> None:
+    replicas, (accounts, _) = [make() for _ in range(3)], server
+    alice = await chat(storage, "1", ALICE)
+    await sign_in(replicas[0], alice)
+    for each in replicas:
+        assert (await call(each, alice, "wiki__whoami")).text == "alice"
+    accounts.outdate()
+    said = await asyncio.gather(*(call(each, alice, "wiki__whoami") for each in replicas))
+    assert [each.text for each in said] == ["alice"] * 3
+    assert accounts.refreshed == 1, "a second use of one refresh token would have ended all"
+
+
+@pytest.mark.parametrize("ahead", [-1.0, 1e9], ids=["its time is over", "the clock was set back"])
+async def test_what_a_killed_process_was_about_to_renew_is_renewed_by_another(storage, server, make, ahead) -> None:
+    servers, (accounts, url) = make(), server
+    alice = await chat(storage, "1", ALICE)
+    await sign_in(servers, alice)
+    sign_ins, asker = SignIns(Cipher(KEY)), await find_asker(alice)
+    found = await sign_ins.find(storage, asker, "wiki", url)
+    assert await sign_ins.reserve(storage, found, time.time() + ahead)
+    assert not await sign_ins.reserve(storage, found, time.time() + ahead), "only one that saw it last"
+    accounts.outdate()
+    assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+    assert accounts.refreshed == 1
 
 
 async def test_who_was_signed_out_over_there_is_asked_again(storage, server, make) -> None:
@@ -177,7 +258,7 @@ async def test_a_time_that_no_token_lasts_does_no_harm(storage, server, make, se
     alice = await chat(storage, "1", ALICE)
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
     accounts.said_seconds = seconds
-    assert await servers.finish_sign_in(storage, came) == ("wiki", None)
+    assert await come_back(servers, alice, came) == "wiki"
     assert (await call(servers, alice, "wiki__whoami")).text == "alice"
 
 
@@ -185,7 +266,7 @@ async def test_what_is_no_token_is_not_kept(storage, server, make) -> None:
     servers, (accounts, _) = make(), server
     alice = await chat(storage, "1", ALICE)
     accounts.pads = 1_000_000
-    assert await sign_in(servers, alice) == (None, None)
+    assert await sign_in(servers, alice) is None
     assert await names(servers, alice) == {"wiki__sign_in"}
 
 
@@ -208,7 +289,7 @@ async def test_who_was_forgotten_while_signing_in_is_not_kept(storage, server, m
     alice = await chat(storage, "1", ALICE)
     came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
     await forget_person(storage, ALICE)
-    assert await servers.finish_sign_in(storage, came) == (None, None)
+    assert await come_back(servers, alice, came) is None
     for table in (tool_sign_ins, tool_sign_in_states):
         rows = select(table)
         assert await storage.read(lambda connection, rows=rows: connection.execute(rows).all()) == []
@@ -238,8 +319,7 @@ async def test_without_a_key_or_an_address_nobody_can_sign_in_and_the_log_says_w
 
 
 async def test_a_server_of_the_internet_leads_nobody_into_this_network() -> None:
-    config = read_servers({"wiki": {"url": "https://1.1.1.1/mcp"}})[0]
-    async with _authorization(config, None) as client:
+    async with _authorization(Reach("https://1.1.1.1/mcp"), None) as client:
         for inside in ("https://127.0.0.1/token", "http://169.254.169.254/", "http://9.9.9.9/", "https://[::1]/"):
             with pytest.raises(ServerDown, match="at an address that is not asked"):
                 await client.get(inside)
