@@ -13,7 +13,7 @@ from botservice import (
     Later,
     tool,
 )
-from botservice.testing import assert_transcript, compare, play
+from botservice.testing import Line, assert_transcript, compare, play
 
 PAID: list[tuple[int, str]] = []
 
@@ -142,3 +142,20 @@ async def test_a_model_that_is_asked_too_often_is_said_to_be() -> None:
 async def test_what_is_no_transcript_names_its_line(text: str, reason: str) -> None:
     with pytest.raises(BotServiceError, match=reason):
         await play(text, make_service)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said", "same"),
+    [
+        ("the same", "the same", True),
+        ("the same", "the same thing", False),
+        ("a … c", "a b c", True),
+        ("a … c", "a b c d", False),
+        ("…b…", "abc", True),
+        ("ab…ba", "aba", False),
+        ("a…b…a", "a a", False),
+        ("…", "", True),
+    ],
+)
+def test_dots_stand_for_whatever_is_said_there(wanted: str, said: str, *, same: bool) -> None:
+    assert Line("bot", wanted).matches(Line("bot", said)) is same
