@@ -60,8 +60,10 @@ def test_lines_come_every_five_seconds_and_say_how_long_it_may_take() -> None:
 def test_what_has_hardly_begun_is_not_estimated() -> None:
     now, said = 0.0, io.StringIO()
     lines = Lines("prove", said, lambda: now)
-    for now, done in ((9, 0.00005), (18, 2)):
-        lines(done, 20)
+    now = 9
+    lines(0.00005, 20)
+    now = 18
+    lines(2, 20)
     assert said.getvalue().splitlines() == ["prove: 0%", "prove: 10%, about 162 s left"]
 
 
