@@ -188,7 +188,11 @@ async def test_a_body_that_is_too_large_is_refused_before_and_while_it_arrives()
 
 async def test_a_second_worker_on_one_file_is_refused_and_the_first_goes_on(sqlite_url: str, tmp_path: Path) -> None:
     async with served(database_url=sqlite_url) as first:
-        arguments = [sys.executable, "-m", "botservice", "chat"]
+        (tmp_path / "lending.py").write_text(
+            "from botservice import AgentService, FunctionsBasedAgent, default_llm\n"
+            "service = AgentService(FunctionsBasedAgent(llm=default_llm()))\n"
+        )
+        arguments = [sys.executable, "-m", "botservice", "chat", "--app", "lending:service"]
         environment = {**os.environ, "DATABASE_URL": sqlite_url, "PYTHONPATH": str(ROOT)}
         second = await asyncio.to_thread(
             subprocess.run,
@@ -202,7 +206,7 @@ async def test_a_second_worker_on_one_file_is_refused_and_the_first_goes_on(sqli
         )
         assert second.returncode == 1
         assert "another process works on" in second.stderr
-        assert "DATABASE_URL=sqlite:///chat.db" in second.stderr
+        assert "DATABASE_URL=sqlite:///chat.db botservice chat --app lending:service" in second.stderr
         assert await first.is_ready() is None
 
 

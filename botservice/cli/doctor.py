@@ -14,6 +14,7 @@ from botservice.app import build_embedder, build_servers, build_service, build_s
 from botservice.budgets.budgets import Budgets
 from botservice.cli import own_bot
 from botservice.cli.finding import Finding
+from botservice.cli.spelling import check_spelling
 from botservice.errors import BotServiceError, LLMError, LLMFailure, SettingsError
 from botservice.history import OpenAIEmbedder
 from botservice.llm.hosted import searches_web
@@ -42,19 +43,19 @@ _QUESTION: Final = ({"role": "user", "content": "Say: ready"},)
 
 
 def read_settings() -> tuple[Settings, list[Finding]]:
-    """Return the settings, with what is wrong by itself left out, and a finding for each of these.
+    """Return the settings, with what is wrong by itself left out, and a finding for each that is wrong or misspelled.
 
     Raises:
         SettingsError: they cannot be read at all.
     """
     try:
-        return Settings.load(), []
+        return Settings.load(), check_spelling()
     except SettingsError as error:
         if not error.names:
             raise
         defaults = {name: Settings.model_fields[name].default for name in error.names}
         findings = [Finding("setting", text, is_wrong=True) for text in str(error).splitlines()]
-        return Settings.load(**defaults), findings
+        return Settings.load(**defaults), findings + check_spelling()
 
 
 async def check_everything(

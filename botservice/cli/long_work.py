@@ -11,6 +11,7 @@ import typer
 from botservice.progress import Progress
 
 EVERY_SECONDS = 5.0
+_LEAST_FOR_AN_ESTIMATE = 0.01  # of less, an estimate may be days for what takes seconds
 INTERRUPTED = 130  # what a shell says of a command that Ctrl+C ended
 
 
@@ -78,4 +79,6 @@ class Lines:
         if total <= 0:
             return f"{passed:.0f} s"
         part = min(done / total, 1.0)
-        return f"{part:.0%}, about {passed * (1 - part) / part:.0f} s left" if part > 0 else "0%"
+        if part < _LEAST_FOR_AN_ESTIMATE:
+            return f"{part:.0%}"
+        return f"{part:.0%}, about {passed * (1 - part) / part:.0f} s left"

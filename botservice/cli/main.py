@@ -120,9 +120,10 @@ def chat(
     try:
         was_interrupted = asyncio.run(_chat(settings, service, session))
     except DatabaseInUse as error:
+        once_more = f"botservice chat --app {app}" if app else "botservice chat"
         raise DatabaseInUse(
             f"{error}\nIf that is `botservice serve`, chat in its page in the browser. "
-            "Or give this chat a file of its own: DATABASE_URL=sqlite:///chat.db botservice chat"
+            f"Or give this chat a file of its own: DATABASE_URL=sqlite:///chat.db {once_more}"
         ) from error
     if was_interrupted:
         raise typer.Exit(130)

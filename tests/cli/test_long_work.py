@@ -57,6 +57,16 @@ def test_lines_come_every_five_seconds_and_say_how_long_it_may_take() -> None:
     assert said.getvalue().endswith("\ncompact: 40 s\n")
 
 
+def test_what_has_hardly_begun_is_not_estimated() -> None:
+    now, said = 0.0, io.StringIO()
+    lines = Lines("prove", said, lambda: now)
+    now = 9
+    lines(0.00005, 20)
+    now = 18
+    lines(2, 20)
+    assert said.getvalue().splitlines() == ["prove: 0%", "prove: 10%, about 162 s left"]
+
+
 def test_ctrl_c_is_answered_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as end, long_work("count", left="All is as it was."):
         signal.raise_signal(signal.SIGINT)
