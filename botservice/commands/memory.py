@@ -15,7 +15,7 @@ from botservice.messages import Button
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact
 from botservice.people.identities import identities_of
 from botservice.privacy.exports import drop_exports_of
-from botservice.privacy.quotes import erase_quotes
+from botservice.privacy.records import erase_quotes
 from botservice.quoting import show_plain
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 

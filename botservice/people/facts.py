@@ -66,6 +66,15 @@ class Fact:
         return "" if self.text.casefold().startswith(self.topic) else self.topic
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of whom."""
+
+    id: int
+    person_id: int
+    text: str
+
+
 _COLUMNS = (
     facts.c.id,
     facts.c.topic,
@@ -163,7 +172,7 @@ def keep_fact(
     ]
     if not same and len(known) >= MAX_FACTS:
         return Refused.TOO_MANY
-    _supersede(connection, [each.id for each in same], now)
+    put_aside(connection, [each.id for each in same], now)
     values = {
         "identity_id": identity.id,
         "context_id": context_id,
@@ -201,41 +210,55 @@ def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int]
     return list(connection.execute(gone).scalars()) if topics else []
 
 
-def facts_from(
-    connection: Connection, context_id: int, message_ids: Collection[int] | None = None
-) -> dict[int, list[str]]:
-    """Return the texts of all that is known from a chat, by person; those that were replaced included.
+def facts_from(connection: Connection, context_id: int, message_ids: Collection[int] | None = None) -> list[Known]:
+    """Return all that is known from a chat, also what was replaced.
 
     Args:
         message_ids: Only what is known from these messages.
     """
     query = (
-        select(identities.c.person_id, facts.c.text)
+        select(facts.c.id, identities.c.person_id, facts.c.text, facts.c.source_message_id)
         .join(identities, identities.c.id == facts.c.identity_id)
         .where(facts.c.context_id == context_id)
+        .order_by(facts.c.id)
     )
     chosen = None if message_ids is None else set(message_ids)
-    found: dict[int, list[str]] = {}
-    for row in connection.execute(query.add_columns(facts.c.source_message_id)):
-        if chosen is None or row.source_message_id in chosen:
-            found.setdefault(row.person_id, []).append(row.text)
-    return found
+    return [
+        Known(row.id, row.person_id, row.text)
+        for row in connection.execute(query)
+        if chosen is None or row.source_message_id in chosen
+    ]
 
 
-def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> dict[int, list[str]]:
-    """Delete the facts that their person has not said in these messages, and return their texts by person.
+def put_aside(connection: Connection, fact_ids: Collection[int], now: datetime) -> int:
+    """Have facts be told to nobody any more until they are deleted; return how many of them were told."""
+    count = 0
+    for chunk in chunks(fact_ids):
+        told = update(facts).where(facts.c.id.in_(chunk), _IS_CURRENT)
+        count += connection.execute(told.values(superseded_at=now)).rowcount
+    return count
+
+
+def drop_facts(connection: Connection, fact_ids: Collection[int]) -> None:
+    """Delete facts."""
+    for chunk in chunks(fact_ids):
+        connection.execute(delete(facts).where(facts.c.id.in_(chunk)))
+
+
+def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> list[Known]:
+    """Delete the facts that their person has not said in these messages, and return them.
 
     Earlier versions took what a message quotes or shares for its author's own words.
     """
     query = select(facts.c.id, facts.c.text, facts.c.source_message_id, identities.c.person_id).join(
         identities, identities.c.id == facts.c.identity_id
     )
-    found: dict[int, list[str]] = {}
+    found: list[Known] = []
     for chunk in chunks(sorted(message_ids)):
         for row in connection.execute(query.where(facts.c.source_message_id.in_(chunk))).all():
             if not is_said_in(row.text, own_words_of(connection, row.source_message_id)):
                 connection.execute(delete(facts).where(facts.c.id == row.id))
-                found.setdefault(row.person_id, []).append(row.text)
+                found.append(Known(row.id, row.person_id, row.text))
     return found
 
 
@@ -243,11 +266,6 @@ def _change(connection: Connection, person_id: int, fact_id: int, values: Mappin
     of_person = select(identities.c.id).where(identities.c.person_id == person_id)
     chosen = update(facts).where(facts.c.id == fact_id, facts.c.identity_id.in_(of_person), _IS_CURRENT)
     return connection.execute(chosen.values(values)).rowcount > 0
-
-
-def _supersede(connection: Connection, fact_ids: Sequence[int], now: datetime) -> None:
-    if fact_ids:
-        connection.execute(update(facts).where(facts.c.id.in_(fact_ids)).values(superseded_at=now))
 
 
 def _with_sources() -> Select[Any]:
