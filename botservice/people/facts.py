@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, delete, insert, not_, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, insert, not_, or_, select, update
 
 from botservice.messages import Author, storable
 from botservice.people.identities import find_identity
@@ -200,14 +200,24 @@ def share_fact(connection: Connection, person_id: int, fact_id: int, *, is_share
     return _change(connection, person_id, fact_id, {"is_shareable": is_shareable})
 
 
+def texts_going(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> list[str]:
+    """Return the texts of facts of a person, with those that they took the place of."""
+    is_meant = _meant(connection, person_id, fact_ids)
+    return list(connection.execute(select(facts.c.text).where(is_meant)).scalars())
+
+
 def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> list[str]:
     """Delete facts of a person with those that they took the place of; return their texts."""
+    is_meant = _meant(connection, person_id, fact_ids)
+    return list(connection.execute(delete(facts).where(is_meant).returning(facts.c.text)).scalars())
+
+
+def _meant(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> ColumnElement[bool]:
     of_person = select(identities.c.id).where(identities.c.person_id == person_id)
     chosen = select(facts.c.topic).where(facts.c.id.in_(list(fact_ids)), facts.c.identity_id.in_(of_person))
     topics = list(connection.execute(chosen).scalars())
     is_meant = or_(facts.c.id.in_(list(fact_ids)), and_(facts.c.topic.in_(topics), not_(_IS_CURRENT)))
-    gone = delete(facts).where(is_meant, facts.c.identity_id.in_(of_person)).returning(facts.c.text)
-    return list(connection.execute(gone).scalars()) if topics else []
+    return is_meant & facts.c.identity_id.in_(of_person)
 
 
 def facts_from(connection: Connection, context_id: int, message_ids: Collection[int] | None = None) -> list[Known]:

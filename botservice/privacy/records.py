@@ -2,9 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -29,7 +31,8 @@ from botservice.privacy.own_messages import contexts_of
 from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
-from botservice.storage.tables.conversations import blobs, deliveries, prompt_log, steps, tool_calls
+from botservice.storage.ranges import sure_up_to
+from botservice.storage.tables.conversations import blobs, deliveries, prompt_log, steps, tool_calls, turns
 
 _GONE: Final = "[deleted]"
 _TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
@@ -41,6 +44,7 @@ _RECORDS: Final = (
     (tool_calls.c.result, tool_calls.c.step_id),
     (deliveries.c.payload, deliveries.c.id),
 )
+_DONE: Final = "done"
 _ROWS_AT_ONCE: Final = 100
 _TEXTS_AT_ONCE: Final = 20
 _SEALED: Final = (
@@ -53,6 +57,17 @@ _SEALED: Final = (
     .order_by(steps.c.id)
     .limit(_ROWS_AT_ONCE)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """Up to which turn the records of a chat were looked through, and which turns went on with theirs then."""
+
+    up_to: int
+    going_on: Sequence[int]
+
+
+_NOTHING: Final[Mapping[int, Cleared]] = MappingProxyType({})
 
 
 async def forget_facts(storage: Storage, find: Callable[[Connection], Sequence[Known]]) -> Forgotten:
@@ -80,15 +95,19 @@ def erase_facts(connection: Connection, known: Iterable[Known]) -> None:
         erase_quotes(connection, authors, each.text)
 
 
-async def clear_quotes(storage: Storage, authors: Collection[Author], texts: Collection[str]) -> None:
-    """Take texts out of the record of the agent's work in every chat of some authors, a little at a time."""
-    for context_id in await storage.read(lambda connection: contexts_of(connection, authors)):
-        await clear_records(storage, context_id, texts)
+async def clear_quotes(storage: Storage, authors: Collection[Author], texts: Collection[str]) -> Mapping[int, Cleared]:
+    """Take texts out of the record of the agent's work in every chat of some authors, a little at a time.
+
+    Returns up to where that was done, by chat: whoever writes last need only look at what came since.
+    """
+    context_ids = await storage.read(lambda connection: contexts_of(connection, authors))
+    return {each: await clear_records(storage, each, texts) for each in context_ids}
 
 
-async def clear_records(storage: Storage, context_id: int, texts: Collection[str]) -> None:
-    """Take texts out of the record of the agent's work in one chat, a little at a time."""
+async def clear_records(storage: Storage, context_id: int, texts: Collection[str]) -> Cleared:
+    """Take texts out of the record of the agent's work in one chat, a little at a time; return up to where."""
     here = {"context": context_id}
+    cleared = await storage.read(partial(_read_turns, context_id=context_id), is_long=True)
     for some in chunks(texts, _TEXTS_AT_ONCE):
         spellings = [spelling for text in some for spelling in _spellings(text)]
         for column, key in _RECORDS:
@@ -100,22 +119,57 @@ async def clear_records(storage: Storage, context_id: int, texts: Collection[str
             await storage.write(partial(_delete_blobs, context_id=context_id, digests=chunk))
     async for _ in bites(storage, _SEALED, here, _break_seals):
         pass
+    return cleared
 
 
-def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:
+def erase_quotes(
+    connection: Connection, authors: Collection[Author], text: str, cleared: Mapping[int, Cleared] = _NOTHING
+) -> None:
     """Take a text out of the record of the agent's work in every chat of some authors: its prompts and its steps."""
     for context_id in contexts_of(connection, authors):
-        erase_from_records(connection, context_id, text)
+        erase_from_records(connection, context_id, text, cleared.get(context_id))
 
 
-def erase_from_records(connection: Connection, context_id: int, text: str) -> None:
-    """Take a text out of the record of the agent's work in one chat."""
-    for column, _ in _RECORDS:
-        _erase(connection, column, column.table.c.context_id == context_id, _spellings(text))
-    _delete_blobs(connection, _long_texts(connection, context_id, [text]), context_id)
-    sealed = select(steps.c.id).where(steps.c.context_id == context_id, steps.c.data.contains(_SEAL, autoescape=True))
+def erase_from_records(connection: Connection, context_id: int, text: str, cleared: Cleared | None = None) -> None:
+    """Take a text out of the record of the agent's work in one chat.
+
+    Args:
+        cleared: Up to where that was done already.
+    """
+    turn_ids = None if cleared is None else _turns_since(connection, context_id, cleared)
+    for column, key in _RECORDS:
+        _erase(connection, column, _is_of(key.table, context_id, turn_ids), _spellings(text))
+    _delete_blobs(connection, _long_texts(connection, context_id, [text], turn_ids), context_id)
+    sealed = select(steps.c.id).where(
+        _is_of(steps, context_id, turn_ids), steps.c.data.contains(_SEAL, autoescape=True)
+    )
     for chunk in chunks(connection.execute(sealed).scalars().all()):
         _break_seals(connection, chunk)
+
+
+def _read_turns(connection: Connection, context_id: int) -> Cleared:
+    of_context = turns.c.context_id == context_id
+    newest = connection.execute(select(func.max(turns.c.id)).where(of_context)).scalar_one() or 0
+    is_going_on = of_context & (turns.c.status != _DONE)
+    going_on = connection.execute(select(turns.c.id).where(is_going_on)).scalars().all()
+    return Cleared(sure_up_to(connection, newest), going_on)
+
+
+def _turns_since(connection: Connection, context_id: int, cleared: Cleared) -> list[int]:
+    later = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.id > cleared.up_to)
+    return [*cleared.going_on, *connection.execute(later).scalars()]
+
+
+def _is_of(table: Any, context_id: int, turn_ids: Sequence[int] | None) -> ColumnElement[bool]:
+    """Return the condition for the records of a conversation, or of a few of its turns alone."""
+    if turn_ids is None:
+        return cast("ColumnElement[bool]", table.c.context_id == context_id)
+    # A sum, so that no index is chosen by it: it is about few rows, and the conversation may have many.
+    is_here = table.c.context_id + 0 == context_id
+    if "turn_id" in table.c:
+        return cast("ColumnElement[bool]", is_here & table.c.turn_id.in_(turn_ids))
+    of_turns = select(steps.c.id).where(steps.c.turn_id.in_(turn_ids))
+    return cast("ColumnElement[bool]", is_here & table.c.step_id.in_(of_turns))
 
 
 def _holding(column: ColumnElement[Any], key: Any, spellings: Sequence[str]) -> Select[int]:
@@ -151,9 +205,11 @@ def _spellings(text: str) -> list[str]:
     return list(dict.fromkeys([*twice, *once, text]))
 
 
-def _long_texts(connection: Connection, context_id: int, texts: Collection[str]) -> list[str]:
+def _long_texts(
+    connection: Connection, context_id: int, texts: Collection[str], turn_ids: Sequence[int] | None = None
+) -> list[str]:
     """Return the long texts of prompts that hold a text; without them, such a prompt says that it was deleted."""
-    contents = select(type_coerce(prompt_log.c.content, Text)).where(prompt_log.c.context_id == context_id)
+    contents = select(type_coerce(prompt_log.c.content, Text)).where(_is_of(prompt_log, context_id, turn_ids))
     digests = {each for content in connection.execute(contents).scalars() for each in _TEXT_BLOB.findall(content)}
     sought = [text.encode("utf-8", "surrogatepass") for text in texts]
     return [

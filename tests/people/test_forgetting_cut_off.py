@@ -6,8 +6,8 @@ import pytest
 from people.asking import CutOff
 from people.conversing import ALICE, BOB, NOW, open_chat, say
 from people.crowd import find_bytes
-from sqlalchemy import Connection, insert, update
-from turns.answered import answer_often
+from sqlalchemy import Connection, update
+from turns.answered import answer_often, work_with
 
 from botservice import AgentContext, Author, Storage, StorageError
 from botservice.errors import StorageUnavailable
@@ -15,9 +15,7 @@ from botservice.people.facts import Fact, keep_fact, share_fact
 from botservice.people.identities import find_identity
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.references import Reference, ReferenceKind
-from botservice.storage.tables.conversations import deliveries, messages, prompt_log, steps, tool_calls
-from botservice.turns.records import insert_turn
-from botservice.turns.turn import TurnStatus
+from botservice.storage.tables.conversations import messages
 
 FACT = "the dog is called zx81rex"
 SAID = f"look: {FACT}, and so it was and so it will be"
@@ -40,25 +38,11 @@ async def prepare(storage: Storage, *people: Author) -> tuple[AgentContext, Agen
         share_fact(connection, identity.person_id, known.id, is_shareable=True)
         answer_often(connection, chat.id, ALICE, TIMES, NOW)
         connection.execute(update(messages).where(messages.c.text == "answer 0").values(text=ANSWER))
-        work_with_fact(connection, other.id)
+        work_with(connection, other.id, FACT, NOW)
 
     await say(other, "hello", ALICE, at=NOW - timedelta(days=1))
     await storage.write(write)
     return chat, other
-
-
-def work_with_fact(connection: Connection, context_id: int) -> None:
-    """Have a turn keep a fact in all records of its work."""
-    turn_id = insert_turn(connection, context_id, "telegram", NOW, status=TurnStatus.DONE)
-    here = {"context_id": context_id, "turn_id": turn_id}
-    step = insert(steps).values(**here, kind="TaskStep", data=f'{{"task": "{FACT}"}}', position=1.0)
-    step_id = connection.execute(step.returning(steps.c.id)).scalar_one()
-    connection.execute(insert(prompt_log).values(**here, seq=0, content={"role": "user", "content": FACT}))
-    called = {"context_id": context_id, "step_id": step_id, "call_index": 0, "status": "done", "result": FACT}
-    connection.execute(insert(tool_calls).values(called))
-    sent = {"transport": "telegram", "kind": "message", "status": "delivered", "payload": {"text": FACT}}
-    times = {"due_at": NOW, "created_at": NOW, "finished_at": NOW}
-    connection.execute(insert(deliveries).values(**here, **sent, **times, attempts=1))
 
 
 async def ask_until_done(storage: Storage, forget) -> int:
