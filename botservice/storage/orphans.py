@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 500
 _CONTEXTS_AT_ONCE: Final = 100
-_FILES_AT_ONCE: Final = 500
+_FILES_AT_ONCE: Final = 2_000
 # Every text that may name a blob, so that a new one is not forgotten; what people said names none.
 _REFERRING: Final = [
     column

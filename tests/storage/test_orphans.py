@@ -79,7 +79,7 @@ async def test_a_file_that_a_turn_names_meanwhile_stays_although_the_turn_has_en
 async def test_the_writer_deletes_no_more_at_once_where_more_files_are_left_over(sqlite_storage):
     context, most = await chat_with(sqlite_storage), []
     efforts = Efforts(sqlite_storage)
-    for times in (1_000, 3_000):
+    for times in (3_000, 9_000):
 
         def leave(connection, times=times):
             rows = [
