@@ -1,7 +1,7 @@
 """/memory: what is known of a person, and their say in it."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,10 +13,10 @@ from botservice.commands.asking import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.commands.notes import delete_asked_note, list_notes
 from botservice.messages import Button
-from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact
+from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact, texts_going
 from botservice.people.identities import identities_of
 from botservice.privacy.exports import drop_exports_of
-from botservice.privacy.quotes import erase_quotes
+from botservice.privacy.records import Cleared, clear_quotes, erase_quotes
 from botservice.quoting import show_plain
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
@@ -47,17 +47,17 @@ async def _memory(request: CommandRequest) -> CommandAnswer:
     fact = next((each for each in known if each.id == number and (each.is_current or is_deleting)), None)
     if fact is None:
         return _say("memory.unknown", request, number=str(number))
-    return _obey(order[1].lower(), fact, (order[3] or "").strip()[:MAX_TEXT], asker, request)
+    return await _obey(order[1].lower(), fact, (order[3] or "").strip()[:MAX_TEXT], asker, request)
 
 
-def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequest) -> CommandAnswer:
+async def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequest) -> CommandAnswer:
     person, number = asker.person_id, str(fact.id)
     match order:
         case "delete":
-            deleted = _say(
-                "memory.deleted", request, number=number, apply=lambda c: _delete(c, person, fact, request.now)
-            )
-            return _scrubbing(deleted, request)
+            texts = await request.context.storage.read(lambda c: texts_going(c, person, [fact.id]))
+            cleared = await _clear(person, texts, request)
+            deletion = partial(_delete, person_id=person, fact=fact, cleared=cleared, now=request.now)
+            return _scrubbing(_say("memory.deleted", request, number=number, apply=deletion), request)
         case "share":
             return _say(
                 "memory.sharing", request, number=number, apply=lambda c: _share(c, person, fact, is_shareable=True)
@@ -69,7 +69,8 @@ def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequ
         case _ if not words:
             return _say("memory.how", request, number=number)
         case _:
-            change = partial(_correct, person_id=person, fact=fact, words=words, request=request)
+            cleared = await _clear(person, [fact.text], request)
+            change = partial(_correct, person_id=person, fact=fact, words=words, cleared=cleared, now=request.now)
             return _scrubbing(_say("memory.changed", request, number=number, text=words, apply=change), request)
 
 
@@ -119,17 +120,26 @@ def _scrubbing(answer: CommandAnswer, request: CommandRequest) -> CommandAnswer:
     return replace(answer, after=request.context.storage.scrub)
 
 
-def _delete(connection: Connection, person_id: int, fact: Fact, now: datetime) -> None:
+async def _clear(person_id: int, texts: Collection[str], request: CommandRequest) -> Mapping[int, Cleared]:
+    """Take texts out of what a person's chats keep: whoever writes then only has to look at what came since."""
+    storage = request.context.storage
+    accounts = await storage.read(lambda connection: identities_of(connection, person_id))
+    return await clear_quotes(storage, [each.author for each in accounts], texts)
+
+
+def _delete(connection: Connection, person_id: int, fact: Fact, cleared: Mapping[int, Cleared], now: datetime) -> None:
     authors = [each.author for each in identities_of(connection, person_id)]
     drop_exports_of(connection, person_id, now)
     for text in delete_facts(connection, person_id, [fact.id], now):
-        erase_quotes(connection, authors, text)
+        erase_quotes(connection, authors, text, cleared)
 
 
-def _correct(connection: Connection, person_id: int, fact: Fact, words: str, request: CommandRequest) -> None:
-    drop_exports_of(connection, person_id, request.now)
-    if correct_fact(connection, person_id, fact.id, words, request.now):
-        erase_quotes(connection, [each.author for each in identities_of(connection, person_id)], fact.text)
+def _correct(
+    connection: Connection, person_id: int, fact: Fact, words: str, cleared: Mapping[int, Cleared], now: datetime
+) -> None:
+    drop_exports_of(connection, person_id, now)
+    if correct_fact(connection, person_id, fact.id, words, now):
+        erase_quotes(connection, [each.author for each in identities_of(connection, person_id)], fact.text, cleared)
 
 
 def _share(connection: Connection, person_id: int, fact: Fact, *, is_shareable: bool) -> None:

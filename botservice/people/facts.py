@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, delete, insert, not_, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, insert, not_, or_, select, update
 
 from botservice.messages import Author, storable
 from botservice.people.identities import find_identity
@@ -91,6 +91,15 @@ class Fact:
         return "" if self.text.casefold().startswith(self.topic) else self.topic
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of whom."""
+
+    id: int
+    person_id: int
+    text: str
+
+
 _COLUMNS = (
     facts.c.id,
     facts.c.topic,
@@ -105,6 +114,7 @@ _COLUMNS = (
     facts.c.superseded_at,
     facts.c.source_message_id,
 )
+_REFUSED_COLUMNS = (facts.c.identity_id, facts.c.topic, facts.c.text, facts.c.source_message_id)
 _MOST_ENDED = 10  # of those that do not hold any more, in a prompt
 _IS_CURRENT = facts.c.superseded_at.is_(None)
 _OF_PERSON = (
@@ -265,25 +275,31 @@ def share_fact(connection: Connection, person_id: int, fact_id: int, *, is_share
     return _change(connection, person_id, fact_id, {"is_shareable": is_shareable})
 
 
+def texts_going(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> list[str]:
+    """Return the texts of facts of a person, with those that they took the place of."""
+    is_meant = _meant(connection, person_id, fact_ids)
+    return list(connection.execute(select(facts.c.text).where(is_meant)).scalars())
+
+
 def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int], now: datetime) -> list[str]:
     """Delete facts of a person with those that they took the place of; return their texts.
 
     Nobody finds them again in what was said: only the person can have them kept once more.
     """
-    chosen = connection.execute(_chosen(person_id, fact_ids)).all()
-    topics = [row.topic for row in chosen]
-    if not topics:
-        return []
-    is_meant = or_(facts.c.id.in_(list(fact_ids)), and_(facts.c.topic.in_(topics), not_(_IS_CURRENT)))
-    gone = delete(facts).where(is_meant, facts.c.identity_id.in_(_identities_of(person_id)))
-    columns = (facts.c.identity_id, facts.c.topic, facts.c.text, facts.c.source_message_id)
-    rows = connection.execute(gone.returning(*columns)).all()
+    gone = delete(facts).where(_meant(connection, person_id, fact_ids)).returning(*_REFUSED_COLUMNS)
+    rows = connection.execute(gone).all()
     refuse(connection, rows, now)
     return [row.text for row in rows]
 
 
+def _meant(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> ColumnElement[bool]:
+    topics = [row.topic for row in connection.execute(_chosen(person_id, fact_ids))]
+    is_meant = or_(facts.c.id.in_(list(fact_ids)), and_(facts.c.topic.in_(topics), not_(_IS_CURRENT)))
+    return is_meant & facts.c.identity_id.in_(_identities_of(person_id))
+
+
 def _chosen(person_id: int, fact_ids: Sequence[int]) -> Select[Any]:
-    return select(facts.c.identity_id, facts.c.topic, facts.c.text, facts.c.source_message_id).where(
+    return select(*_REFUSED_COLUMNS).where(
         facts.c.id.in_(list(fact_ids)), facts.c.identity_id.in_(_identities_of(person_id))
     )
 
@@ -292,47 +308,57 @@ def _identities_of(person_id: int) -> Select[Any]:
     return select(identities.c.id).where(identities.c.person_id == person_id)
 
 
-def drop_facts(connection: Connection, fact_ids: Sequence[int]) -> None:
-    """Delete facts that have ended long ago."""
-    if fact_ids:
-        connection.execute(delete(facts).where(facts.c.id.in_(list(fact_ids))))
-
-
-def facts_from(
-    connection: Connection, context_id: int, message_ids: Collection[int] | None = None
-) -> dict[int, list[str]]:
-    """Return the texts of all that is known from a chat, by person; those that were replaced included.
+def facts_from(connection: Connection, context_id: int, message_ids: Collection[int] | None = None) -> list[Known]:
+    """Return all that is known from a chat, also what was replaced.
 
     Args:
         message_ids: Only what is known from these messages.
     """
     query = (
-        select(identities.c.person_id, facts.c.text)
+        select(facts.c.id, identities.c.person_id, facts.c.text, facts.c.source_message_id)
         .join(identities, identities.c.id == facts.c.identity_id)
         .where(facts.c.context_id == context_id)
+        .order_by(facts.c.id)
     )
     chosen = None if message_ids is None else set(message_ids)
-    found: dict[int, list[str]] = {}
-    for row in connection.execute(query.add_columns(facts.c.source_message_id)):
-        if chosen is None or row.source_message_id in chosen:
-            found.setdefault(row.person_id, []).append(row.text)
-    return found
+    return [
+        Known(row.id, row.person_id, row.text)
+        for row in connection.execute(query)
+        if chosen is None or row.source_message_id in chosen
+    ]
 
 
-def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> dict[int, list[str]]:
-    """Delete the facts that their person has not said in these messages, and return their texts by person.
+def put_aside(connection: Connection, fact_ids: Collection[int], now: datetime) -> int:
+    """Have facts be told to nobody any more until they are deleted; return how many of them were told."""
+    count = 0
+    for chunk in chunks(fact_ids):
+        told = update(facts).where(facts.c.id.in_(chunk), _IS_CURRENT)
+        count += connection.execute(told.values(superseded_at=now)).rowcount
+        # What ended is told with its dates, as long as it says by what.
+        connection.execute(update(facts).where(facts.c.id.in_(chunk)).values(ended_by=None))
+    return count
+
+
+def drop_facts(connection: Connection, fact_ids: Collection[int]) -> None:
+    """Delete facts."""
+    for chunk in chunks(fact_ids):
+        connection.execute(delete(facts).where(facts.c.id.in_(chunk)))
+
+
+def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> list[Known]:
+    """Delete the facts that their person has not said in these messages, and return them.
 
     Earlier versions took what a message quotes or shares for its author's own words.
     """
     query = select(facts.c.id, facts.c.text, facts.c.source_message_id, identities.c.person_id).join(
         identities, identities.c.id == facts.c.identity_id
     )
-    found: dict[int, list[str]] = {}
+    found: list[Known] = []
     for chunk in chunks(sorted(message_ids)):
         for row in connection.execute(query.where(facts.c.source_message_id.in_(chunk))).all():
             if not is_said_in(row.text, own_words_of(connection, row.source_message_id)):
                 connection.execute(delete(facts).where(facts.c.id == row.id))
-                found.setdefault(row.person_id, []).append(row.text)
+                found.append(Known(row.id, row.person_id, row.text))
     return found
 
 

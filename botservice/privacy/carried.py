@@ -3,18 +3,19 @@
 That is what is forwarded from an account that hides itself, and answers of the assistant that repeat somebody.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from botservice.messages import Author
-from botservice.privacy.own_messages import own_message_ids
+from botservice.messages import Author, Role
+from botservice.privacy.own_messages import is_alone, own_message_ids
 from botservice.privacy.said import SHORTEST_QUOTE, Said, read_said
-from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conversations import message_references, messages
 
 _HELD = messages.c.said_by_others
+_ANSWERS = select(messages.c.id).where(messages.c.role != Role.USER.value)
 _UNNAMED = (
     select(messages.c.context_id, _HELD)
     .join(message_references, message_references.c.message_id == messages.c.id)
@@ -25,10 +26,25 @@ _UNNAMED = (
 )
 
 
-def told_in(connection: Connection, context_id: int, accounts: Iterable[Author]) -> Collection[str]:
-    """Return what some accounts say in a conversation, and the answers to it, as far as it tells whose it is."""
+@dataclass(slots=True)
+class Told:
+    """Words by which others may carry somebody elsewhere, and how far what is held of others was looked through."""
+
+    words: Said = Said()  # noqa: RUF009 - frozen
+    seen: int = 0
+
+
+def told_in(connection: Connection, context_id: int, accounts: Collection[Author]) -> Collection[str]:
+    """Return what some accounts say in a conversation, and the answers to it, as far as it tells whose it is.
+
+    Where nobody else writes, all is an answer to them: also that of which no turn tells so any more.
+    """
     ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
-    return telling(connection, context_id, read_said(connection, context_id, ids))
+    said = read_said(connection, context_id, ids)
+    if not is_alone(connection, context_id, accounts):
+        return telling(connection, context_id, said)
+    answers = connection.execute(_ANSWERS.where(messages.c.context_id == context_id)).scalars().all()
+    return said.with_answers(connection, context_id, answers).answer_texts
 
 
 def telling(connection: Connection, context_id: int, said: Said) -> Collection[str]:
@@ -45,11 +61,11 @@ def find_contexts_carrying(connection: Connection, said: Said, *, after: int = 0
     """Return the conversations into which some words were carried.
 
     Args:
-        after: What `newest_reference` was when all that was there by then was looked through.
+        after: Behind which row of what is held of others.
     """
     if not said.texts:
         return []
-    unnamed = _UNNAMED.where(message_references.c.id > sure_up_to(connection, after)) if after else _UNNAMED
+    unnamed = _UNNAMED.where(message_references.c.id > after) if after else _UNNAMED
     found = {
         row.context_id
         for row in connection.execute(unnamed)

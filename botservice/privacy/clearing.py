@@ -63,6 +63,9 @@ _NAMES: Final = (
 )
 
 T = TypeVar("T")
+Beside = Callable[[Connection, int], tuple[Forgotten, int]]
+"""Erases elsewhere what came behind a row of what is held of others; returns what went, and the newest row."""
+
 Bite = Callable[[Connection, Sequence[int]], T]
 
 
@@ -89,7 +92,15 @@ def last_said(connection: Connection, context_id: int) -> int:
     return connection.execute(_LAST_SAID, {"context": context_id}).scalar_one() or 0
 
 
-async def empty_chat(storage: Storage, context_id: int, up_to: int, *, but_turn: int | None = None) -> Forgotten:
+async def empty_chat(
+    storage: Storage,
+    context_id: int,
+    up_to: int,
+    *,
+    but_turn: int | None = None,
+    beside: Beside | None = None,
+    seen: int = 0,
+) -> Forgotten:
     """Delete what is over of a conversation, and return what was deleted.
 
     Whoever is cut off in between finds it again by its last message, which stays until the rest goes.
@@ -97,13 +108,19 @@ async def empty_chat(storage: Storage, context_id: int, up_to: int, *, but_turn:
     Args:
         up_to: Before which position messages are deleted.
         but_turn: The turn in which that is asked for.
+        beside: What goes before messages do, as it is known by these alone.
+        seen: Up to which row of what is held of others all of that is gone.
     """
     now, gone = storage.now(), Forgotten()
     here = {"context": context_id}
     await clear_turns(storage, context_id, partial(delete_turns, now=now), but_turn=but_turn)
-    delete_some = partial(_delete_messages, context_id=context_id)
-    async for some in bites(storage, _MESSAGES, {**here, "up_to": up_to}, delete_some):
-        gone += some
+
+    def delete_some(connection: Connection, ids: Sequence[int]) -> tuple[Forgotten, int]:
+        elsewhere, newest = (Forgotten(), 0) if beside is None else beside(connection, seen)
+        return elsewhere + _delete_messages(connection, ids, context_id), newest
+
+    async for some, newest in bites(storage, _MESSAGES, {**here, "up_to": up_to}, delete_some):
+        gone, seen = gone + some, newest
     async for _ in bites(storage, _NAMES, {**here, "before": now - DELIVERED_AGAIN}, _delete_names):
         pass
     return gone

@@ -1,21 +1,21 @@
 """Forgetting: a message, a chat, or a person with all that is theirs."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final, TypeVar
 
-from sqlalchemy import Connection, and_, bindparam, delete, literal_column, not_, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from botservice.errors import StorageError
-from botservice.messages import Author, Role
+from botservice.messages import Author
 from botservice.people.facts import drop_unsaid, facts_from
-from botservice.people.identities import find_identity, identities_of
+from botservice.people.identities import find_identity
 from botservice.privacy.accounting import Forgotten, count_facts, take_stock
 from botservice.privacy.answered import find_left
 from botservice.privacy.bringing_over import bring_over_contexts
-from botservice.privacy.carried import carried, find_contexts_carrying, newest_reference, telling, told_in
+from botservice.privacy.carried import Told, carried, find_contexts_carrying, newest_reference, telling, told_in
 from botservice.privacy.clearing import clear_work, empty_chat, forget_work, last_said
 from botservice.privacy.erasing import erase_chat, erase_messages
 from botservice.privacy.exports import drop_exports
@@ -26,22 +26,20 @@ from botservice.privacy.names_left import (
     rename_earlier_events,
     rename_events,
 )
-from botservice.privacy.own_messages import contexts_of, own_message_ids
-from botservice.privacy.quotes import erase_quotes
+from botservice.privacy.own_messages import contexts_of, is_alone, own_message_ids
+from botservice.privacy.records import erase_facts, forget_facts
 from botservice.privacy.returning import note_people, note_words
 from botservice.privacy.said import Said, read_said
 from botservice.privacy.whom import accounts_of, contexts_with, forget_whom
 from botservice.storage import Storage
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import find_contexts_repeating
-from botservice.storage.tables.conversations import contexts, messages, turns
+from botservice.storage.tables.conversations import contexts, turns
 
 T = TypeVar("T")
 
 _MOST_ROUNDS: Final = 5
 _MOST_LOOKS: Final = 3
-# A literal, not a parameter: that is what a partial index is chosen by.
-_IS_OF_A_PERSON: Final = messages.c.role == literal_column(f"'{Role.USER.value}'")
 # Where others listen, it may be somebody else who waits to be heard there for the first time.
 _OTHERS_WAIT: Final = (
     select(turns.c.id)
@@ -92,25 +90,29 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     but, but_turn = (None, None) if here is None else (here.context_id, here.turn_id)
     await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))
-    told = await _read_told(storage, context_ids, accounts)
-    seen, gone = await _forget_carried(storage, told)
+    told = Told()
+    gone = await _forget_told(storage, context_ids, accounts, told)
     for _ in range(_MOST_ROUNDS):
         for context_id in context_ids:
-            gone += await _forget_in(storage, context_id, accounts, here)
+            gone += await _forget_told(storage, [context_id], accounts, told)
+            gone += await _forget_in(storage, context_id, accounts, told, here)
         # What they wrote in the meantime is theirs as well.
         context_ids, last = await storage.write(
             lambda connection: forget_whom(connection, accounts, known, but, storage.now())
         )
         gone += last
         if not context_ids:
-            _, carried_since = await _forget_carried(storage, told, after=seen)
+            _, carried_since = await _forget_carried(storage, told.words, after=told.seen)
             await storage.scrub()
             return gone + carried_since
     raise StorageError("whoever is to be forgotten was heard again and again meanwhile: ask again, to forget the rest")
 
 
 async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = None) -> Forgotten:
-    """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty."""
+    """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty.
+
+    What is known from it goes first, from everywhere: that is found by it alone.
+    """
 
     def forget(connection: Connection) -> Forgotten:
         _lock(connection, context_id)
@@ -118,12 +120,13 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
         drop_exports(connection, context_id, now)
         known = facts_from(connection, context_id)
         whole = _erase_whole(connection, context_id, here, now)
-        _erase_facts(connection, known)
+        erase_facts(connection, known)
         return replace(held, contexts=whole)
 
     but_turn = None if here is None else here.turn_id
+    gone = await forget_facts(storage, partial(facts_from, context_id=context_id))
     up_to = await storage.read(lambda connection: last_said(connection, context_id))
-    gone = await empty_chat(storage, context_id, up_to, but_turn=but_turn)
+    gone += await empty_chat(storage, context_id, up_to, but_turn=but_turn)
     gone += await storage.write(forget)
     await storage.scrub()
     return gone
@@ -154,7 +157,7 @@ async def forget_messages(
         known = facts_from(connection, context_id, said.message_ids)
         gone = _erase_elsewhere(connection, context_id, replace(said, of=()), told, seen, now)
         gone += _erase_found(connection, found, here, now)
-        _erase_facts(connection, known)
+        erase_facts(connection, known)
         note_words(connection, context_id, author or said.external_ids, None if here is None else here.turn_id, now)
         return gone
 
@@ -162,6 +165,7 @@ async def forget_messages(
     told, said = await storage.read(lambda connection: _tell(connection, context_id, find(connection)), is_long=True)
     seen, gone = await _forget_carried(storage, told)
     gone += await _forget_repeated(storage, context_id, said)
+    gone += await forget_facts(storage, lambda connection: facts_from(connection, context_id, said.message_ids))
     found = await _clear(storage, await storage.read(look, is_long=True), here)
     gone += await _look_and_forget(storage, context_id, look, forget, found)
     await storage.scrub()
@@ -174,19 +178,27 @@ def _tell(connection: Connection, context_id: int, said: Said) -> tuple[Said, Sa
     return carried(telling(connection, context_id, said)), said
 
 
-async def _read_told(storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author]) -> Said:
-    """Return the words of some accounts by which others may carry them elsewhere, before they are gone."""
-    told: set[str] = set()
-    for context_id in context_ids:
-        told.update(await storage.read(partial(told_in, context_id=context_id, accounts=accounts), is_long=True))
-    return carried(told)
+async def _forget_told(
+    storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author], told: Told
+) -> Forgotten:
+    """Delete what others carry elsewhere of what some accounts say in conversations and is not told yet."""
+    texts = [
+        await storage.read(partial(told_in, context_id=each, accounts=accounts), is_long=True) for each in context_ids
+    ]
+    new = set().union(*texts).difference(told.words.texts)
+    if not new and told.seen:
+        return Forgotten()
+    seen, gone = await _forget_carried(storage, carried(new))
+    told.words, told.seen = carried(new.union(told.words.texts)), told.seen or seen
+    return gone
 
 
 async def _forget_carried(storage: Storage, said: Said, *, after: int = 0) -> tuple[int, Forgotten]:
     """Delete what others carried elsewhere without its author's name; return how far they were looked through."""
 
     def find(connection: Connection) -> tuple[int, list[int]]:
-        return newest_reference(connection), find_contexts_carrying(connection, said, after=after)
+        since = sure_up_to(connection, after)
+        return newest_reference(connection), find_contexts_carrying(connection, said, after=since)
 
     seen, found = await storage.read(find, is_long=True)
     gone = Forgotten()
@@ -247,9 +259,15 @@ async def _look_and_forget(
     return await storage.write(at_once)
 
 
-async def _forget_in(storage: Storage, context_id: int, accounts: Sequence[Author], here: Here | None) -> Forgotten:
-    """Delete what is some accounts' of one conversation, or all of it where nobody else wrote."""
+async def _forget_in(
+    storage: Storage, context_id: int, accounts: Sequence[Author], told: Told, here: Here | None
+) -> Forgotten:
+    """Delete what is some accounts' of one conversation, or all of it where nobody else wrote.
+
+    What was carried elsewhere meanwhile goes with the words by which it is known, or before.
+    """
     renamed = await rename_earlier_events(storage, context_id, accounts)
+    beside = partial(_erase_carried, words=told.words, now=storage.now())
 
     def look(connection: Connection) -> Look | None:
         written = _find_written(connection, context_id, accounts)
@@ -261,16 +279,18 @@ async def _forget_in(storage: Storage, context_id: int, accounts: Sequence[Autho
         _lock(connection, context_id)
         rename_events(connection, context_id, accounts, after=renamed)
         written, now = _find_written(connection, context_id, accounts), storage.now()
-        if written.is_alone:
-            return _erase_alone(connection, context_id, here, now)
-        if found is None or not is_as_it_was(connection, found, written.message_ids):
+        if not written.is_alone and (found is None or not is_as_it_was(connection, found, written.message_ids)):
             return None
-        return _erase_found(connection, found, here, now)
+        elsewhere, _ = beside(connection, told.seen)
+        if found is None or written.is_alone:
+            return elsewhere + _erase_alone(connection, context_id, here, now)
+        return elsewhere + _erase_found(connection, found, here, now)
 
     found, up_to = await storage.read(lambda c: (look(c), last_said(c, context_id)), is_long=True)
     gone = Forgotten()
     if found is None:
-        gone = await empty_chat(storage, context_id, up_to, but_turn=None if here is None else here.turn_id)
+        but_turn = None if here is None else here.turn_id
+        gone = await empty_chat(storage, context_id, up_to, but_turn=but_turn, beside=beside, seen=told.seen)
     else:
         found = await _clear(storage, found, here)
     return gone + await _look_and_forget(storage, context_id, look, forget, found)
@@ -292,29 +312,17 @@ async def _clear(storage: Storage, found: Look, here: Here | None) -> Look:
     return replace(found, erasure=replace(found.erasure, seen=left))
 
 
-def _erase_facts(connection: Connection, known: Mapping[int, Sequence[str]]) -> None:
-    """Take facts that are gone out of the prompts of every chat of their persons."""
-    for person_id, texts in known.items():
-        authors = [each.author for each in identities_of(connection, person_id)]
-        for text in texts:
-            erase_quotes(connection, authors, text)
+def _erase_carried(connection: Connection, after: int, words: Said, now: datetime) -> tuple[Forgotten, int]:
+    """Delete what others carried elsewhere behind a row of what is held of others, and return the newest."""
+    newest, gone = newest_reference(connection), Forgotten()
+    for other in find_contexts_carrying(connection, words, after=after):
+        gone += _erase_found(connection, look_at(connection, other, words), None, now)
+    return gone, newest
 
 
 def _find_written(connection: Connection, context_id: int, accounts: Sequence[Author]) -> _Written:
-    own = {(each.platform, each.id) for each in accounts}
     ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
-    return _Written(context_id, ids, is_alone=_is_alone(connection, context_id, own))
-
-
-def _is_alone(connection: Connection, context_id: int, own: Collection[tuple[str | None, str | None]]) -> bool:
-    """Return whether nobody but these accounts wrote in a context; somebody without an account is somebody else."""
-    somebody = select(messages.c.id).where(messages.c.context_id == context_id, _IS_OF_A_PERSON)
-    for platform, number in own:
-        is_theirs = and_(
-            messages.c.author_platform.is_not_distinct_from(platform), messages.c.author_id.is_not_distinct_from(number)
-        )
-        somebody = somebody.where(not_(is_theirs))
-    return connection.execute(somebody.limit(1)).first() is None
+    return _Written(context_id, ids, is_alone=is_alone(connection, context_id, accounts))
 
 
 def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:
@@ -342,9 +350,7 @@ def _erase_elsewhere(
     repeating = find_contexts_repeating(connection, authors, after=sure_up_to(connection, since))
     for other in sorted(repeating - {context_id}):
         gone += _erase_found(connection, look_at(connection, other, said), None, now)
-    for other in find_contexts_carrying(connection, words, after=since):
-        gone += _erase_found(connection, look_at(connection, other, words), None, now)
-    return gone
+    return gone + _erase_carried(connection, sure_up_to(connection, since), words, now)[0]
 
 
 def _erase_found(connection: Connection, found: Look, here: Here | None, now: datetime) -> Forgotten:
@@ -356,7 +362,7 @@ def _erase_found(connection: Connection, found: Look, here: Here | None, now: da
     turn_id = here.turn_id if here is not None and here.context_id == erasure.context_id else None
     known = count_facts(connection, held)
     gone = erase_messages(connection, replace(erasure, but_turn=turn_id), now)
-    _erase_facts(connection, drop_unsaid(connection, held))
+    erase_facts(connection, drop_unsaid(connection, held))
     return gone + Forgotten(facts=known - count_facts(connection, held))
 
 

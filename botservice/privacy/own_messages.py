@@ -1,12 +1,16 @@
 """The messages of one person: where they are, and those in one chat."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Final
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, and_, literal_column, not_, select
 
 from botservice.history.rows import read_messages, select_messages
 from botservice.messages import Author, Message, Role
 from botservice.storage.tables.conversations import deliveries, events, messages
+
+# A literal, not a parameter: that is what a partial index is chosen by.
+_IS_OF_A_PERSON: Final = messages.c.role == literal_column(f"'{Role.USER.value}'")
 
 
 def contexts_of(connection: Connection, authors: Iterable[Author]) -> list[int]:
@@ -28,6 +32,18 @@ def own_message_ids(connection: Connection, context_id: int, author: Author) -> 
         messages.c.author_id == author.id,
     )
     return list(connection.execute(query).scalars())
+
+
+def is_alone(connection: Connection, context_id: int, accounts: Collection[Author]) -> bool:
+    """Return whether nobody but these accounts wrote in a context; somebody without an account is somebody else."""
+    somebody = select(messages.c.id).where(messages.c.context_id == context_id, _IS_OF_A_PERSON)
+    for each in accounts:
+        is_theirs = and_(
+            messages.c.author_platform.is_not_distinct_from(each.platform),
+            messages.c.author_id.is_not_distinct_from(each.id),
+        )
+        somebody = somebody.where(not_(is_theirs))
+    return connection.execute(somebody.limit(1)).first() is None
 
 
 def find_own_message(

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Text, cast, delete, select, text, update
 
 from botservice.personas import PERSONA, Persona
-from botservice.privacy.quotes import erase_from_records
+from botservice.privacy.records import erase_from_records
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
 from botservice.storage.tables.conversations import blobs, contexts, turns

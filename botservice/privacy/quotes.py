@@ -1,39 +1,19 @@
 """Words that repeat what is to be forgotten, in places that stay."""
 
-import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
-from sqlalchemy import Connection, Text, bindparam, delete, func, select, type_coerce, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from botservice.history.finding.word_blocks import forget_words
-from botservice.messages import Author, Role
+from botservice.messages import Role
 from botservice.privacy.answered import answers_of, turns_of_only
-from botservice.privacy.own_messages import contexts_of
 from botservice.privacy.said import SHORTEST_QUOTE, Said
 from botservice.quoting import quote_inside
 from botservice.references import Reference, keep_files
-from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
 from botservice.storage.references import decode_references, keep_references, read_references
-from botservice.storage.tables.conversations import (
-    blobs,
-    contexts,
-    deliveries,
-    messages,
-    prompt_log,
-    steps,
-    tool_calls,
-    vectors,
-)
-
-_GONE: Final = "[deleted]"
-_TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
-_SEAL: Final = '"encrypted_content":'
-_RECORDS: Final = (steps.c.data, prompt_log.c.content, tool_calls.c.result, deliveries.c.payload)
-
+from botservice.storage.tables.conversations import contexts, messages, vectors
 
 Repeating = tuple[int, int, tuple[Reference, ...]]
 """A message's id and position, and what it holds of others."""
@@ -137,54 +117,3 @@ def erase_references(connection: Connection, context_id: int, held: Mapping[int,
     version = update(contexts).where(contexts.c.id == context_id)
     connection.execute(version.values(deletion_version=contexts.c.deletion_version + 1))
     return gone
-
-
-def erase_quotes(connection: Connection, authors: Collection[Author], text: str) -> None:
-    """Take a text out of the record of the agent's work in every chat of some authors: its prompts and its steps."""
-    for context_id in contexts_of(connection, authors):
-        erase_from_records(connection, context_id, text)
-
-
-def erase_from_records(connection: Connection, context_id: int, text: str) -> None:
-    """Take a text out of the record of the agent's work in one chat."""
-    for column in _RECORDS:
-        kept = type_coerce(column, Text)
-        for spelling in _spellings(text):
-            change = update(column.table).where(
-                column.table.c.context_id == context_id,
-                func.instr(kept, spelling) > 0
-                if connection.dialect.name == "sqlite"
-                else func.strpos(kept, spelling) > 0,
-            )
-            connection.execute(change.values({column: func.replace(kept, spelling, _GONE)}))
-    _erase_long_texts(connection, context_id, text)
-    _erase_seals(connection, context_id)
-
-
-def _spellings(text: str) -> list[str]:
-    """Return how a text may stand in a record: as it is, in JSON, and in JSON within JSON, as arguments of tools do."""
-    once = [json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
-    twice = [json.dumps(each, ensure_ascii=is_ascii)[1:-1] for each in once for is_ascii in (True, False)]
-    return list(dict.fromkeys([*twice, *once, text]))
-
-
-def _erase_long_texts(connection: Connection, context_id: int, text: str) -> None:
-    """Delete the long texts of prompts that hold a text; what is left of such a prompt says that it was deleted."""
-    contents = select(type_coerce(prompt_log.c.content, Text)).where(prompt_log.c.context_id == context_id)
-    digests = {each for content in connection.execute(contents).scalars() for each in _TEXT_BLOB.findall(content)}
-    for chunk in chunks(digests):
-        found = read_blobs(connection, context_id, chunk)
-        gone = [digest for digest, data in found.items() if text.encode("utf-8", "surrogatepass") in data]
-        connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(gone)))
-
-
-def _erase_seals(connection: Connection, context_id: int) -> None:
-    """Take out of the steps what their model gave sealed: nobody here can tell what it repeats."""
-    kept = select(steps.c.id, steps.c.data).where(
-        steps.c.context_id == context_id, steps.c.data.contains(_SEAL, autoescape=True)
-    )
-    for row in connection.execute(kept).all():
-        record = json.loads(row.data)
-        if record.pop("model_items", None) is not None:
-            change = update(steps).where(steps.c.id == row.id)
-            connection.execute(change.values(data=json.dumps(record, separators=(",", ":"))))

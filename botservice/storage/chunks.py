@@ -10,8 +10,8 @@ T = TypeVar("T")
 CHUNK = 1_000
 
 
-def chunks(values: Iterable[T]) -> Iterator[list[T]]:
-    """Yield values in lists of at most CHUNK."""
+def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """Yield values in lists of at most so many."""
     rest = iter(values)
-    while chunk := list(islice(rest, CHUNK)):
+    while chunk := list(islice(rest, size)):
         yield chunk

@@ -4,8 +4,8 @@ References are digests inside JSON, so that every such text of a conversation ha
 it: whoever writes only takes note of what may be left over, and the looking is done by those who read.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _PAGE: Final = 500
 _CONTEXTS_AT_ONCE: Final = 100
+_FILES_AT_ONCE: Final = 2_000
 # Every text that may name a blob, so that a new one is not forgotten; what people said names none.
 _REFERRING: Final = [
     column
@@ -55,13 +56,21 @@ class _Found:
 
     Attributes:
         digests: Those that nothing referred to.
-        last_note: The newest note that was seen.
+        notes: The notes that were seen, by their ids.
         last_ids: The newest row of each table then.
+        going_on: The turns that were not done then.
     """
 
     digests: Collection[str]
-    last_note: int
-    last_ids: dict[str, int]
+    notes: Mapping[int, str]
+    last_ids: Mapping[str, int]
+    going_on: Collection[int]
+
+    def parts(self) -> "Iterator[_Found]":
+        """Yield this in parts that are not long to delete."""
+        for ids in chunks(self.notes, _FILES_AT_ONCE):
+            notes = {each: self.notes[each] for each in ids}
+            yield replace(self, notes=notes, digests=set(notes.values()).intersection(self.digests))
 
 
 def loosen_files(connection: Connection, context_id: int, digests: Collection[str]) -> None:
@@ -82,39 +91,42 @@ async def sweep_files(storage: "Storage") -> None:
     while context_ids := await storage.read(lambda connection: connection.execute(_NOTED).scalars().all()):
         for context_id in context_ids:
             found = await storage.read(partial(_find_orphans, context_id=context_id), is_long=True)
-            await storage.write(partial(_delete_orphans, context_id=context_id, found=found))
+            for part in found.parts():
+                await storage.write(partial(_delete_orphans, context_id=context_id, found=part))
 
 
 def _find_orphans(connection: Connection, context_id: int) -> _Found:
     noted = select(loose_files.c.id, loose_files.c.sha256).where(loose_files.c.context_id == context_id)
-    rows = connection.execute(noted).all()
-    digests = {row.sha256 for row in rows} - _read_references(connection, context_id, {row.sha256 for row in rows})
+    notes = {row.id: row.sha256 for row in connection.execute(noted)}
+    is_open = turns.c.context_id.between(context_id, context_id) & _IS_OPEN
+    going_on = connection.execute(select(turns.c.id).where(is_open)).scalars().all()
+    digests = set(notes.values()) - _read_references(connection, context_id, set(notes.values()))
     last_ids = {
         table.name: connection.execute(_last_id(table), {"context": context_id}).scalar_one_or_none() or 0
         for table in {column.table for column in _REFERRING}
         if "id" in table.c
     }
-    return _Found(digests, max((row.id for row in rows), default=0), last_ids)
+    return _Found(digests, notes, last_ids, going_on)
 
 
 def _delete_orphans(connection: Connection, context_id: int, found: _Found) -> None:
     """Delete what nothing refers to even now: what came since, or may still change, is looked through again."""
     # Postgres: whoever stores something here holds the row until that is committed, and can be seen from then on.
     connection.execute(select(contexts.c.id).where(contexts.c.id == context_id).with_for_update())
-    digests = set(found.digests) - _read_references(connection, context_id, found.digests, found.last_ids)
+    digests = set(found.digests) - _read_references(connection, context_id, found.digests, found)
     for chunk in chunks(digests):
         connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(chunk)))
-    is_done = (loose_files.c.context_id == context_id) & (loose_files.c.id <= found.last_note)
-    connection.execute(delete(loose_files).where(is_done))
+    for ids in chunks(found.notes):
+        connection.execute(delete(loose_files).where(loose_files.c.id.in_(ids)))
 
 
 def _read_references(
-    connection: Connection, context_id: int, digests: Collection[str], after: dict[str, int] | None = None
+    connection: Connection, context_id: int, digests: Collection[str], since: _Found | None = None
 ) -> set[str]:
     """Return those of digests that something in a context refers to.
 
     Args:
-        after: Look only at later rows than these, and at what belongs to turns that are not done.
+        since: Look only at later rows than these, and at what belongs to turns that were not done then, or are not now.
     """
     named: set[str] = set()
     for column in _REFERRING:
@@ -122,19 +134,23 @@ def _read_references(
             break
         table = column.table
         query = select(type_coerce(column, Text)).where(column.is_not(None))
-        if after is None:
+        if since is None:
             query = query.where(table.c.context_id == context_id)
         else:  # a sum, so that no index is chosen by it: it is about few rows, and the context may have many
-            query = query.where(table.c.context_id + 0 == context_id, _is_new(table, context_id, after))
+            query = query.where(table.c.context_id + 0 == context_id, _is_new(table, context_id, since))
         with connection.execute(query.execution_options(yield_per=_PAGE)) as texts:
             for text in texts.scalars():
                 named.update(digest for digest in DIGEST.findall(text) if digest in digests)
     return named
 
 
-def _is_new(table: Table, context_id: int, after: dict[str, int]) -> ColumnElement[bool]:
-    of_context = select(turns.c.id).where(turns.c.context_id == context_id)
-    changing = union_all(of_context.where(turns.c.id > after[turns.name]), of_context.where(_IS_OPEN))
+def _is_new(table: Table, context_id: int, since: _Found) -> ColumnElement[bool]:
+    of_context, after = select(turns.c.id).where(turns.c.context_id == context_id), since.last_ids
+    changing = union_all(
+        of_context.where(turns.c.id > after[turns.name]),
+        of_context.where(_IS_OPEN),
+        of_context.where(turns.c.id.in_(since.going_on)),
+    )
     if table is turns:
         return turns.c.id.in_(changing)
     if "turn_id" in table.c:

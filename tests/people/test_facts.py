@@ -11,6 +11,7 @@ from botservice.people.facts import (
     delete_facts,
     facts_of,
     keep_fact,
+    put_aside,
     share_fact,
     visible_facts,
 )
@@ -138,6 +139,18 @@ async def test_a_fact_goes_with_the_message_and_with_the_chat_that_it_came_from(
     (message,) = await chat.chat_history.messages()
     await chat.chat_history.delete_messages([message.id])
     assert await visible(storage, chat, ALICE) == []
+
+
+async def test_what_is_put_aside_to_be_deleted_is_told_to_nobody_though_it_had_ended_before(storage):
+    chat = await open_chat(storage, "telegram-a", ALICE)
+    await tell(storage, chat, ALICE, "My dog is called Rex", topic="dog")
+    await tell(storage, chat, ALICE, "My dog is called Max now", topic="dog", text="My dog is called Max")
+    told = lambda c: visible_facts(c, chat.id, ALICE, with_ended=True)  # noqa: E731
+    current, ended = await storage.read(told)
+    assert await storage.write(lambda c: put_aside(c, [ended.id], NOW)) == 0
+    assert [each.text for each in await storage.read(told)] == ["My dog is called Max"]
+    assert await storage.write(lambda c: put_aside(c, [current.id], NOW)) == 1
+    assert await storage.read(told) == []
 
 
 async def test_there_is_a_limit(sqlite_storage):

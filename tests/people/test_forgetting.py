@@ -26,7 +26,8 @@ from botservice.people.facts import facts_of, keep_fact
 from botservice.people.identities import find_identity
 from botservice.privacy.clearing import clear_work, forget_work
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
-from botservice.privacy.quotes import erase_quotes, find_quotes
+from botservice.privacy.quotes import find_quotes
+from botservice.privacy.records import erase_quotes
 from botservice.privacy.said import read_said
 from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.access import model_usage

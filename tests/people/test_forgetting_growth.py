@@ -4,11 +4,16 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
+from people.conversing import command, open_chat, say
+from people.crowd import rows_of
+from people.test_facts import tell
 from sqlalchemy import Connection, insert, update
 from storage.effort import Efforts
-from turns.answered import answer_often
+from turns.answered import answer_often, work_with
 
 from botservice import AgentContext, Attachment, Author, Storage
+from botservice.commands import Catalogue
+from botservice.commands.memory import MEMORY
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
 from botservice.privacy.forgetting import Forgotten, forget_chat, forget_messages, forget_person
@@ -20,6 +25,7 @@ ALICE, BOB = Author("telegram", "1", "Alice"), Author("telegram", "2", "Bob")
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 PICTURE = Attachment("image/png", data=b"a picture" * 100)
 STEPS = 1_000
+FACT = "the dog is called zx81rex"
 
 
 def talk(connection: Connection, context_id: int) -> None:
@@ -74,4 +80,27 @@ async def test_the_writer_does_no_more_at_once_to_delete_a_longer_chat(sqlite_st
         efforts.most()
         assert await forget_chat(sqlite_storage, chat.id) == Forgotten(contexts=1, messages=times, answers=times)
         most.append(efforts.most()[1])
+    assert most[1] < 1.5 * most[0]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["with its chat", "by itself"])
+async def test_the_writer_does_no_more_at_once_to_forget_what_is_known_where_more_was_done_with_it(
+    sqlite_storage: Storage, *, whole: bool
+) -> None:
+    most, efforts = [], Efforts(sqlite_storage)
+    for times in (250, 1_000):
+        asker = Author("telegram", str(times), "Alice")
+        chat, other = [await open_chat(sqlite_storage, f"telegram-{times}{each}", asker) for each in "ab"]
+        await say(other, "hello", asker)
+        fact = await tell(sqlite_storage, chat, asker, FACT)
+        for _ in range(times):
+            await sqlite_storage.write(partial(work_with, context_id=other.id, text=FACT, now=NOW))
+        efforts.most()
+        if whole:
+            assert (await forget_chat(sqlite_storage, chat.id)).facts == 1
+        else:
+            await command(chat, f"/memory delete {fact.id}", asker, Catalogue([MEMORY]))
+        most.append(efforts.most()[1])
+    kept = await sqlite_storage.read(rows_of)
+    assert not [name for name in ("steps", "prompt_log", "tool_calls", "deliveries") if FACT in kept[name]]
     assert most[1] < 1.5 * most[0]

@@ -3,13 +3,16 @@
 import asyncio
 from functools import partial
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select, update
 from standins.patience import PATIENT
+from storage.effort import Efforts
 
 from botservice import AgentContext, Attachment, Storage
 from botservice.history.rows import delete_rows
-from botservice.storage.orphans import _delete_orphans, _find_orphans, sweep_files
-from botservice.storage.tables.conversations import blobs, loose_files
+from botservice.storage.orphans import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
+from botservice.storage.tables.conversations import blobs, loose_files, turns
+from botservice.turns.records import insert_turn
+from botservice.turns.turn import TurnStatus
 from botservice.upkeep import Upkeep
 
 PICTURE = Attachment("image/png", data=b"a picture" * 100)
@@ -53,6 +56,45 @@ async def test_a_file_that_is_sent_again_meanwhile_stays(storage):
     await storage.write(partial(_delete_orphans, context_id=context.id, found=found))
     assert await count(storage) == (1, 0)
     assert (await again.chat_history.messages())[0].attachments == (PICTURE,)
+
+
+async def test_a_file_that_a_turn_names_meanwhile_stays_although_the_turn_has_ended(storage):
+    context = await chat_with(storage, PICTURE)
+    turn_id = await storage.write(
+        lambda c: insert_turn(c, context.id, "test", storage.now(), status=TurnStatus.RUNNING)
+    )
+    await storage.write(lambda connection: delete_rows(connection, context.id))
+    found = await storage.read(partial(_find_orphans, context_id=context.id))
+    [digest] = found.digests
+
+    def end(connection):
+        ended = {"system_prompt": digest, "status": "done", "finished_at": storage.now()}
+        connection.execute(update(turns).where(turns.c.id == turn_id).values(ended))
+
+    await storage.write(end)
+    await storage.write(partial(_delete_orphans, context_id=context.id, found=found))
+    assert await count(storage) == (1, 0)
+
+
+async def test_the_writer_deletes_no_more_at_once_where_more_files_are_left_over(sqlite_storage):
+    context, most = await chat_with(sqlite_storage), []
+    efforts = Efforts(sqlite_storage)
+    for times in (3_000, 9_000):
+
+        def leave(connection, times=times):
+            rows = [
+                {"context_id": context.id, "sha256": f"{number:064x}", "data": b"x", "is_encrypted": False}
+                for number in range(times)
+            ]
+            connection.execute(insert(blobs), rows)
+            loosen_all_files(connection, context.id)
+
+        await sqlite_storage.write(leave)
+        efforts.most()
+        await sweep_files(sqlite_storage)
+        most.append(efforts.most()[1])
+        assert await count(sqlite_storage) == (0, 0)
+    assert most[1] < 1.5 * most[0]
 
 
 async def test_a_file_that_loses_its_last_reference_meanwhile_goes(storage):

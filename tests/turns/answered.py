@@ -7,7 +7,7 @@ from sqlalchemy import Connection, insert, update
 from botservice import Author
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
-from botservice.storage.tables.conversations import deliveries, events, steps, turns
+from botservice.storage.tables.conversations import deliveries, events, prompt_log, steps, tool_calls, turns
 from botservice.turns.records import insert_turn
 from botservice.turns.turn import TurnStatus
 
@@ -34,3 +34,17 @@ def _answer(connection: Connection, context_id: int, asker: Author, number: int,
     sent = {"transport": "telegram", "kind": "message", "status": "delivered", "payload": {"text": "yes"}}
     times = {"due_at": now, "created_at": now, "finished_at": now}
     connection.execute(insert(deliveries).values(**here, **sent, **times, attempts=1, external_id=str(turn_id)))
+
+
+def work_with(connection: Connection, context_id: int, text: str, now: datetime) -> None:
+    """Have a turn keep a text in all records of its work."""
+    turn_id = insert_turn(connection, context_id, "telegram", now, status=TurnStatus.DONE)
+    here = {"context_id": context_id, "turn_id": turn_id}
+    step = insert(steps).values(**here, kind="TaskStep", data=f'{{"task": "{text}"}}', position=1.0)
+    step_id = connection.execute(step.returning(steps.c.id)).scalar_one()
+    connection.execute(insert(prompt_log).values(**here, seq=0, content={"role": "user", "content": text}))
+    called = {"context_id": context_id, "step_id": step_id, "call_index": 0, "status": "done", "result": text}
+    connection.execute(insert(tool_calls).values(called))
+    sent = {"transport": "telegram", "kind": "message", "status": "delivered", "payload": {"text": text}}
+    times = {"due_at": now, "created_at": now, "finished_at": now}
+    connection.execute(insert(deliveries).values(**here, **sent, **times, attempts=1))

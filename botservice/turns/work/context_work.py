@@ -165,7 +165,7 @@ class ContextWork:
             case Owed(delivery):
                 return self._lanes.of_delivery(delivery.transport, delivery.attempts)
             case Begun(turn):
-                return self._lanes.of_turn(turn.attempts)
+                return self._lanes.of_turn(turn.attempts, sum(len(event.raw) for event in turn.events))
             case _:
                 return self._lanes.usual
 

@@ -10,6 +10,9 @@ from typing import Final
 from botservice.turns.retry import SUSPECTS_AT_ONCE, is_cut_off_too_often, is_suspicious
 
 RESENDS_AT_ONCE: Final = 16
+SMALL_BYTES: Final = 128 * 1024
+# A turn that is worked on holds what asks it three times over: of each size there are at most 32 MiB at once.
+_LARGE: Final = ((512 * 1024, 64), (2 * 1024 * 1024, 16), (float("inf"), 4))
 _WAITING_PER_PLACE: Final = 8  # contexts that the sweep lines up for each one that may be worked on
 
 
@@ -50,19 +53,27 @@ class Lanes:
         usual: What nothing is known against. A message that its platform did not take waits elsewhere: for each
             platform apart, because one that hangs is slow to say no. So do new ones, where those that are under way to
             the same platform hold half of the places.
-        suspects: Turns that may end their process.
+        suspects: Turns that may end their process. Large ones wait apart as well, the fewer at once the larger they
+            are: however much comes, memory is bounded, and small ones do not wait for them.
     """
 
     def __init__(self, max_turns: int) -> None:
         self.usual = Lane(max_turns)
         self.suspects = Lane(SUSPECTS_AT_ONCE)
+        self._large = [(most, Lane(min(width, max_turns))) for most, width in _LARGE]
         self._resends: dict[str, Lane] = {}
         self._sends: Counter[str] = Counter()
         self._most_sends = max(1, max_turns // 2)
 
-    def of_turn(self, beginnings: int) -> Lane:
-        """Return the lane of a turn that was begun so often; what is only given up can end nothing."""
-        return self.suspects if is_suspicious(beginnings) and not is_cut_off_too_often(beginnings) else self.usual
+    def of_turn(self, beginnings: int, size: int = 0) -> Lane:
+        """Return the lane of a turn that was begun so often; what is only given up can end nothing.
+
+        Args:
+            size: Bytes of what asks it, where that is known.
+        """
+        if is_suspicious(beginnings) and not is_cut_off_too_often(beginnings):
+            return self.suspects
+        return self.usual if size <= SMALL_BYTES else next(lane for most, lane in self._large if size <= most)
 
     def of_delivery(self, transport: str, tries: int) -> Lane:
         """Return the lane of a message that was tried so often."""

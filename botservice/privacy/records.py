@@ -1,0 +1,234 @@
+"""Taking words out of the records of the agent's work, in chats that stay: prompts, steps, what was sent."""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Text,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+
+from botservice.messages import Author
+from botservice.people.facts import Known, drop_facts, put_aside
+from botservice.people.identities import identities_of
+from botservice.privacy.accounting import Forgotten
+from botservice.privacy.clearing import bites
+from botservice.privacy.own_messages import contexts_of
+from botservice.storage import Storage
+from botservice.storage.blobs import read_blobs
+from botservice.storage.chunks import chunks
+from botservice.storage.ranges import sure_up_to
+from botservice.storage.tables.conversations import blobs, deliveries, prompt_log, steps, tool_calls, turns
+
+_GONE: Final = "[deleted]"
+_TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
+_SEAL: Final = '"encrypted_content":'
+# Where words lie, and by what their rows are found again.
+_RECORDS: Final = (
+    (steps.c.data, steps.c.id),
+    (prompt_log.c.content, prompt_log.c.turn_id),
+    (tool_calls.c.result, tool_calls.c.step_id),
+    (deliveries.c.payload, deliveries.c.id),
+)
+_DONE: Final = "done"
+_ROWS_AT_ONCE: Final = 100
+_TEXTS_AT_ONCE: Final = 20
+_SEALED: Final = (
+    select(steps.c.id)
+    .where(
+        steps.c.context_id == bindparam("context"),
+        steps.c.id > bindparam("after"),
+        steps.c.data.contains(_SEAL, autoescape=True),
+    )
+    .order_by(steps.c.id)
+    .limit(_ROWS_AT_ONCE)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """Up to which turn the records of a chat were looked through, and which turns went on with theirs then."""
+
+    up_to: int
+    going_on: Sequence[int]
+
+
+_NOTHING: Final[Mapping[int, Cleared]] = MappingProxyType({})
+
+
+async def forget_facts(storage: Storage, find: Callable[[Connection], Sequence[Known]]) -> Forgotten:
+    """Delete facts, out of every chat of their persons and a little at a time.
+
+    Nobody is told them from the beginning on. They go last: whoever is cut off finds them when it is asked again.
+    """
+    known = await storage.read(find, is_long=True)
+    if not known:
+        return Forgotten()
+    ids = [each.id for each in known]
+    told = await storage.write(lambda connection: put_aside(connection, ids, storage.now()))
+    for person_id in sorted({each.person_id for each in known}):
+        accounts = await storage.read(partial(identities_of, person_id=person_id))
+        texts = [each.text for each in known if each.person_id == person_id]
+        await clear_quotes(storage, [each.author for each in accounts], texts)
+    await storage.write(lambda connection: drop_facts(connection, ids))
+    return Forgotten(facts=told)
+
+
+def erase_facts(connection: Connection, known: Iterable[Known]) -> None:
+    """Take facts that are gone out of the prompts of every chat of their persons."""
+    for each in known:
+        authors = [identity.author for identity in identities_of(connection, each.person_id)]
+        erase_quotes(connection, authors, each.text)
+
+
+async def clear_quotes(storage: Storage, authors: Collection[Author], texts: Collection[str]) -> Mapping[int, Cleared]:
+    """Take texts out of the record of the agent's work in every chat of some authors, a little at a time.
+
+    Returns up to where that was done, by chat: whoever writes last need only look at what came since.
+    """
+    context_ids = await storage.read(lambda connection: contexts_of(connection, authors))
+    return {each: await clear_records(storage, each, texts) for each in context_ids}
+
+
+async def clear_records(storage: Storage, context_id: int, texts: Collection[str]) -> Cleared:
+    """Take texts out of the record of the agent's work in one chat, a little at a time; return up to where."""
+    here = {"context": context_id}
+    cleared = await storage.read(partial(_read_turns, context_id=context_id), is_long=True)
+    for some in chunks(texts, _TEXTS_AT_ONCE):
+        spellings = [spelling for text in some for spelling in _spellings(text)]
+        for column, key in _RECORDS:
+            bite = partial(_erase_at, column=column, key=key, spellings=spellings)
+            async for _ in bites(storage, _holding(column, key, spellings), here, bite):
+                pass
+        gone = await storage.read(partial(_long_texts, context_id=context_id, texts=some), is_long=True)
+        for chunk in chunks(gone, _ROWS_AT_ONCE):
+            await storage.write(partial(_delete_blobs, context_id=context_id, digests=chunk))
+    async for _ in bites(storage, _SEALED, here, _break_seals):
+        pass
+    return cleared
+
+
+def erase_quotes(
+    connection: Connection, authors: Collection[Author], text: str, cleared: Mapping[int, Cleared] = _NOTHING
+) -> None:
+    """Take a text out of the record of the agent's work in every chat of some authors: its prompts and its steps."""
+    for context_id in contexts_of(connection, authors):
+        erase_from_records(connection, context_id, text, cleared.get(context_id))
+
+
+def erase_from_records(connection: Connection, context_id: int, text: str, cleared: Cleared | None = None) -> None:
+    """Take a text out of the record of the agent's work in one chat.
+
+    Args:
+        cleared: Up to where that was done already.
+    """
+    turn_ids = None if cleared is None else _turns_since(connection, context_id, cleared)
+    for column, key in _RECORDS:
+        _erase(connection, column, _is_of(key.table, context_id, turn_ids), _spellings(text))
+    _delete_blobs(connection, _long_texts(connection, context_id, [text], turn_ids), context_id)
+    sealed = select(steps.c.id).where(
+        _is_of(steps, context_id, turn_ids), steps.c.data.contains(_SEAL, autoescape=True)
+    )
+    for chunk in chunks(connection.execute(sealed).scalars().all()):
+        _break_seals(connection, chunk)
+
+
+def _read_turns(connection: Connection, context_id: int) -> Cleared:
+    of_context = turns.c.context_id == context_id
+    newest = connection.execute(select(func.max(turns.c.id)).where(of_context)).scalar_one() or 0
+    is_going_on = of_context & (turns.c.status != _DONE)
+    going_on = connection.execute(select(turns.c.id).where(is_going_on)).scalars().all()
+    return Cleared(sure_up_to(connection, newest), going_on)
+
+
+def _turns_since(connection: Connection, context_id: int, cleared: Cleared) -> list[int]:
+    later = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.id > cleared.up_to)
+    return [*cleared.going_on, *connection.execute(later).scalars()]
+
+
+def _is_of(table: Any, context_id: int, turn_ids: Sequence[int] | None) -> ColumnElement[bool]:
+    """Return the condition for the records of a conversation, or of a few of its turns alone."""
+    if turn_ids is None:
+        return cast("ColumnElement[bool]", table.c.context_id == context_id)
+    # A sum, so that no index is chosen by it: it is about few rows, and the conversation may have many.
+    is_here = table.c.context_id + 0 == context_id
+    if "turn_id" in table.c:
+        return cast("ColumnElement[bool]", is_here & table.c.turn_id.in_(turn_ids))
+    of_turns = select(steps.c.id).where(steps.c.turn_id.in_(turn_ids))
+    return cast("ColumnElement[bool]", is_here & table.c.step_id.in_(of_turns))
+
+
+def _holding(column: ColumnElement[Any], key: Any, spellings: Sequence[str]) -> Select[int]:
+    """Return the query of the next rows of a conversation that hold a text."""
+    table = key.table
+    is_next = (table.c.context_id == bindparam("context")) & (key > bindparam("after"))
+    held = or_(*(_holds(column, each) for each in spellings))
+    return select(key).distinct().where(is_next, held).order_by(key).limit(_ROWS_AT_ONCE)
+
+
+def _holds(column: ColumnElement[Any], spelling: str) -> ColumnElement[bool]:
+    return func.replace(type_coerce(column, Text), spelling, "") != type_coerce(column, Text)
+
+
+def _erase_at(
+    connection: Connection, ids: Sequence[int], column: Any, key: ColumnElement[int], spellings: Sequence[str]
+) -> None:
+    _erase(connection, column, key.in_(ids), spellings)
+
+
+def _erase(connection: Connection, column: Any, which: ColumnElement[bool], spellings: Sequence[str]) -> None:
+    kept = type_coerce(column, Text)
+    find = func.instr if connection.dialect.name == "sqlite" else func.strpos
+    for spelling in spellings:
+        change = update(column.table).where(which, find(kept, spelling) > 0)
+        connection.execute(change.values({column: func.replace(kept, spelling, _GONE)}))
+
+
+def _spellings(text: str) -> list[str]:
+    """Return how a text may stand in a record: as it is, in JSON, and in JSON within JSON, as arguments of tools do."""
+    once = [json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
+    twice = [json.dumps(each, ensure_ascii=is_ascii)[1:-1] for each in once for is_ascii in (True, False)]
+    return list(dict.fromkeys([*twice, *once, text]))
+
+
+def _long_texts(
+    connection: Connection, context_id: int, texts: Collection[str], turn_ids: Sequence[int] | None = None
+) -> list[str]:
+    """Return the long texts of prompts that hold a text; without them, such a prompt says that it was deleted."""
+    contents = select(type_coerce(prompt_log.c.content, Text)).where(_is_of(prompt_log, context_id, turn_ids))
+    digests = {each for content in connection.execute(contents).scalars() for each in _TEXT_BLOB.findall(content)}
+    sought = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return [
+        digest
+        for chunk in chunks(digests)
+        for digest, data in read_blobs(connection, context_id, chunk).items()
+        if any(each in data for each in sought)
+    ]
+
+
+def _delete_blobs(connection: Connection, digests: Collection[str], context_id: int) -> None:
+    for chunk in chunks(digests):
+        connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(chunk)))
+
+
+def _break_seals(connection: Connection, ids: Sequence[int]) -> None:
+    """Take out of steps what their model gave sealed: nobody here can tell what it repeats."""
+    for row in connection.execute(select(steps.c.id, steps.c.data).where(steps.c.id.in_(ids))).all():
+        record = json.loads(row.data)
+        if record.pop("model_items", None) is not None:
+            change = update(steps).where(steps.c.id == row.id)
+            connection.execute(change.values(data=json.dumps(record, separators=(",", ":"))))
