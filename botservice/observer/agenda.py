@@ -80,8 +80,9 @@ class Agenda:
 
     def _due_at(self, state: Any, unread: Unread, now: datetime) -> datetime | None:
         if state.again_to > state.read_to and unread.last:
-            # Somebody may be about to take more of it back.
-            return now + QUIET if state.due_at == AT_ONCE else state.due_at or now
+            # Somebody may be about to take more of it back: the more there is to read, the longer that is waited for.
+            wait = QUIET * max(1.0, float(unread.tokens) / _BACKLOG_TOKENS)
+            return now + wait if state.due_at == AT_ONCE else state.due_at or now
         return self._first_due_at(unread, now)
 
     def _first_due_at(self, unread: Unread, now: datetime) -> datetime | None:

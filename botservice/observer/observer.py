@@ -79,6 +79,8 @@ class Observer:
         self._poll_seconds = poll_seconds
         self._seen: int | None = None
         self._failures = 0
+        self._answered = 0
+        self._unanswered: dict[int, int] = {}  # conversations, with how much had been answered then
         self._paused_until = datetime.min.replace(tzinfo=UTC)
         self._task: asyncio.Task[None] | None = None
 
@@ -129,7 +131,8 @@ class Observer:
             count = 0
             while not self._is_paused() and (due := await self._storage.read(partial(find_due, now=self._clock()))):
                 for first in range(0, len(due), _AT_ONCE):
-                    count += await self._attend_all(due[first : first + _AT_ONCE], claim)
+                    if not self._is_paused():
+                        count += await self._attend_all(due[first : first + _AT_ONCE], claim)
             return count
         finally:
             await asyncio.shield(self._storage.claims.release(claim))
@@ -205,19 +208,32 @@ class Observer:
         except LLMError as error:
             extra = {"context": stretch.context_id, "kind": error.kind.value, "reason": str(error)}
             logger.warning("observer.not_answered", extra=extra)
-            if error.kind in _OF_THE_STRETCH:
+            if error.kind in _OF_THE_STRETCH or self._is_to_blame(stretch):
                 return 1, await self._try_later(stretch, claim)
             return 1, self._pause(error)
+        except BotServiceError:
+            raise
+        except Exception:
+            logger.exception("observer.failed", extra={"context": stretch.context_id})
+            return 1, await self._try_later(stretch, claim)
         self._failures = 0
+        self._answered += 1
+        self._unanswered.pop(stretch.context_id, None)
         return 1, self._clock() + _BACKOFF[0] if done.is_stale else None
+
+    def _is_to_blame(self, stretch: Stretch) -> bool:
+        """Return whether the model has answered about others since it did not about a stretch, and again does not."""
+        before = self._unanswered.setdefault(stretch.context_id, self._answered)
+        return before != self._answered
 
     def _pause(self, error: LLMError) -> datetime:
         """Ask the model nothing for a while, and return until when."""
         wait = max(
             _BACKOFF[min(self._failures, len(_BACKOFF) - 1)], timedelta(seconds=error.retry_after_seconds or 0.0)
         )
-        self._failures += 1
-        self._paused_until = self._clock() + wait
+        if not self._is_paused():  # of several calls at once, that is one failure
+            self._failures += 1
+        self._paused_until = max(self._paused_until, self._clock() + wait)
         return self._paused_until
 
     async def _try_later(self, stretch: Stretch, claim: Claim) -> datetime | None:
@@ -226,6 +242,7 @@ class Observer:
         if tries >= _MOST_TRIES:
             passing = partial(pass_over, context_id=context_id, version=stretch.version, last=stretch.last)
             await self._storage.write(passing, fence=claim)
+            self._unanswered.pop(context_id, None)
             return None
         due_at = self._clock() + _BACKOFF[min(tries, len(_BACKOFF)) - 1]
         await self._storage.write(partial(put_off, context_id=context_id, due_at=due_at, tries=tries), fence=claim)

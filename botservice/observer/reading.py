@@ -59,12 +59,17 @@ class Reading:
         except BaseException:
             await asyncio.shield(self._release(stretch.context_id))
             raise
-        answer, call = await count_aside(self._understand, response, stretch, size)
-        done = await self._storage.write(
-            lambda connection: self._write(connection, payer, stretch, answer, call),
-            fence=fence,
-            sort_key=(stretch.context_id,),
-        )
+        call = await count_aside(self._price, response, size)
+        try:
+            answer = await count_aside(read_answer, response.text, stretch, counter_for(self.model).count)
+            done = await self._storage.write(
+                lambda connection: self._write(connection, payer, stretch, answer, call),
+                fence=fence,
+                sort_key=(stretch.context_id,),
+            )
+        except Exception:  # whatever it was: the call was made
+            await self._storage.write(lambda c: self._budgets.settle_observing(c, payer, call, self._clock()))
+            raise
         _log(stretch, done)
         return done
 
@@ -95,12 +100,11 @@ class Reading:
         except Exception as error:  # a border: a model is foreign code
             raise LLMError(f"the model failed with {type(error).__name__}") from error
 
-    def _understand(self, response: ChatResponse, stretch: Stretch, size: int) -> tuple[Answer, ModelCall]:
-        """Return what is left of an answer, and what it took; it may take a moment."""
-        counter = counter_for(self.model)
-        usage = response.usage or TokenUsage(size, counter.count(response.text))
+    def _price(self, response: ChatResponse, size: int) -> ModelCall:
+        """Return what a call took; where the server does not say, counting it may take a moment."""
+        usage = response.usage or TokenUsage(size, counter_for(self.model).count(response.text))
         model = response.model if response.model in self._models else self._models[0]
-        return read_answer(response.text, stretch, counter.count), self._budgets.price(model, usage)
+        return self._budgets.price(model, usage)
 
     def _write(
         self, connection: Connection, payer: Payer, stretch: Stretch, answer: Answer, call: ModelCall

@@ -20,7 +20,7 @@ _MOST_ROWS: Final = 4_000
 _CHARACTERS_PER_TOKEN: Final = 4
 # Word for word the condition of the partial index.
 _IS_DUE = text("observed.due_at IS NOT NULL")
-_IS_SAID = text(f"messages.role IN ('{Role.USER.value}', '{Role.ASSISTANT.value}')")
+IS_SAID = text(f"messages.role IN ('{Role.USER.value}', '{Role.ASSISTANT.value}')")
 _CHANGED = (
     select(contexts.c.id, contexts.c.last_message_id)
     .outerjoin(observed, observed.c.context_id == contexts.c.id)
@@ -50,7 +50,7 @@ _UNREAD = (
     .where(
         messages.c.context_id == bindparam("context"),
         messages.c.position > bindparam("after"),
-        _IS_SAID,
+        IS_SAID,
     )
     .order_by(messages.c.position.desc())
     .limit(_MOST_ROWS)

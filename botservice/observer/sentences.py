@@ -11,6 +11,9 @@ _END: Final = re.compile(
     r"[!?\u061f\u2026]+[\"'\u201d\u00bb)\]]*(?=\s|$)|[\u3002\uff01\uff1f]+[\u300d\u300f]?|\.[\"'\u201d\u00bb)\]]*(?=\s|$)"
 )
 _QUESTION: Final = re.compile(r"[?\uff1f\u061f\u00bf]")
+# Where a line ends or begins like that, the one before it goes on: "I do not eat:", "- eggs", "that I live there".
+_GOES_ON: Final = (":", ",", ";", "\uff1a", "\uff0c", "\u3001")
+_GONE_ON: Final = ("-", "*", "\u2013", "\u2014", "\u2022")
 # A point after these need not end a sentence: initials, "Dr.", "z.B.".
 _SHORT_WORD: Final = re.compile(r"(?:^|[\s.(])(?:\w|[^\W\d_a-z]\w{1,2})$")
 
@@ -23,7 +26,7 @@ def sentence_with(quote: str, own: str) -> str | None:
     sought = _in_one_line(quote)
     if len(sought) < _SHORTEST:
         return None
-    for line in map(_in_one_line, own.splitlines()):
+    for line in _lines(own):
         place = _find_whole(sought, line)
         if place is not None:
             begin, end = _around(line, place, place + len(sought))
@@ -34,6 +37,17 @@ def sentence_with(quote: str, own: str) -> str | None:
 
 def _in_one_line(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _lines(own: str) -> list[str]:
+    """Return the lines of a text; one that goes on in the next is one with it, as a "not" may stand there."""
+    lines: list[str] = []
+    for line in filter(None, map(_in_one_line, own.splitlines())):
+        if lines and (lines[-1].endswith(_GOES_ON) or line.startswith(_GONE_ON) or line[0].islower()):
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+    return lines
 
 
 def _find_whole(sought: str, line: str) -> int | None:

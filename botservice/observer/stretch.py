@@ -9,8 +9,9 @@ from sqlalchemy import Connection, bindparam, select
 
 from botservice.history.notes import StoredNote, read_notes, refused_digests
 from botservice.messages import Author, Role
-from botservice.observer.records import read_state
+from botservice.observer.records import IS_SAID, read_state
 from botservice.people.facts import visible_facts
+from botservice.people.names import is_chat_name
 from botservice.people.observed_facts import TOPICS_BY_SUBJECT
 from botservice.people.sources import own_words_in
 from botservice.quoting import quote_name
@@ -41,6 +42,7 @@ _ROWS = (
         messages.c.context_id == bindparam("context"),
         messages.c.position > bindparam("after"),
         messages.c.position <= bindparam("last"),
+        IS_SAID,
     )
     .order_by(messages.c.position)
     .limit(_MOST_ROWS)
@@ -267,14 +269,19 @@ def _as_said(rows: Sequence[Any]) -> tuple[Said, ...]:
     names: dict[tuple[str | None, str | None], str] = {}
     said = []
     for row in rows:
-        if row.role not in (Role.USER.value, Role.ASSISTANT.value):
-            continue
         is_person = row.role == Role.USER.value
-        author = Author(row.author_platform, row.author_id, row.author_name) if is_person and row.author_id else None
+        author = _author(row) if is_person else None
         who = _name(row, names) if is_person else Role.ASSISTANT.value
         own = own_words_in(row) if author is not None else ""
         said.append(Said(row.id, row.created_at, who, full_text_of(row), own, author))
     return tuple(said)
+
+
+def _author(row: Any) -> Author | None:
+    """Return who said something; None where that is not known: several people may write in the name of a chat."""
+    if not row.author_id or is_chat_name(f"{row.author_platform}:{row.author_id}"):
+        return None
+    return Author(row.author_platform, row.author_id, row.author_name)
 
 
 def _name(row: Any, names: dict[tuple[str | None, str | None], str]) -> str:

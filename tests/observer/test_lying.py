@@ -122,7 +122,7 @@ async def test_a_quotation_brings_its_whole_sentence_along(storage):
             "I never trust Dr. House who lives here.",
         ),
         ("I weigh 3.5 kg.", "3.5 kg", "I weigh 3.5 kg."),
-        ("one\ntwo", "one two", None),
+        ("One\nTwo", "One Two", None),
         ("私はリヨンに住んでいません。元気です。", "リヨンに住んで", "私はリヨンに住んでいません。"),
         ("start", "art", None),
         ("Vivo en Lyon", "", None),
