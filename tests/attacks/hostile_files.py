@@ -30,8 +30,8 @@ def endless_work(megabytes: int = 4) -> bytes:
 
 
 def endless_memory() -> bytes:
-    """Return a small PDF whose pages hold 30 MB of blanks each."""
-    return pdf(b" " * (30 * 1024**2), pages=5)
+    """Return a small PDF whose pages hold 30 MB of drawn letters each: read, they are more than a reader may hold."""
+    return pdf(b"BT /F1 12 Tf " + b"(a)Tj " * (30 * 1024**2 // 6), pages=5)
 
 
 def plain(text: str = "One page") -> bytes:
