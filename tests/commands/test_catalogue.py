@@ -37,7 +37,7 @@ def test_a_command_is_read_with_what_stands_behind_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("nonsense", "I do not know /nonsense."), ("memroy", "Did you mean /memory?")]
+    ("name", "said"), [("nonsense", "I do not know /nonsense."), ("memoryy", "Did you mean /memory?")]
 )
 async def test_a_command_that_nobody_knows_is_answered_with_the_one_that_looks_most_like_it(
     name: str, said: str

@@ -87,7 +87,7 @@ async def test_an_answer_is_stopped_from_the_keyboard(run_site, typist, open_pag
 async def test_a_command_that_nobody_knows_is_answered_and_leaves_nothing_that_waits(run_site, open_page):
     async with run_site(["never"]) as site:
         page = await open_page(site.url)
-        await page.say("/memroy")
+        await page.say("/memoryy")
         await expect(page.get_by_text("Did you mean /memory?")).to_be_visible()
         await expect(page.get_by_text("Waiting…")).to_have_count(0)
 
