@@ -74,7 +74,7 @@ def run_shell(block, home):
     search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = kept | {"PATH": search, "HOME": str(home), "LOG_LEVEL": "ERROR", "PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(
-        ["bash", "-eu", "-o", "pipefail", "-c", f'{block.code}\npwd > "$HOME/folder"'],
+        ["sh", "-eu", "-c", f'{block.code}\npwd > "$HOME/folder"'],
         check=False,
         env=environment,
         capture_output=True,
