@@ -240,6 +240,8 @@ class Writer:
         is_gone = is_lost_connection(error) or is_read_only(error)  # where nothing can be written, nobody stays
         is_lost = self._connection is None or is_gone or not self._is_clean()
         if is_lost:
+            if self._connection is not None:
+                logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
             self._disconnect()
         told = error
         if is_lost or is_outage(error):
