@@ -45,7 +45,8 @@ class Prompt(list[ChatMessage]):
         """Put messages at the end.
 
         Args:
-            name: system, notes, window, earlier (steps of prompts before this one), person, found, question or steps.
+            name: system, notes, window, earlier (steps of prompts before this one), person, waiting, found, question or
+                steps.
             sources: The messages of the history that they show.
             is_copied: Put in copies, and take note of what they are copies of: the same objects come again with the
                 next prompt, and what somebody does to this one's must not reach them.

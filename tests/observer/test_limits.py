@@ -103,9 +103,8 @@ async def test_who_is_not_let_in_any_more_is_not_read(storage):
     assert await observer_of(storage, llm, clock, window_tokens=100, access=access).catch_up() >= 1
 
 
-async def test_an_answer_does_not_wait_for_a_reading_and_asks_for_none(storage):
-    chat, clock = await open_chat(storage, "1", ALICE), Clock()
-    await say(chat, *[tokens(600)] * 4)
+async def begin_reading(storage, clock):
+    """Return a reading that has asked its model, and what lets the model answer."""
     began, goes_on = asyncio.Event(), asyncio.Event()
 
     async def hang(_):
@@ -115,6 +114,13 @@ async def test_an_answer_does_not_wait_for_a_reading_and_asks_for_none(storage):
 
     reading = asyncio.create_task(observer_of(storage, ScriptedChatLLM(hang), clock, window_tokens=100).catch_up())
     await asyncio.wait_for(began.wait(), 30)
+    return reading, goes_on
+
+
+async def test_an_answer_does_not_wait_for_a_reading_and_asks_for_none(storage):
+    chat, clock = await open_chat(storage, "1", ALICE), Clock()
+    await say(chat, *[tokens(600)] * 4)
+    reading, goes_on = await begin_reading(storage, clock)
     service, llm = make_service(storage, lambda _: "Fine.")
     answer = await asyncio.wait_for(service.prompt(chat, "hello", author=ALICE), 30)
     assert answer.text == "Fine."
@@ -126,15 +132,7 @@ async def test_an_answer_does_not_wait_for_a_reading_and_asks_for_none(storage):
 async def test_of_two_replicas_one_reads(storage):
     chat, clock = await open_chat(storage, "1", ALICE), Clock()
     await say(chat, *[tokens(600)] * 4)
-    began, goes_on = asyncio.Event(), asyncio.Event()
-
-    async def hang(_):
-        began.set()
-        await goes_on.wait()
-        return NOTHING
-
-    reading = asyncio.create_task(observer_of(storage, ScriptedChatLLM(hang), clock, window_tokens=100).catch_up())
-    await asyncio.wait_for(began.wait(), 30)
+    reading, goes_on = await begin_reading(storage, clock)
     other = ScriptedChatLLM([NOTHING])
     assert await observer_of(storage, other, clock, window_tokens=100).catch_up() == 0
     assert other.prompts == []

@@ -16,8 +16,8 @@ from transports.overflow import fitting, head_of, note, whole_file
 from transports.slack.inbound import Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
 
-_COMMANDS: Final = "|".join(command.name for command in standard_commands())
-_COMMAND: Final = re.compile(rf"(?<![\w/!])/(?=(?:{_COMMANDS})(?![\w/]))")
+_NAMES: Final = frozenset(command.name for command in standard_commands())
+_COMMAND: Final = re.compile(rf"(?<![\w/!])/(?=(?:{'|'.join(sorted(_NAMES))})(?![\w/]))")
 # A payload is {"text" or "file", "thread_ts", "question", …}; files are named by the digest of their bytes.
 
 
@@ -91,7 +91,7 @@ def _command_like(event: StoredEvent) -> bool:
         return message is not None and parse_command(message.text.strip().replace("!", "/", 1)) is not None
     if way is Way.COMMAND:
         said = parse_command(f"/{str(field(body, 'text') or '').strip().lstrip('/')}")
-        return said is None or said.name in _COMMANDS.split("|")
+        return said is None or said.name in _NAMES
     return way is Way.BUTTON
 
 
