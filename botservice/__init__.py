@@ -86,7 +86,7 @@ from botservice.turns.waiting.calls import PendingCall
 if TYPE_CHECKING:
     from botservice.llm import OpenAIChatLLM
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 __all__ = [
     "Action",

@@ -23,8 +23,8 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     Raises:
         SettingsError: one of the service's has the name of another one.
     """
-    from transports.web.access import Access
     from transports.web.app import WebTransport
+    from transports.web.entering.access import Access
 
     found: list[ServedTransport] = []
     reading = build_reading(settings)  # one for all: what it bounds is bounded for the whole process

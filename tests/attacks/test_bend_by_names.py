@@ -16,7 +16,7 @@ from botservice.texts import LANGUAGES
 from botservice.turns.start.commands import CommandRequest
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.telegram.outgoing.formatting import render
-from transports.web.outbound import render_markdown
+from transports.web.outgoing.outbound import render_markdown
 
 NAMES = [
     "https://evil.example/login",

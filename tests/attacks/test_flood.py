@@ -28,8 +28,8 @@ from botservice.turns.inbox import Inbox
 from transports.bodies import TooMuchAtOnceError, Unproven, read_body
 from transports.slack.app import SlackTransport
 from transports.telegram.app import TelegramTransport
-from transports.web.access import Access
 from transports.web.app import WebTransport
+from transports.web.entering.access import Access
 
 PATIENCE_SECONDS = 60
 MEGABYTE = 1024 * 1024

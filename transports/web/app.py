@@ -10,15 +10,15 @@ from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.web.access import Access, Mode
 from transports.web.chat import Chat
-from transports.web.gate import Gate
+from transports.web.entering.access import Access, Mode
+from transports.web.entering.gate import Gate
+from transports.web.entering.logins import Logins
 from transports.web.inbound import NAME, read_event
-from transports.web.inspect import Inspector
-from transports.web.logins import Logins
-from transports.web.outbound import plan_answer
+from transports.web.inspector.inspector import Inspector
+from transports.web.outgoing.outbound import plan_answer
+from transports.web.outgoing.streaming import Hub, LiveAnswer
 from transports.web.pages import Assets, Pages
-from transports.web.streaming import Hub, LiveAnswer
 
 
 class WebTransport:

@@ -14,13 +14,9 @@ from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from transports.web import inbound
-from transports.web.access import Access, Mode
-from transports.web.events import PageStream
-from transports.web.gate import path_number, read_within
-from transports.web.inbound import Refusal
-from transports.web.outbound import SHOWN_IMAGES
-from transports.web.pages import HEADERS, Pages
-from transports.web.sessions import (
+from transports.web.entering.access import Access, Mode
+from transports.web.entering.gate import path_number, read_within
+from transports.web.entering.sessions import (
     SESSION_COOKIE,
     SESSION_SECONDS,
     find_secret,
@@ -29,8 +25,12 @@ from transports.web.sessions import (
     session_of,
     set_cookie,
 )
-from transports.web.streaming import Hub
-from transports.web.timeline import Cursor, read_earlier, read_file, read_notice_file
+from transports.web.inbound import Refusal
+from transports.web.outgoing.events import PageStream
+from transports.web.outgoing.outbound import SHOWN_IMAGES
+from transports.web.outgoing.streaming import Hub
+from transports.web.outgoing.timeline import Cursor, read_earlier, read_file, read_notice_file
+from transports.web.pages import HEADERS, Pages
 
 MAX_STREAMS: Final = 2_000
 _MAX_SMALL_BYTES: Final = 1_000

@@ -6,9 +6,9 @@ import contextlib
 import httpx
 
 from botservice import Button, LLMError, Storage, ToolCall, progress, tool
-from transports.web.events import Pace, PageStream
-from transports.web.streaming import Hub
-from transports.web.timeline import Cursor
+from transports.web.outgoing.events import Pace, PageStream
+from transports.web.outgoing.streaming import Hub
+from transports.web.outgoing.timeline import Cursor
 
 
 async def test_a_message_and_its_answer_come_once_each_and_in_order(site):

@@ -24,7 +24,7 @@ from botservice import (
 )
 from botservice.storage.tables.conversations import metadata
 from botservice.telemetry import register_secret
-from transports.web.replay import show_steps
+from transports.web.inspector.steps import show_steps
 
 PAGE = {"Accept": "text/html"}
 EVIL = "<script>alert(1)</script>"

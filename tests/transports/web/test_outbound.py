@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botservice.messages import Message, Role
-from transports.web.outbound import plan_answer, render_markdown
+from transports.web.outgoing.outbound import plan_answer, render_markdown
 
 TAGS = {
     "p",

@@ -2,7 +2,7 @@
 
 import gc
 
-from transports.web.streaming import LONGEST_DRAFT, Hub, LiveAnswer
+from transports.web.outgoing.streaming import LONGEST_DRAFT, Hub, LiveAnswer
 
 
 def written(hub: Hub, session: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Final
 from botservice.errors import StorageError
 from botservice.messages import Role
 from botservice.storage import Storage
-from transports.web.streaming import Channel, Draft, Hub
-from transports.web.timeline import Cursor, News, Seen, read_news
+from transports.web.outgoing.streaming import Channel, Draft, Hub
+from transports.web.outgoing.timeline import Cursor, News, Seen, read_news
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from transports.web.access import cookie_name
+from transports.web.entering.access import cookie_name
 
 SESSION_COOKIE: Final = "botservice-session"
 SESSION_SECONDS: Final = 400 * 24 * 3600  # the longest that browsers keep a cookie (RFC 6265bis, 5.5)

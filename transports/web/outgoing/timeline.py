@@ -15,7 +15,7 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
 from botservice.turns.waiting.records import IS_OPEN
 from transports.web.inbound import NAME, context_keys, read_event, read_post
-from transports.web.outbound import iso, render_markdown, show_buttons, show_message
+from transports.web.outgoing.outbound import iso, render_markdown, show_buttons, show_message
 
 PAGE: Final = 100  # messages
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from botservice.storage import Storage
 from botservice.storage.tables.access import ended_logins
-from transports.web.access import LOGIN_SECONDS
+from transports.web.entering.access import LOGIN_SECONDS
 
 
 class Logins:

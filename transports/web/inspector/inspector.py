@@ -19,11 +19,11 @@ from botservice.storage import Storage
 from botservice.storage.references import full_text_of
 from botservice.storage.tables.conversations import contexts, deliveries, messages, steps, turns
 from botservice.turns.waiting.records import find_of_turn, list_waiting
-from transports.web.gate import path_number
+from transports.web.entering.gate import path_number
 from transports.web.inbound import Refusal
+from transports.web.inspector.steps import show_steps, show_text
+from transports.web.inspector.waiting import show_waiting
 from transports.web.pages import Pages
-from transports.web.replay import show_steps, show_text
-from transports.web.waiting import show_waiting
 
 PAGE: Final = 50
 

@@ -10,12 +10,12 @@ from starlette.responses import RedirectResponse, Response
 
 from botservice.errors import InboxFull, StorageError
 from transports.bodies import TooLargeError, read_body
-from transports.web.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict, bearer_of, cookie_name
-from transports.web.guessing import Guesses
+from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict, bearer_of, cookie_name
+from transports.web.entering.guessing import Guesses
+from transports.web.entering.logins import Logins
+from transports.web.entering.sessions import set_cookie
 from transports.web.inbound import Refusal
-from transports.web.logins import Logins
 from transports.web.pages import HEADERS, Pages
-from transports.web.sessions import set_cookie
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Who gets in: tokens, logins, sessions, and the gate before every page."""

@@ -1,0 +1,1 @@
+"""The inspector: what is kept of every conversation, as pages for the owner."""
