@@ -36,7 +36,7 @@ from botservice.turns.records import (
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run.agent_run import AgentRun
 from botservice.turns.start.opening import open_api_turn
-from botservice.turns.turn import API, Outcome, Turn, TurnStatus
+from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
 from botservice.turns.waiting.going_on import check_decided
 from botservice.turns.waiting.handing_in import decide, hand_in
 from botservice.turns.waiting.records import find_due_turn, find_open
@@ -268,6 +268,7 @@ class AgentService:
             now = self._options_of(context).clock()
             end = partial(finish_turn, status=TurnStatus.SET_ASIDE, error=redact(str(error)))
             await self._of(context).write(partial(end, turn_id=turn.id, now=now, outcome=Outcome.FAILED), fence=claim)
+            tell_end(turn, Outcome.FAILED, now)
             raise
 
     async def _finish_cut_off(self, context: AgentContext, claim: Claim) -> None:

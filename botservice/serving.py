@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from botservice import __version__
 from botservice.app import GRACE_SECONDS, Application, running
 from botservice.connections import Connection, most_connections
 from botservice.errors import SettingsError
@@ -27,8 +28,14 @@ from botservice.model_watch import watching_models
 from botservice.service import AgentService
 from botservice.settings import Settings
 from botservice.storage import DatabaseUrl
+from botservice.telemetry.exporting import tracing
+from botservice.telemetry.measuring import sending_to
+from botservice.telemetry.metrics import Metrics
 from botservice.tools.mcp import CALLBACK_PATH, MCPServers
+from botservice.turns.options import utc_now
+from botservice.turns.pressure import read_waiting
 from transports.registry import build_transports
+from transports.web.metrics import metrics_route
 from transports.web.signing_in import sign_in_route
 
 _OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
@@ -64,8 +71,9 @@ async def serve(
     listener = listen(settings)
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
-        transports = build_transports(settings, service)
+        transports, metrics = build_transports(settings, service), Metrics(__version__)
         async with (
+            _traced(),
             running(settings, service, transports, has_worker=has_worker) as application,
             watching_models(settings, service),
         ):
@@ -73,7 +81,19 @@ async def serve(
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
             gc.collect()
             gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
-            await _serve_web(application, listener, on_ready)
+            with sending_to(metrics):
+                await _serve_web(application, metrics, listener, on_ready)
+
+
+@contextlib.asynccontextmanager
+async def _traced() -> AsyncIterator[None]:
+    """Trace what is done meanwhile, if the environment asks for that; the last spans go out beside the event loop."""
+    traced = tracing(__version__)
+    traced.__enter__()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(traced.__exit__, None, None, None)
 
 
 async def work(settings: Settings, service: AgentService) -> None:
@@ -84,6 +104,7 @@ async def work(settings: Settings, service: AgentService) -> None:
     """
     check_split(settings, service)
     async with (
+        _traced(),
         running(settings, service, build_transports(settings, service)) as application,
         watching_models(settings, service),
     ):
@@ -119,8 +140,12 @@ def check_split(settings: Settings, service: AgentService) -> None:
         )
 
 
-def build_web_app(application: Application) -> Starlette:
-    """Return the web server's application."""
+def build_web_app(application: Application, metrics: Metrics | None = None) -> Starlette:
+    """Return the web server's application.
+
+    Args:
+        metrics: What the process counts, for a page of its own.
+    """
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -129,7 +154,12 @@ def build_web_app(application: Application) -> Starlette:
         reason = await application.is_ready()
         return JSONResponse({"ready": reason is None, "reason": reason}, status_code=200 if reason is None else 503)
 
+    async def look() -> Mapping[str, float]:
+        return await application.storage.read(lambda connection: read_waiting(connection, utc_now()))
+
     routes: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz), *_sign_in_routes(application)]
+    if metrics is not None:
+        routes.append(metrics_route(application.settings, metrics, look))
     handlers: dict[Any, Any] = {}
     for transport in application.transports:
         routes.extend(transport.routes)
@@ -198,12 +228,12 @@ class BodyLimit:
 
 
 async def _serve_web(
-    application: Application, listener: socket.socket, on_ready: Callable[[Settings], None] | None
+    application: Application, metrics: Metrics, listener: socket.socket, on_ready: Callable[[Settings], None] | None
 ) -> None:
     server = _Server(
         application,
         uvicorn.Config(
-            build_web_app(application),
+            build_web_app(application, metrics),
             log_config=None,
             access_log=False,
             lifespan="off",

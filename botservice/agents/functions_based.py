@@ -15,6 +15,7 @@ from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
 from botservice.llm.hosted import offered_to
+from botservice.llm.measured import ask
 from botservice.texts import in_language
 from botservice.tools import Tool, Toolset
 from botservice.tools.skills import Skills
@@ -179,7 +180,7 @@ class FunctionsBasedAgent(Agent):
         self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: dict[str, Any]
     ) -> ChatResponse:
         try:
-            response = await self.llm.chat(prompt, tools, **options)
+            response = await ask(self.llm, prompt, tools, options)
         except LLMError:
             raise
         except Exception as error:  # a border: a model is foreign code

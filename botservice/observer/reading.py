@@ -14,6 +14,7 @@ from botservice.budgets.usage import ModelCall, Payer
 from botservice.errors import LLMError
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, takes_schema
 from botservice.llm.counting import count_aside
+from botservice.llm.measured import ask
 from botservice.llm.tokens import counter_for
 from botservice.messages import TokenUsage
 from botservice.observer.answer import Answer, read_answer
@@ -92,7 +93,7 @@ class Reading:
         options: dict[str, Any] = {"schema": SCHEMA} if takes_schema(self._llm) else {}
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                return await self._llm.chat(prompt, **options)
+                return await ask(self._llm, prompt, options=options, purpose="observe")
         except LLMError:
             raise
         except TimeoutError as error:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from botservice.contexts.context import AgentContext
 from botservice.messages import Attachment, Button, ToolCall, storable
 from botservice.telemetry import redact
+from botservice.telemetry.measuring import ToolRun, measured
 from botservice.tools.failures import describe_failure
 from botservice.tools.later import Later
 from botservice.tools.outputs import OutputError, cut, read_output
@@ -63,12 +64,14 @@ async def execute(tools: Mapping[str, Tool], call: ToolCall, context: AgentConte
     """Return what came of a call; only cancellation passes through."""
     started = time.monotonic()
     tool = tools.get(call.name)
-    if tool is None:
-        outcome = refused(_why_missing(tools, call.name))
-    elif call.malformed_arguments is not None:
-        outcome = refused(f"the arguments of {call.name} are not a JSON object")
-    else:
-        outcome = await _call(tool, call, context)
+    with measured(ToolRun(call, is_known=tool is not None)) as run:
+        if tool is None:
+            outcome = refused(_why_missing(tools, call.name))
+        elif call.malformed_arguments is not None:
+            outcome = refused(f"the arguments of {call.name} are not a JSON object")
+        else:
+            outcome = await _call(tool, call, context)
+        run.error_type, run.result = outcome.error_type, outcome.text
     return replace(outcome, duration_seconds=time.monotonic() - started)
 
 

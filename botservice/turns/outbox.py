@@ -1,7 +1,8 @@
 """Making answers visible: in order, once where a platform lets us know, again where it did not take them."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,6 +15,7 @@ from botservice.storage import Claim, Storage
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import Rows, execute
 from botservice.storage.tables.conversations import deliveries, turns
+from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
 from botservice.turns.agenda import put_off
 from botservice.turns.due import set_due, when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
@@ -40,6 +42,7 @@ _INSERT_IN_PLACE = insert(deliveries)
 _replaced = deliveries.alias("replaced")
 # What stands in the place of another message goes out after that one: by then its id is known.
 _REPLACED = select(_replaced.c.external_id).where(_replaced.c.id == deliveries.c.replaces).scalar_subquery()
+_ACCEPTED = select(turns.c.created_at).where(turns.c.id == deliveries.c.turn_id).scalar_subquery()
 _LAY_OFF = (
     update(deliveries)
     .where((deliveries.c.id == bindparam("row")) | (deliveries.c.replaces == bindparam("row")))
@@ -58,6 +61,7 @@ NEXT: Final = (
         func.coalesce(deliveries.c.external_id, _REPLACED).label("external_id"),
         deliveries.c.replaces,
         deliveries.c.created_at,
+        _ACCEPTED.label("turn_created_at"),
         when_due_was_set(deliveries),
     )
     .where(
@@ -111,9 +115,10 @@ class Outbox:
         confirm = partial(self._storage.confirm, claim)
         await confirm()
         try:
-            external_id = await self._transports[delivery.transport].send(
-                context_keys, replace(delivery, confirm=confirm)
-            )
+            with _measuring(delivery, claim):
+                external_id = await self._transports[delivery.transport].send(
+                    context_keys, replace(delivery, confirm=confirm)
+                )
         except (ClaimLost, StorageUnavailable):
             raise  # it was not sent
         except DeliveryError as error:
@@ -317,7 +322,20 @@ def read_delivery(found: Rows) -> Delivery | None:
         row.due_set_at,
         row.replaces is not None,
         row.created_at,
+        row.turn_created_at,
     )
+
+
+@contextmanager
+def _measuring(delivery: Delivery, claim: Claim) -> Iterator[None]:
+    """Measure an attempt to send, as a part of the turn whose message it is."""
+    accepted_at = delivery.turn_created_at
+    turn = TurnIdentity(delivery.turn_id, claim.context_id, delivery.transport, accepted_at) if accepted_at else None
+    with (
+        nullcontext() if turn is None or turn_now() is not None else in_turn(turn),
+        measured(Sending(delivery.transport, delivery.attempts + 1)),
+    ):
+        yield
 
 
 def _find_owed(connection: Connection, context_id: int) -> list[Any]:

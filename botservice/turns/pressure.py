@@ -4,11 +4,16 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from typing import NoReturn
+
+from sqlalchemy import Connection, func, select, text
 
 from botservice.errors import InboxFull, StorageUnavailable
 from botservice.storage import Storage
+from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.records import count_waiting
+from botservice.turns.turn import TurnStatus
 
 logger = logging.getLogger(__name__)
 
@@ -16,6 +21,15 @@ MAX_WAITING = 10_000
 MAX_STORING = 1_000
 MAX_STORING_BYTES = 64 * 1024 * 1024
 _LOOK_SECONDS = 1.0
+# Word for word the conditions of the partial indexes.
+_OPEN_TURNS = (
+    select(turns.c.status, func.count().label("number"), func.min(turns.c.created_at).label("oldest"))
+    .where(text("turns.status IN ('queued', 'running')"))
+    .group_by(turns.c.status)
+)
+_OPEN_DELIVERIES = (
+    select(func.count()).select_from(deliveries).where(text("deliveries.status IN ('pending', 'attempting')"))
+)
 
 
 class Pressure:
@@ -86,3 +100,14 @@ class Pressure:
             except StorageUnavailable:
                 logger.debug("pressure.not_known")  # whoever accepts meanwhile fails by itself
             await asyncio.sleep(_LOOK_SECONDS)
+
+
+def read_waiting(connection: Connection, now: datetime) -> dict[str, float]:
+    """Return how many turns and messages of all contexts are not done, and how old the oldest question is."""
+    rows = {row.status: row for row in connection.execute(_OPEN_TURNS).all()}
+    kinds = (TurnStatus.QUEUED, TurnStatus.RUNNING)
+    numbers = {f"turns_{kind.value}": rows[kind.value].number if kind.value in rows else 0 for kind in kinds}
+    queued = rows.get(TurnStatus.QUEUED.value)
+    oldest = 0.0 if queued is None else max(0.0, (now - queued.oldest).total_seconds())
+    owed = connection.execute(_OPEN_DELIVERIES).scalar_one()
+    return {**numbers, "oldest_queued_seconds": oldest, "deliveries": owed}

@@ -85,6 +85,7 @@ _TURNS = select(
     turns.c.started_at,
     turns.c.joined_events,
     turns.c.failures,
+    turns.c.created_at,
     when_due_was_set(turns),
 ).where(turns.c.context_id == bindparam("context"))
 _RUNNING_TURN = _TURNS.where(_IS_OPEN, turns.c.status == TurnStatus.RUNNING.value).order_by(turns.c.id).limit(1)
@@ -372,4 +373,5 @@ def _read_turn(connection: Connection, row: Any) -> Turn:
         row.joined_events,
         row.due_set_at,
         row.failures,
+        row.created_at,
     )

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from botservice.telemetry.measuring import TurnEnd, TurnIdentity, take_end
+
 
 class EventKind(StrEnum):
     """What an event asks for."""
@@ -98,6 +100,7 @@ class Turn:
         keeps_steps: Whether the steps of the prompts before it stay in view.
         is_open: Whether what the person said is in the history already.
         joined_events: How many events came to it after the first.
+        created_at: When it was accepted.
     """
 
     id: int
@@ -113,11 +116,22 @@ class Turn:
     joined_events: int = 0
     due_set_at: datetime | None = None
     failures: int = 0
+    created_at: datetime | None = None
+
+    @property
+    def identity(self) -> TurnIdentity:
+        """What names it in traces."""
+        return TurnIdentity(self.id, self.context_id, self.transport, self.created_at or self.due_at)
 
     @property
     def error_id(self) -> str:
         """What a person is told to ask about."""
         return error_id(self.id)
+
+
+def tell_end(turn: Turn, outcome: Outcome, now: datetime) -> None:
+    """Tell whoever measures that a turn has ended, once that is stored."""
+    take_end(TurnEnd(turn.identity, outcome.value, now))
 
 
 def error_id(turn_id: int) -> str:
@@ -141,6 +155,7 @@ class Delivery:
         is_replacing: Whether it says something else in the place of a message that was sent; that one's buttons go.
         attempts: How often it was tried before; above 0, an earlier try may have arrived.
         created_at: Since when it is owed; None where it is shown with another one.
+        turn_created_at: When its turn was accepted, where that is known.
     """
 
     id: int
@@ -154,4 +169,5 @@ class Delivery:
     due_set_at: datetime | None = None
     is_replacing: bool = False
     created_at: datetime | None = None
+    turn_created_at: datetime | None = None
     confirm: Callable[[], Awaitable[None]] = field(default=_is_sure, compare=False, repr=False)

@@ -10,14 +10,14 @@ from botservice.errors import RunFinished, RunInterrupted, TurnInProgress, TurnW
 from botservice.memory import AgentMemory, MemoryStep
 from botservice.messages import Message
 from botservice.storage import Claim
-from botservice.telemetry import turn_logging
+from botservice.telemetry.measuring import in_turn
 from botservice.turns.options import Clock, RunOptions, utc_now
 from botservice.turns.results import RunResult, read_result
 from botservice.turns.run.interruption import Interruption, WorkCut
 from botservice.turns.run.pieces import Pieces
 from botservice.turns.run.turn_work import DeliveryPlan, TurnWork, no_deliveries
 from botservice.turns.transport import Live
-from botservice.turns.turn import Delivery, Turn
+from botservice.turns.turn import Delivery, Outcome, Turn, tell_end
 
 __all__ = ["AgentRun", "Clock", "RunOptions", "utc_now"]
 
@@ -48,6 +48,8 @@ class AgentRun:
         self.memory: AgentMemory = context.memory
         self.turn_id = turn.id
         self._began_at = turn.due_at
+        self._turn = turn
+        self._clock = options.clock
         self._claim = claim
         self._on_end = on_end
         self._interruption = Interruption()
@@ -105,7 +107,7 @@ class AgentRun:
         self._claim.check()
         self._is_stepping, self._claim.is_idle = True, False
         try:
-            with turn_logging(self.turn_id):
+            with in_turn(self._turn.identity):
                 step = await self._work.step(self)
         except WorkCut:
             await self._stop()
@@ -116,6 +118,7 @@ class AgentRun:
         finally:
             self._is_stepping, self._claim.is_idle = False, True
         if self.answer is not None:
+            tell_end(self._turn, Outcome.ANSWERED, self._clock())
             await self._end()
         return step
 
@@ -173,8 +176,9 @@ class AgentRun:
     async def _stop(self) -> None:
         """End the turn as stopped, with what was said until then."""
         self._is_stopped = True
-        with turn_logging(self.turn_id):
+        with in_turn(self._turn.identity):
             await self._work.stop(self)
+        tell_end(self._turn, Outcome.STOPPED, self._clock())
         await self._end()
 
     async def _end(self) -> None:

@@ -18,6 +18,7 @@ from botservice.llm.hosted import count_searches
 from botservice.llm.tokens import counter_for
 from botservice.messages import TokenUsage
 from botservice.policies import Scope, Unit
+from botservice.telemetry.measuring import take_paid
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import Turn
 
@@ -119,6 +120,8 @@ class Bill:
 
     def confirm(self) -> None:
         """Take note that it is stored."""
+        if self._call is not None and self._call.cost:
+            take_paid(self._call.model, self._call.cost)
         self._call = self._reservation = None
 
     def warning(self) -> Standing | None:

@@ -18,7 +18,7 @@ from botservice.turns.start.admission import Admission, Heard
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.start.opening import Inbound, open_turn
 from botservice.turns.transport import Transport, glimpse
-from botservice.turns.turn import Outcome, StoredEvent, Turn
+from botservice.turns.turn import Outcome, StoredEvent, Turn, tell_end
 
 logger = logging.getLogger(__name__)
 
@@ -152,6 +152,7 @@ class Beginning:
             finish_turn(connection, turn.id, now, outcome)
 
         await self._storage.write(end, fence=claim)
+        tell_end(turn, outcome, now)
 
 
 def _may(said: Said, heard: Heard) -> bool:

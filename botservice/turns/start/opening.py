@@ -23,7 +23,7 @@ from botservice.storage.postgres.interleaving import interleave
 from botservice.turns.records import begin_turn, finish_turn, insert_turn
 from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.run.saving import Saver
-from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus
+from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
 
 Inbound = tuple[StoredEvent | None, InboundMessage]
 BeginTurn = Callable[[Connection, str | None], int]
@@ -61,6 +61,8 @@ async def open_turn(
         return turn.id
 
     await _open(context, claim, inbound, options.agent.prompt, now, begin, also=also)
+    if not is_addressed:
+        tell_end(turn, Outcome.LISTENED, now)
     return is_addressed
 
 
@@ -82,7 +84,7 @@ async def open_api_turn(
         )
 
     turn_id = await _open(context, claim, [(None, message)], options.agent.prompt, now, begin, keeps_steps=keeps_steps)
-    return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps)
+    return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
 
 
 async def open_scheduled_turn(

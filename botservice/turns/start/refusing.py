@@ -10,7 +10,7 @@ from botservice.storage import Claim, Storage
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn
 from botservice.turns.transport import Payload, Transport
-from botservice.turns.turn import Outcome, Turn
+from botservice.turns.turn import Outcome, Turn, tell_end
 
 
 def plan_notice(transport: Transport, turn: Turn, text: str, now: datetime) -> Sequence[Payload]:
@@ -29,3 +29,4 @@ async def end_refused(
         finish_turn(connection, turn.id, now, Outcome.REFUSED)
 
     await storage.write(end, fence=claim)
+    tell_end(turn, Outcome.REFUSED, now)

@@ -24,7 +24,7 @@ from botservice.errors import (
 from botservice.messages import InboundMessage
 from botservice.reminders.reminder import Reminder
 from botservice.storage import Claim, Storage
-from botservice.telemetry import turn_logging
+from botservice.telemetry.measuring import in_turn
 from botservice.turns.agenda import put_off
 from botservice.turns.changes import Change, DueChanges, apply_changes, find_controls, mark_handled
 from botservice.turns.outbox import Outbox, StoredStream
@@ -151,7 +151,7 @@ class ContextWork:
             case Reminder():
                 await self.reminding.fire(work, claim)
             case Begun(turn):
-                with turn_logging(turn.id):
+                with in_turn(turn.identity):
                     await self._work_on(turn, work, claim)
         return True
 

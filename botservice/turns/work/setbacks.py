@@ -13,7 +13,7 @@ from botservice.turns.records import finish_turn, postpone_turn
 from botservice.turns.retry import TURN_RETRIES, turn_delay
 from botservice.turns.start.refusing import plan_notice
 from botservice.turns.transport import Transport
-from botservice.turns.turn import Outcome, Turn, TurnStatus
+from botservice.turns.turn import Outcome, Turn, TurnStatus, tell_end
 from botservice.turns.waiting.going_on import put_off
 from botservice.turns.waiting.records import close_pending, lock_turn
 
@@ -60,3 +60,4 @@ class Setbacks:
             finish_turn(connection, turn.id, now, Outcome.FAILED, status=TurnStatus.SET_ASIDE, error=reason)
 
         await self._storage.write(set_aside, fence=claim)
+        tell_end(turn, Outcome.FAILED, now)

@@ -1,11 +1,11 @@
-"""Logging: ids and never texts, also in tracebacks, the turn in every line, no secret in any."""
+"""Log lines: ids and never texts, also in tracebacks, the turn in every line, no secret in any."""
 
 import contextlib
 import json
 import logging
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -16,6 +16,7 @@ from botservice.tracebacks import format_error
 _turn: ContextVar[int | None] = ContextVar("turn", default=None)
 _secrets: tuple[str, ...] = ()
 _guard = threading.Lock()
+_more_facts: Callable[[], Mapping[str, str]] | None = None
 _SHORTEST_SECRET = 6
 # What people put where a local server or a database on their own machine wants something, whatever it is.
 _NO_SECRETS = frozenset(
@@ -23,7 +24,7 @@ _NO_SECRETS = frozenset(
 )
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "turn", "taskName", "color_message"}
 _CHATTY = (
-    *("alembic", "filelock", "httpcore", "httpcore2", "httpx", "httpx2", "openai"),
+    *("alembic", "filelock", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "opentelemetry"),
     *("slack_bolt", "slack_sdk", "telegram", "urllib3", "uvicorn"),
 )
 # The client of MCP servers writes down what goes over the wire, and the garbage that comes; our own events say enough.
@@ -58,6 +59,17 @@ def turn_logging(turn_id: int) -> Iterator[None]:
         _turn.reset(token)
 
 
+@contextlib.contextmanager
+def telling(facts: Callable[[], Mapping[str, str]]) -> Iterator[None]:
+    """Put what facts returns into every log line meanwhile."""
+    global _more_facts  # noqa: PLW0603 - one function for the process, like the handler
+    _more_facts = facts
+    try:
+        yield
+    finally:
+        _more_facts = None
+
+
 def configure_logging(*, level: str, style: str) -> None:
     """Log to standard error; a second call takes the place of the first.
 
@@ -83,6 +95,8 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 def _add_turn(record: logging.LogRecord) -> bool:
     record.turn = _turn.get()
+    if _more_facts is not None:
+        vars(record).update(_more_facts())
     return True
 
 

@@ -3,23 +3,14 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
-from botservice.telemetry import configure_logging, redact, register_secret, turn_logging
+from botservice.telemetry import configure_logging, redact, register_secret
+from botservice.telemetry.logs import turn_logging
 
 SECRET = 'swordfish "ünder" water/42'
-
-
-@pytest.fixture(autouse=True)
-def root_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture(params=["text", "json"])

@@ -1,0 +1,88 @@
+"""Tracing as OpenTelemetry's own environment variables ask for it; without them, nothing of it is even imported."""
+
+import logging
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from botservice.errors import SettingsError
+from botservice.telemetry.logs import telling
+from botservice.telemetry.measuring import sending_to
+
+logger = logging.getLogger(__name__)
+
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_EXPORTER: Final = "OTEL_TRACES_EXPORTER"
+_PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_CONTENTS: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_TRUE: Final = ("true", "1", "span_only", "span_and_event")
+_LAST_SPANS_MILLISECONDS: Final = 2_000
+
+
+def asked_exporter(environ: Mapping[str, str]) -> str | None:
+    """Return the name of the exporter that the environment asks for; None where nothing is to be traced."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return None
+    named = environ.get(_EXPORTER, "").strip().lower()
+    if named:
+        return None if named == "none" else named
+    return "otlp" if any(environ.get(name, "").strip() for name in _ENDPOINTS) else None
+
+
+@contextmanager
+def tracing(version: str, environ: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Trace what this process does meanwhile, if the environment asks for that.
+
+    Raises:
+        SettingsError: it asks for what is not installed or not known.
+    """
+    environ = os.environ if environ is None else environ
+    name = asked_exporter(environ)
+    if name is None:
+        yield
+        return
+    try:
+        from botservice.telemetry.spans import Spans, trace_facts
+    except ImportError as error:
+        raise SettingsError(
+            "the environment asks for traces, and OpenTelemetry is not installed: "
+            'pip install "botservice[otel]", or OTEL_SDK_DISABLED=true'
+        ) from error
+    provider = _provider(version, _exporter(name, environ), environ)
+    spans = Spans(provider, has_contents=environ.get(_CONTENTS, "").strip().lower() in _TRUE)
+    try:
+        with sending_to(spans), telling(trace_facts):
+            yield
+    finally:
+        provider.force_flush(_LAST_SPANS_MILLISECONDS)
+        provider.shutdown()
+
+
+def _exporter(name: str, environ: Mapping[str, str]) -> Any:
+    protocol = next((value for each in _PROTOCOLS if (value := environ.get(each, "").strip())), "http/protobuf")
+    wanted = {"otlp": "otlp_proto_grpc" if protocol == "grpc" else "otlp_proto_http"}.get(name, name)
+    found = next(iter(entry_points(group="opentelemetry_traces_exporter", name=wanted)), None)
+    if found is None:
+        remedy = "pip install opentelemetry-exporter-otlp-proto-grpc" if wanted.endswith("grpc") else "otlp or console"
+        raise SettingsError(f"{_EXPORTER}: no exporter called {wanted} is installed; {remedy}")
+    return found.load()()
+
+
+def _provider(version: str, exporter: Any, environ: Mapping[str, str]) -> Any:
+    from opentelemetry import trace
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    from botservice.telemetry.spans import TurnIds
+
+    own = {"service.name": "botservice"} if "OTEL_SERVICE_NAME" not in environ else {}
+    facts = {"service.version": version, "service.instance.id": f"{platform.node()}-{os.getpid()}"}
+    provider = TracerProvider(resource=Resource.create({**own, **facts}), id_generator=TurnIds())
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):  # nobody has set another one
+        trace.set_tracer_provider(provider)  # so that spans of others, such as MCP's client, find their place
+    return provider

@@ -1,0 +1,124 @@
+"""What this process has done, counted for Prometheus. No label names a person, a chat or a turn."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
+from botservice.telemetry.measuring import ModelCall, Paid, Sending, ToolRun, TurnEnd, Work
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+# The conventions of OpenTelemetry give these buckets for calls of models.
+_MODEL_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_TURN_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
+_SENDING_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_BILLION: Final = 1_000_000_000
+_UNKNOWN_TOOL: Final = "unknown"
+
+
+class Metrics:
+    """A sink that counts, and shows what it has counted."""
+
+    def __init__(self, version: str) -> None:
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        Gauge("botservice_info", "The release that runs.", ["version"], registry=registry).labels(version).set(1)
+        self._turns = Counter("botservice_turns", "Turns that have ended.", ["transport", "outcome"], registry=registry)
+        self._turn_seconds = Histogram(
+            "botservice_turn_duration_seconds",
+            "From a question's arrival to its stored answer.",
+            ["transport"],
+            buckets=_TURN_SECONDS,
+            registry=registry,
+        )
+        self._calls = Histogram(
+            "gen_ai_client_operation_duration_seconds",
+            "Calls of models.",
+            ["gen_ai_request_model", "botservice_purpose", "error_type"],
+            buckets=_MODEL_SECONDS,
+            registry=registry,
+        )
+        self._first = Histogram(
+            "gen_ai_client_operation_time_to_first_chunk_seconds",
+            "From a model's call to the first piece of its text.",
+            ["gen_ai_request_model"],
+            buckets=_MODEL_SECONDS,
+            registry=registry,
+        )
+        self._tokens = Counter(
+            "botservice_model_tokens", "Tokens of models, by kind.", ["model", "kind"], registry=registry
+        )
+        self._cost = Counter(
+            "botservice_model_cost", "What models cost, in the currency of PRICES.", ["model"], registry=registry
+        )
+        self._tools = Histogram(
+            "botservice_tool_duration_seconds",
+            "Runs of tools.",
+            ["tool", "error_type"],
+            buckets=_MODEL_SECONDS,
+            registry=registry,
+        )
+        self._sendings = Histogram(
+            "botservice_delivery_duration_seconds",
+            "Attempts to make a message visible.",
+            ["transport", "error_type"],
+            buckets=_SENDING_SECONDS,
+            registry=registry,
+        )
+        self._waiting = Gauge("botservice_waiting", "What is stored and waits, by kind.", ["kind"], registry=registry)
+
+    def set_waiting(self, kind: str, number: float) -> None:
+        """Say how much of a kind waits at this moment."""
+        self._waiting.labels(kind).set(number)
+
+    def render(self) -> bytes:
+        """Return what was counted, as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+    @contextmanager
+    def during(self, work: Work) -> Iterator[None]:
+        """Count a piece of work when it ends, however it ends."""
+        error = ""
+        try:
+            yield
+        except BaseException as raised:
+            error = type(raised).__name__
+            raise
+        finally:
+            seconds = time.monotonic() - work.began_at
+            match work:
+                case ModelCall():
+                    self._take_call(work, seconds, error)
+                case ToolRun():
+                    name = work.call.name if work.is_known else _UNKNOWN_TOOL
+                    self._tools.labels(name, work.error_type or error).observe(seconds)
+                case Sending():
+                    self._sendings.labels(work.transport, error).observe(seconds)
+
+    def take_end(self, end: TurnEnd) -> None:
+        """Count a turn that has ended."""
+        self._turns.labels(end.turn.transport, end.outcome).inc()
+        seconds = (end.ended_at - end.turn.accepted_at).total_seconds()
+        self._turn_seconds.labels(end.turn.transport).observe(max(0.0, seconds))
+
+    def take_paid(self, paid: Paid) -> None:
+        """Count what a call cost."""
+        self._cost.labels(paid.model).inc(paid.cost / _BILLION)
+
+    def _take_call(self, call: ModelCall, seconds: float, error: str) -> None:
+        model = call.asked_model
+        self._calls.labels(model, call.purpose, error).observe(seconds)
+        if call.first_text_at is not None:
+            self._first.labels(model).observe(call.first_text_at - call.began_at)
+        if call.usage is not None:
+            usage = call.usage
+            for kind, number in (
+                ("input", usage.input_tokens),
+                ("cached", usage.cached_tokens),
+                ("output", usage.output_tokens),
+                ("reasoning", usage.reasoning_tokens),
+            ):
+                self._tokens.labels(model, kind).inc(number or 0)

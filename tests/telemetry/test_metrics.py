@@ -1,0 +1,185 @@
+"""What a process counts, and who may read it."""
+
+import contextlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from botservice import (
+    AgentContext,
+    AgentService,
+    ChatResponse,
+    FunctionsBasedAgent,
+    LLMError,
+    Storage,
+    TokenUsage,
+    ToolCall,
+    tool,
+)
+from botservice.app import build_service, running
+from botservice.budgets.budgets import Budgets
+from botservice.serving import build_web_app
+from botservice.settings import Settings
+from botservice.telemetry.measuring import sending_to
+from botservice.telemetry.metrics import Metrics
+from transports.registry import build_transports
+
+DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana-dashboard.json"
+TOKEN = "a-token-of-twenty-four-letters"
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+class Scripted:
+    """A model that gives what it was told to."""
+
+    model = "gpt-6.1-terra"
+
+    def __init__(self, *responses: ChatResponse | Exception) -> None:
+        self._responses = list(responses)
+
+    async def chat(self, _: Any, tools: Sequence[Any] = (), *, on_text: Any = None) -> ChatResponse:
+        response = self._responses.pop(0)
+        if isinstance(response, Exception):
+            raise response
+        if on_text is not None and response.text:
+            on_text(response.text)
+        return response
+
+
+def read(metrics: Metrics) -> dict[str, float]:
+    """Return what was counted, by name and labels."""
+    return {
+        f"{sample.name}{dict(sorted(sample.labels.items())) or ''}": sample.value
+        for family in text_string_to_metric_families(metrics.render().decode())
+        for sample in family.samples
+    }
+
+
+async def count_turn(
+    storage: Storage, *responses: ChatResponse | Exception, budgets: Budgets | None = None
+) -> dict[str, float]:
+    metrics = Metrics("1.2.3")
+    service = AgentService(FunctionsBasedAgent(tools=[add], llm=Scripted(*responses)), storage)
+    service.options = replace(service.options, budgets=budgets or Budgets())
+    context = await AgentContext.get_or_create(storage, {"id": "42"})
+    with sending_to(metrics), contextlib.suppress(LLMError):
+        await service.prompt(context, "what is one and two?")
+    return read(metrics)
+
+
+async def test_a_turn_its_calls_its_tools_and_its_tokens_are_counted(storage: Storage) -> None:
+    calling = ChatResponse(
+        tool_calls=(ToolCall("c", "add", {"a": 1, "b": 2}),), usage=TokenUsage(100, 7, cached_tokens=40)
+    )
+    counted = await count_turn(storage, calling, ChatResponse("three", usage=TokenUsage(120, 9)))
+    assert counted["botservice_turns_total{'outcome': 'answered', 'transport': 'api'}"] == 1
+    assert counted["botservice_turn_duration_seconds_count{'transport': 'api'}"] == 1
+    labels = "{'botservice_purpose': 'answer', 'error_type': '', 'gen_ai_request_model': 'gpt-6.1-terra'}"
+    assert counted[f"gen_ai_client_operation_duration_seconds_count{labels}"] == 2
+    first = "gen_ai_client_operation_time_to_first_chunk_seconds_count{'gen_ai_request_model': 'gpt-6.1-terra'}"
+    assert counted[first] == 1, "only the answer has a text"
+    assert counted["botservice_tool_duration_seconds_count{'error_type': '', 'tool': 'add'}"] == 1
+    assert counted["botservice_model_tokens_total{'kind': 'input', 'model': 'gpt-6.1-terra'}"] == 220
+    assert counted["botservice_model_tokens_total{'kind': 'cached', 'model': 'gpt-6.1-terra'}"] == 40
+    assert counted["botservice_model_tokens_total{'kind': 'output', 'model': 'gpt-6.1-terra'}"] == 16
+    assert counted["botservice_info{'version': '1.2.3'}"] == 1
+
+
+async def test_what_a_call_costs_is_counted_once_it_is_stored(sqlite_storage: Storage) -> None:
+    budgets = Budgets.of(Settings(_env_file=None, prices="gpt-6.1-terra=2/8"))
+    answer = ChatResponse("hello", usage=TokenUsage(1_000_000, 500_000))
+    counted = await count_turn(sqlite_storage, answer, budgets=budgets)
+    assert counted["botservice_model_cost_total{'model': 'gpt-6.1-terra'}"] == pytest.approx(6.0)
+
+
+async def test_failures_are_counted_by_their_kind(sqlite_storage: Storage) -> None:
+    counted = await count_turn(sqlite_storage, LLMError("gone", is_transient=False))
+    assert counted["botservice_turns_total{'outcome': 'failed', 'transport': 'api'}"] == 1
+    labels = "{'botservice_purpose': 'answer', 'error_type': 'LLMError', 'gen_ai_request_model': 'gpt-6.1-terra'}"
+    assert counted[f"gen_ai_client_operation_duration_seconds_count{labels}"] == 1
+
+
+async def test_names_that_a_model_makes_up_do_not_become_labels(sqlite_storage: Storage) -> None:
+    calling = [ChatResponse(tool_calls=(ToolCall(f"c{i}", f"made_up_{i}", {}),)) for i in range(5)]
+    counted = await count_turn(sqlite_storage, *calling, ChatResponse("enough"))
+    assert counted["botservice_tool_duration_seconds_count{'error_type': 'ToolError', 'tool': 'unknown'}"] == 5
+    assert "made_up" not in repr(counted)
+
+
+async def ask(path: str, *, address: str = "127.0.0.1", headers: Any = None, **settings: Any) -> httpx.Response:
+    """Return what a served bot answers somebody at an address."""
+    chosen = Settings(_env_file=None, openai_api_key=None, openai_base_url=None, **settings)
+    async with running(chosen, build_service(chosen), build_transports(chosen)) as application:
+        app = build_web_app(application, Metrics("1"))
+        transport = httpx.ASGITransport(app, client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as http:
+            return await http.get(path, headers=headers or {})
+
+
+async def test_without_a_token_this_machine_alone_reads_them(storage_url: str) -> None:
+    answer = await ask("/metrics", database_url=storage_url)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    waiting = [line for line in answer.text.splitlines() if line.startswith("botservice_waiting{")]
+    assert sorted(waiting) == [
+        f'botservice_waiting{{kind="{kind}"}} 0.0'
+        for kind in ("deliveries", "oldest_queued_seconds", "turns_queued", "turns_running")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "address", "headers", "status"),
+    [
+        ({}, "203.0.113.9", {}, 401),
+        ({}, "127.0.0.1", {"x-forwarded-for": "203.0.113.9"}, 401),
+        ({}, "127.0.0.1", {"host": "rebound.example"}, 401),
+        ({"host": "0.0.0.0"}, "127.0.0.1", {}, 404),
+        ({"public_url": "https://bot.example"}, "127.0.0.1", {}, 404),
+        ({"metrics_token": TOKEN}, "127.0.0.1", {}, 401),
+        ({"metrics_token": TOKEN}, "127.0.0.1", {"authorization": "Bearer wrong"}, 401),
+        ({"metrics_token": TOKEN}, "127.0.0.1", {"authorization": f"Basic {TOKEN}"}, 401),
+        ({"metrics_token": TOKEN}, "203.0.113.9", {"authorization": f"Bearer {TOKEN}"}, 200),
+        (
+            {"metrics_token": TOKEN, "admin_token": "another-token-of-the-owner"},
+            "127.0.0.1",
+            {"authorization": "Bearer another-token-of-the-owner"},
+            401,
+        ),
+    ],
+)
+async def test_others_need_the_token(
+    sqlite_url: str, settings: dict[str, str], address: str, headers: dict[str, str], status: int
+) -> None:
+    answer = await ask("/metrics", address=address, headers=headers, database_url=sqlite_url, **settings)
+    assert answer.status_code == status
+    assert ("botservice_info" in answer.text) == (status == 200)
+
+
+def test_the_dashboard_asks_for_what_is_counted() -> None:
+    shown = set(re.findall(r"\b(?:botservice|gen_ai)_[a-z_]+", DASHBOARD.read_text()))
+    metrics = Metrics("1")
+    metrics.set_waiting("deliveries", 0)
+    known = {
+        name
+        for family in text_string_to_metric_families(metrics.render().decode())
+        for name in (
+            family.name,
+            f"{family.name}_total",
+            *(f"{family.name}_{end}" for end in ("bucket", "sum", "count")),
+        )
+    }
+    labels = {"gen_ai_request_model", "botservice_purpose"}
+    assert shown - labels <= known
+    assert len(json.loads(DASHBOARD.read_text())["panels"]) >= 8
