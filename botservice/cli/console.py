@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
 
 from botservice.settings import Settings, reveal
 
@@ -10,6 +12,17 @@ if TYPE_CHECKING:
     from botservice.storage import Storage
 
 T = TypeVar("T")
+
+AppOption = Annotated[
+    str | None,
+    typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; the current folder is importable."),
+]
+MaybeContextArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[CONTEXT]", help="A number, as `botservice contexts` lists it, or keys: telegram:42, chat_id=42."
+    ),
+]
 
 
 def load_settings() -> Settings:
