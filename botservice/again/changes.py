@@ -88,7 +88,11 @@ def read_messages(text: str) -> list[ChatMessage]:
     return given
 
 
+def own_words(text: str, own: Collection[str]) -> str:
+    """Return the agent's own words of what stands at the top; all of it where they are not known."""
+    return next((each for each in own if each and text.startswith(each)), text)
+
+
 def _with_prompt(text: str, prompt: str, own: Collection[str]) -> str:
     """Return what stands at the top with another prompt; all of it gives way where the agent's words are not known."""
-    known = next((each for each in own if each and text.startswith(each)), text)
-    return prompt + text[len(known) :]
+    return prompt + text[len(own_words(text, own)) :]

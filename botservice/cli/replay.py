@@ -129,8 +129,8 @@ async def _ask(
 ) -> "Comparison | list[Any]":
     """Return what came of asking a turn again, or the prompt that would be asked with."""
     from botservice.again import ask_again
+    from botservice.again.asker import model_named
     from botservice.again.asking import prompt_again
-    from botservice.again.models import model_named
     from botservice.app import govern
     from botservice.cli.asking import quiet_service
 
