@@ -87,6 +87,7 @@ class Comparison:
 
     Attributes:
         call: The call of a model that it began with, counted from 1.
+        task: What was asked.
         changed: What was different, in words.
         prompt: What the model was sent.
     """
@@ -94,6 +95,7 @@ class Comparison:
     context_id: int
     turn_id: int
     call: int
+    task: str
     changed: Sequence[str]
     prompt: Sequence[ChatMessage]
     then: Answer
@@ -125,6 +127,7 @@ class Comparison:
             "context": self.context_id,
             "turn": self.turn_id,
             "call": self.call,
+            "task": self.task,
             "changed": list(self.changed),
             "prompt": list(self.prompt),
             "then": self.then.as_dict(),

@@ -119,7 +119,9 @@ async def _ask(service: AgentService, record: Record, changes: Changes, llm: Cha
         await _write_usage(storage, talk.billed)
     then = record.answer(budgets, models_asked(getattr(agent, "llm", None)))
     changed = changes.describe()
-    return Comparison(record.context_id, record.turn_id, record.call, changed, prompt, then, again, budgets.currency)
+    return Comparison(
+        record.context_id, record.turn_id, record.call, record.task, changed, prompt, then, again, budgets.currency
+    )
 
 
 async def rebuild_prompt(agent: Agent, storage: Storage, context_id: int, turn_id: int) -> Prompt | None:

@@ -28,9 +28,9 @@ class RecordedResults:
             results._by_call.setdefault((call.name, _canonical(call.arguments)), []).append(call)
         return results
 
-    def add_for_all(self, name: str, result: str) -> None:
+    def add_for_all(self, call: CallMade) -> None:
         """Have every call of a tool give this, whatever its arguments are, where none like it is known."""
-        self._by_call[name, ANY_ARGUMENTS] = [CallMade(name, {}, result, Origin.RECORD)]
+        self._by_call.setdefault((call.name, ANY_ARGUMENTS), []).append(call)
 
     def take(self, call: ToolCall) -> CallMade:
         """Return what comes of a call."""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from botservice.settings import Settings, reveal
+from botservice.settings import LogLevel, Settings, reveal
 
 if TYPE_CHECKING:
+    from botservice.service import AgentService
     from botservice.storage import Storage
 
 T = TypeVar("T")
@@ -51,6 +52,16 @@ def open_storage(settings: Settings, *, migrate: bool = False) -> "Storage":
 
     key = reveal(settings.encryption_key)
     return Storage.open(settings.database_url, migrate=migrate, encryption_key=key)
+
+
+def quiet_service(settings: Settings, app: str | None) -> "AgentService":
+    """Return the service of the settings, or somebody's own, which logs errors alone unless more is set."""
+    from botservice.app import build_service, load_service, prepare
+
+    if settings.log_level is LogLevel.INFO:
+        settings.log_level = LogLevel.ERROR
+    prepare(settings)
+    return load_service(app) if app else build_service(settings)
 
 
 def printable(text: str) -> str:

@@ -22,6 +22,7 @@ from botservice.cli.console import (
     printable,
     with_storage,
 )
+from botservice.cli.evaluate import evaluate
 from botservice.cli.long_work import long_work
 from botservice.cli.new import new
 from botservice.cli.prove import prove
@@ -191,6 +192,7 @@ cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
 cli.add_typer(access_cli, name="access", invoke_without_command=True)
 cli.command()(usage)
 cli.command()(replay)
+cli.command("eval")(evaluate)
 
 
 @cli.command()

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from botservice.cli.console import AppOption, MaybeContextArgument, load_settings, open_storage, with_storage
+from botservice.cli.console import (
+    AppOption,
+    MaybeContextArgument,
+    load_settings,
+    open_storage,
+    quiet_service,
+    with_storage,
+)
 from botservice.cli.turns import MOST_ID
 from botservice.errors import BotServiceError
 
@@ -132,7 +139,6 @@ async def _ask(
     from botservice.again.asker import model_named
     from botservice.again.asking import prompt_again
     from botservice.app import govern
-    from botservice.cli.asking import quiet_service
 
     settings = load_settings()
     service = quiet_service(settings, app)
