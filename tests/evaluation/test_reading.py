@@ -21,7 +21,7 @@ HEAD = "cases:\n  - question: Hi\n"
         (HEAD + "    turn: 1", ", line 2", "one of question, messages, turn and turns"),
         (HEAD + "    question: Ho", ", line 3", "question is there twice"),
         (HEAD + "    expekt: {}", ", line 3", "no 'expekt'"),
-        (HEAD + "    expect:\n      contians: a", ", line 4", "no 'contians'; there are: contains"),
+        (HEAD + "    expect:\n      contain: a", ", line 4", "no 'contain'; there are: contains"),
         (HEAD + "    expect:\n      max_tokens: many", ", line 4", "must be a number"),
         (HEAD + "    expect:\n      max_tokens: 1.5", ", line 4", "must be a whole number"),
         (HEAD + "    expect:\n      language: xx", ", line 4", "must be one of ar, "),
