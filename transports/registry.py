@@ -23,6 +23,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     Raises:
         SettingsError: one of the service's has the name of another one.
     """
+    from botservice.again.asker import Asker
     from transports.web.app import WebTransport
     from transports.web.entering.access import Access
 
@@ -36,7 +37,8 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
         )
     if has_slack(settings):
         found.append(build_slack(settings, reading))
-    found.append(WebTransport(access=Access.of(settings)))
+    asker = None if service is None else Asker(service, settings)
+    found.append(WebTransport(access=Access.of(settings), asker=asker))
     found.extend(() if service is None else service.transports)
     names = [transport.name for transport in found]
     if twice := {name for name in names if names.count(name) > 1}:

@@ -116,6 +116,10 @@ class FunctionsBasedAgent(Agent):
             return await self.tools_now()
         return await self._toolbox.callable_tools(self.tools, context)
 
+    async def offered_tools(self, context: AgentContext) -> Sequence[Tool]:
+        """Return the tools that the model is told of with the next call."""
+        return await self._toolbox.offered_tools(self.tools, context.completed_steps, context)
+
     async def close(self) -> None:
         """End what its toolsets, and those of agents among its tools, have started; a later turn starts it again."""
         await self._toolbox.close()
@@ -128,7 +132,7 @@ class FunctionsBasedAgent(Agent):
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the calls that the model wants, or its answer. Changes nothing."""
-        offered = await self._toolbox.offered_tools(self.tools, context.completed_steps, context)
+        offered = await self.offered_tools(context)
         prompt, response = await self._ask(context, [tool.schema for tool in offered])
         if response.tool_calls:
             return Action(response.tool_calls, response.text or None, prompt, **_facts(response))

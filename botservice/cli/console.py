@@ -2,14 +2,28 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from botservice.settings import Settings, reveal
+import typer
+
+from botservice.settings import LogLevel, Settings, reveal
 
 if TYPE_CHECKING:
+    from botservice.service import AgentService
     from botservice.storage import Storage
 
 T = TypeVar("T")
+
+AppOption = Annotated[
+    str | None,
+    typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; the current folder is importable."),
+]
+MaybeContextArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[CONTEXT]", help="A number, as `botservice contexts` lists it, or keys: telegram:42, chat_id=42."
+    ),
+]
 
 
 def load_settings() -> Settings:
@@ -38,6 +52,16 @@ def open_storage(settings: Settings, *, migrate: bool = False) -> "Storage":
 
     key = reveal(settings.encryption_key)
     return Storage.open(settings.database_url, migrate=migrate, encryption_key=key)
+
+
+def quiet_service(settings: Settings, app: str | None) -> "AgentService":
+    """Return the service of the settings, or somebody's own, which logs errors alone unless more is set."""
+    from botservice.app import build_service, load_service, prepare
+
+    if settings.log_level is LogLevel.INFO:
+        settings.log_level = LogLevel.ERROR
+    prepare(settings)
+    return load_service(app) if app else build_service(settings)
 
 
 def printable(text: str) -> str:

@@ -13,11 +13,21 @@ import typer
 
 from botservice.cli.access import access_cli, usage
 from botservice.cli.clash import check_packages
-from botservice.cli.console import counted, load_settings, open_storage, printable, with_storage
+from botservice.cli.console import (
+    AppOption,
+    MaybeContextArgument,
+    counted,
+    load_settings,
+    open_storage,
+    printable,
+    with_storage,
+)
+from botservice.cli.evaluate import evaluate
 from botservice.cli.long_work import long_work
 from botservice.cli.new import new
 from botservice.cli.prove import prove
-from botservice.cli.turns import MOST_ID, turns_cli
+from botservice.cli.replay import replay
+from botservice.cli.turns import turns_cli
 from botservice.errors import BotServiceError, DatabaseInUse
 from botservice.settings import LogLevel, Settings
 
@@ -41,13 +51,6 @@ cli = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-AppOption = Annotated[
-    str | None,
-    typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; the current folder is importable."),
-]
-_CONTEXT_HELP = "A number, as `botservice contexts` lists it, or keys: telegram:42, chat_id=42."
-ContextArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help=_CONTEXT_HELP)]
-MaybeContextArgument = Annotated[str | None, typer.Argument(metavar="[CONTEXT]", help=_CONTEXT_HELP)]
 PersonOption = Annotated[
     str | None, typer.Option(metavar="PLATFORM:ID", help="Instead of a conversation: a person, such as telegram:42.")
 ]
@@ -188,35 +191,8 @@ cli.command()(prove)
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
 cli.add_typer(access_cli, name="access", invoke_without_command=True)
 cli.command()(usage)
-
-
-@cli.command()
-def replay(
-    context: ContextArgument,
-    *,
-    turn: Annotated[int | None, typer.Option(max=MOST_ID, help="One turn only, by its number.")] = None,
-    detailed: Annotated[
-        bool, typer.Option("--detailed", help="Everything uncut, with what the model was given.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The steps as JSON.")] = False,
-) -> None:
-    """Show what was asked, found, done and answered in a conversation."""
-    from botservice.cli.addresses import find_context_id
-    from botservice.overview import read_turns
-
-    async def read(storage: "Storage") -> Any:
-        return await read_turns(storage, await find_context_id(storage, context), turn)
-
-    found = with_storage(read)
-    if as_json:
-        typer.echo(json.dumps([each.as_dict() for each in found], indent=2))
-        return
-    from rich.console import Console
-
-    from botservice.memory.replay import show
-    from botservice.memory.replay_turns import render_turns
-
-    show(render_turns(found, detailed=detailed), Console())
+cli.command()(replay)
+cli.command("eval")(evaluate)
 
 
 @cli.command()

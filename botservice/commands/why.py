@@ -1,12 +1,13 @@
 """/why: what the last answer was made of, or why there is none. Only what was said, done and known in this chat."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from botservice.access.values import AccessRole
 from botservice.commands.command import Command
 from botservice.contexts.step_records import read_steps
 from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
@@ -14,11 +15,12 @@ from botservice.memory.found import found_records
 from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, TokenUsage
 from botservice.personas import persona_in
+from botservice.policies import NANO
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.start.exchanges import Attempt, find_last_attempt
 from botservice.turns.turn import Outcome
 
-_MOST: Final = 20  # entries of one kind
+_MOST: Final = 6  # entries of one kind: it is read in a chat
 _LONGEST: Final = 160  # characters of one entry
 _LONGEST_QUESTION: Final = 80
 # No opening bracket is escaped, because that begins a formula: without the closing one there is no link.
@@ -40,6 +42,7 @@ class Sources:
         tools: The name of each tool that ran, with what went wrong, if anything did.
         models: The names of those that answered, in their order.
         usage: Tokens of all calls of models together.
+        taken: What each of these calls took, with the model that answered.
         task: What was asked, as the record has it.
         failures: How often a step failed.
     """
@@ -53,6 +56,7 @@ class Sources:
     models: list[str] = field(default_factory=list)
     calls: int = 0
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
+    taken: list[tuple[str, TokenUsage]] = field(default_factory=list)
     task: str = ""
     failures: int = 0
 
@@ -75,7 +79,16 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
             below = [each for run in sub_runs(step) for each in run.memory.steps]
             sources.calls += sum(1 for each in below if each.get_value("token_usage"))
     sources.usage = usage_of(steps) or sources.usage
+    sources.taken = list(_taken(steps))
     return sources
+
+
+def _taken(steps: Iterable[MemoryItem]) -> Iterator[tuple[str, TokenUsage]]:
+    for step in steps:
+        usage = step.get_value("token_usage")
+        if isinstance(usage, TokenUsage):
+            yield str(step.get_value("model") or "unknown"), usage
+        yield from _taken(each for run in sub_runs(step) for each in run.memory.steps if each is not None)
 
 
 def _add_model(sources: Sources, name: Any) -> None:
@@ -157,16 +170,16 @@ def _made_of(request: CommandRequest, sources: Sources, *, may_see: bool) -> Ite
         yield "- " + request.say("why.persona") + f" {_cut(sources.persona, _LONGEST)}"
     if sources.found:
         yield "- " + request.say("why.found")
-        yield from (f"  - {_cut(each, _LONGEST)}" for each in sources.found[:_MOST])
+        yield from _listed(request, [_cut(each, _LONGEST) for each in sources.found])
     if sources.facts and may_see:
         yield "- " + request.say("why.facts")
-        yield from (f"  - {_cut(each, _LONGEST)}" for each in sources.facts[:_MOST])
+        yield from _listed(request, [_cut(each, _LONGEST) for each in sources.facts])
     elif sources.facts:
         hidden = request.say("why.hidden", count=len(sources.facts))
         yield "- " + request.say("why.facts") + f" {hidden}"
     if sources.tools:
         yield "- " + request.say("why.tools")
-        yield from (f"  - {_tool(request, *each)}" for each in sources.tools[:_MOST])
+        yield from _listed(request, [_tool(request, *each) for each in sources.tools])
     yield "- " + request.say(
         "why.model_in_one" if sources.calls == 1 else "why.model",
         model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
@@ -174,6 +187,24 @@ def _made_of(request: CommandRequest, sources: Sources, *, may_see: bool) -> Ite
         given=sources.usage.input_tokens,
         said=sources.usage.output_tokens,
     )
+    yield from _cost(request, sources)
+
+
+def _listed(request: CommandRequest, entries: Sequence[str]) -> Iterator[str]:
+    """Yield the first entries of a list, and how many more there are."""
+    yield from (f"  - {each}" for each in entries[:_MOST])
+    if len(entries) > _MOST:
+        yield "  - " + request.say("why.more", count=len(entries) - _MOST)
+
+
+def _cost(request: CommandRequest, sources: Sources) -> Iterator[str]:
+    """Yield what it cost by the prices of today: to owners, and to whoever is alone with the bot, whose use it is."""
+    is_told = request.role is AccessRole.OWNER or request.message.is_private
+    if not is_told or not sources.taken or not all(request.budgets.has_price(model) for model, _ in sources.taken):
+        return
+    cost = sum(request.budgets.price(model, usage).cost for model, usage in sources.taken)
+    money = f"{request.say_number(cost / NANO, places=4)} {request.budgets.currency}"
+    yield "- " + request.say("why.cost", money=money)
 
 
 def _tool(request: CommandRequest, name: str, error: str | None) -> str:

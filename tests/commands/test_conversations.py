@@ -10,11 +10,13 @@ from sqlalchemy import select
 from turns.bots import NO_WAITING, add, call, fail
 from turns.messenger import Messenger, Office
 
-from botservice import AgentContext, FunctionsBasedAgent, LLMError, ScriptedChatLLM
+from botservice import AgentContext, ChatResponse, FunctionsBasedAgent, LLMError, ScriptedChatLLM, TokenUsage
+from botservice.budgets.budgets import Budgets
 from botservice.commands.standard import standard_commands
 from botservice.commands.why import read_sources
 from botservice.memory import StepCallbacks
 from botservice.messages import Author
+from botservice.policies import parse_prices
 from botservice.storage.tables.conversations import turns
 from botservice.texts import LANGUAGES
 from botservice.turns.options import RunOptions, utc_now
@@ -49,10 +51,10 @@ class Commanded(Messenger):
 
 
 @contextlib.asynccontextmanager
-async def chatting(storage, script, *, tools=(), messenger=None, search_k=3):
+async def chatting(storage, script, *, tools=(), messenger=None, search_k=3, budgets=None):
     llm = ScriptedChatLLM(script)
     agent = FunctionsBasedAgent(tools=tools, llm=llm, search_k=search_k, prompt="")
-    options = RunOptions(agent, StepCallbacks(None), 10, utc_now, NO_WAITING)
+    options = RunOptions(agent, StepCallbacks(None), 10, utc_now, NO_WAITING, budgets or Budgets())
     messenger = messenger or Commanded()
     worker = Worker(storage, options, [messenger], commands=standard_commands())
     await worker.start()
@@ -214,6 +216,56 @@ async def test_what_nobody_knows_and_a_late_stop_cost_no_call_of_the_model(stora
         assert "could stop" in await answer_to(bot, "/stop", 3)
     assert llm.prompts == []
     assert await history(storage) == []
+
+
+PRICED = Budgets(prices=parse_prices("scripted=10/100"))
+TAKING = [
+    ChatResponse(tool_calls=(call("add", a=1, b=2),), usage=TokenUsage(1000, 10)),
+    ChatResponse("Three.", usage=TokenUsage(2000, 20)),
+]
+
+
+async def test_why_says_what_all_calls_of_the_model_cost_together(storage):
+    async with chatting(storage, TAKING, tools=[add], budgets=PRICED) as (bot, _):
+        await answer_to(bot, "what is 1 + 2?", 1)
+        assert (await answer_to(bot, "/why", 2)).splitlines()[-1] == "- cost: 0.0330 USD"
+
+
+@pytest.mark.parametrize("budgets", [Budgets(), Budgets(prices=parse_prices("other=1/2"))])
+async def test_why_says_nothing_of_a_cost_that_is_not_known(storage, budgets):
+    async with chatting(storage, TAKING, tools=[add], budgets=budgets) as (bot, _):
+        await answer_to(bot, "what is 1 + 2?", 1)
+        assert "cost" not in await answer_to(bot, "/why", 2)
+
+
+async def test_where_others_read_why_the_cost_is_for_owners_alone(storage):
+    messenger = Commanded()
+    messenger.is_private = False
+    async with chatting(storage, TAKING, tools=[add], budgets=PRICED, messenger=messenger) as (bot, _):
+        await answer_to(bot, "what is 1 + 2?", 1)
+        said = await answer_to(bot, "/why", 2)
+    assert "2 calls" in said
+    assert "cost" not in said
+
+
+async def test_why_after_another_command_is_about_the_last_answer(storage):
+    async with chatting(storage, ["Ok."]) as (bot, _):
+        await answer_to(bot, "hello", 1)
+        await answer_to(bot, "/help", 2)
+        assert "“hello”" in await answer_to(bot, "/why", 3)
+
+
+async def test_why_is_short_enough_for_a_chat_however_much_an_answer_was_made_of(storage):
+    calls = [[call("add", a=number, b=number) for number in range(9)], "Done."]
+    async with chatting(storage, ["Ok."] * 12 + calls, tools=[add], search_k=24) as (bot, _):
+        for number in range(12):
+            await answer_to(bot, f"my lucky number {number} is {'very ' * 80}lucky", number + 1)
+        await answer_to(bot, "/new", 13)
+        await answer_to(bot, "which lucky numbers do I have?", 14)
+        said = await answer_to(bot, "/why", 15)
+    assert "  - and 3 more" in said
+    assert said.count("add: worked") == 6
+    assert len(said) < 3000
 
 
 async def test_why_never_tells_of_another_chat(storage):

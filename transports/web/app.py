@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.routing import BaseRoute, Route
 
+from botservice.again.asker import Asker
 from botservice.messages import InboundMessage, Message
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
@@ -15,6 +16,7 @@ from transports.web.entering.access import Access, Mode
 from transports.web.entering.gate import Gate
 from transports.web.entering.logins import Logins
 from transports.web.inbound import NAME, read_event
+from transports.web.inspector.again import AgainPage
 from transports.web.inspector.inspector import Inspector
 from transports.web.outgoing.outbound import plan_answer
 from transports.web.outgoing.streaming import Hub, LiveAnswer
@@ -31,7 +33,7 @@ class WebTransport:
 
     name = NAME
 
-    def __init__(self, *, access: Access, service_name: str = "botservice") -> None:
+    def __init__(self, *, access: Access, service_name: str = "botservice", asker: Asker | None = None) -> None:
         self._access = access
         self._hub = Hub()
         assets = Assets()
@@ -39,6 +41,7 @@ class WebTransport:
         self._logins = Logins()
         self._chat = Chat(access, self._pages, self._hub)
         self._inspector = Inspector(self._pages)
+        self._again = AgainPage(self._pages, asker)
         self.routes: Sequence[BaseRoute] = self._make_routes(assets)
         self.exception_handlers: Mapping[Any, Any] = self._pages.exception_handlers
 
@@ -47,6 +50,7 @@ class WebTransport:
         self._logins.connect(storage)
         self._chat.connect(inbox, storage)
         self._inspector.connect(storage)
+        self._again.connect(storage)
         self._hub.open()
 
     async def stop(self) -> None:
@@ -103,6 +107,12 @@ class WebTransport:
                 methods=["POST"],
             ),
             Route("/inspect/{context:int}/{turn:int}", gate.guard(self._inspector.show_turn)),
+            Route("/inspect/{context:int}/{turn:int}/again", gate.guard(self._again.form)),
+            Route(
+                "/inspect/{context:int}/{turn:int}/again",
+                gate.guard(self._again.ask, changes=True),
+                methods=["POST"],
+            ),
             Route("/web/login", gate.secure(gate.login_page)),
             Route("/web/login", gate.secure(gate.log_in), methods=["POST"]),
             Route("/web/logout", gate.guard(gate.log_out, changes=True), methods=["POST"]),

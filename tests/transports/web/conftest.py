@@ -18,7 +18,9 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.again.asker import Asker
 from botservice.llm import ChatResponse
+from botservice.settings import Settings
 from botservice.storage.tables.conversations import contexts, events
 from botservice.turns.inbox import Inbox
 from botservice.turns.work.worker import Worker
@@ -245,7 +247,7 @@ async def running_site(
         service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
         if approval_lasts is not None:
             service.options = replace(service.options, approval_lasts=approval_lasts)
-        transport = WebTransport(access=Access(**access))
+        transport = WebTransport(access=Access(**access), asker=Asker(service, Settings(_env_file=None)))
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake)
         if works:

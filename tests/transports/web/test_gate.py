@@ -11,7 +11,16 @@ from botservice.telemetry import register_secret
 TOKEN = "a-long-admin-token"
 PAGE = {"Accept": "text/html,*/*"}
 JSON = {"Content-Type": "application/json"}
-OWN_PATHS = ["/", "/inspect", "/inspect/1", "/inspect/1/1", "/web/events", "/web/earlier?before=1", "/web/files/1/0"]
+OWN_PATHS = [
+    "/",
+    "/inspect",
+    "/inspect/1",
+    "/inspect/1/1",
+    "/inspect/1/1/again",
+    "/web/events",
+    "/web/earlier?before=1",
+    "/web/files/1/0",
+]
 POSTS = ["/web/messages", "/web/stop", "/web/new"]
 
 

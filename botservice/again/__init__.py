@@ -1,0 +1,7 @@
+"""Asking again from the record: what would have come of a past turn with another prompt, model or memory."""
+
+from botservice.again.answers import Answer, CallMade, Comparison
+from botservice.again.asking import ask_again
+from botservice.again.changes import Changes
+
+__all__ = ["Answer", "CallMade", "Changes", "Comparison", "ask_again"]

@@ -1,0 +1,72 @@
+"""Asking turns of one service again, of its own model or of one that somebody names."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from botservice.again.answers import Comparison
+from botservice.again.asking import ask_again, read_again
+from botservice.again.changes import Changes, own_words
+from botservice.again.record import Record
+from botservice.errors import SettingsError
+from botservice.llm.chat import ChatLLM
+from botservice.llm.configured import configured_llm
+from botservice.service import AgentService
+from botservice.settings import Settings
+from botservice.storage import Storage
+
+
+class Asker:
+    """Asks for pages and programs that know turns by their numbers alone."""
+
+    def __init__(self, service: AgentService, settings: Settings) -> None:
+        self._service = service
+        self._settings = settings
+
+    async def read(self, storage: Storage, context_id: int, turn_id: int, call: int = 1) -> Record:
+        """Return what would be asked again.
+
+        Raises:
+            BotServiceError: there is no such turn, or nothing is kept of its prompts.
+        """
+        return await read_again(self._service, context_id, turn_id, call=call, storage=storage)
+
+    def own_words(self, record: Record) -> str:
+        """Return what stands at the top of a record's prompt as the agent's own words."""
+        first = record.prompt[0] if record.prompt else {}
+        text = str(first.get("content") or "") if first.get("role") == "system" else ""
+        return own_words(text, [record.own_prompt or "", self._service.agent.prompt])
+
+    async def ask(
+        self, storage: Storage, context_id: int, turn_id: int, changes: Changes, *, call: int = 1, model: str | None
+    ) -> Comparison:
+        """Ask a turn's question again; see `ask_again`.
+
+        Args:
+            model: The name of another model on the server of the settings.
+
+        Raises:
+            BotServiceError: there is no such turn, nothing is kept of its prompts, or there is no model to ask.
+        """
+        async with model_named(self._settings, model) as llm:
+            return await ask_again(self._service, context_id, turn_id, changes, call=call, llm=llm, storage=storage)
+
+
+@contextlib.asynccontextmanager
+async def model_named(settings: Settings, name: str | None) -> AsyncIterator[ChatLLM | None]:
+    """Have the model of a name, and nothing in its place where it cannot answer; None where no name is given.
+
+    Raises:
+        SettingsError: there is no server to ask.
+    """
+    if name is None:
+        yield None
+        return
+    if not settings.has_model:
+        raise SettingsError("another model needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
+    llm = configured_llm(settings.model_copy(update={"openai_fallback_models": ()}), name)
+    try:
+        yield llm
+    finally:
+        close = getattr(llm, "close", None)
+        if close is not None:
+            await close()

@@ -1,0 +1,166 @@
+"""Asking a past turn's question again: nothing is sent, nothing in the chat changes, and no tool runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from sqlalchemy import Connection, select
+
+from botservice.again.answers import Comparison
+from botservice.again.changes import Changes
+from botservice.again.record import Record, read_record
+from botservice.again.results import RecordedResults
+from botservice.again.talking import Talk, models_asked
+from botservice.agents import Agent, Prompt
+from botservice.agents.functions_based import FunctionsBasedAgent
+from botservice.budgets.usage import ModelCall, Payer, record_call
+from botservice.contexts.context import AgentContext
+from botservice.errors import BotServiceError
+from botservice.llm.chat import ChatLLM, ChatMessage
+from botservice.service import AgentService
+from botservice.storage import Storage
+from botservice.storage.tables.conversations import events, messages
+from botservice.tools import Tool
+
+AGAIN: Final = "again"
+"""What the use of asking again is called, in the place of a model's name; it is nobody's."""
+_NOBODY: Final = Payer(0, "", "")
+
+
+async def ask_again(
+    service: AgentService,
+    context: AgentContext | int,
+    turn: int,
+    changes: Changes | None = None,
+    *,
+    call: int = 1,
+    llm: ChatLLM | None = None,
+    storage: Storage | None = None,
+) -> Comparison:
+    """Ask the question of a past turn again, and return both answers.
+
+    The model is sent what it was sent then, from the prompt log, with the changes. A call of a tool that it made then
+    as well, with the same arguments, gets the result that is recorded; any other gets none, and `Comparison.again`
+    says so. No tool runs and nobody is asked. What is stored of it is one line of usage, which is nobody's.
+
+    Args:
+        context: The conversation, or its number.
+        turn: A number, as `botservice replay` shows it.
+        changes: What is different; without any, the same is asked of the model as it is now.
+        call: With which call of the model to begin, counted from 1; what was done before it stays as it was.
+        llm: Another model than the agent's.
+        storage: Where the record is; by default the service's.
+
+    Raises:
+        BotServiceError: there is no such turn, nothing is kept of its prompts, or there is no model to ask.
+    """
+    kept = _storage_of(service, storage)
+    record = await _read(service, context, turn, call, kept)
+    return await _ask(service, record, changes or Changes(), llm or model_of(service.agent), kept)
+
+
+async def prompt_again(
+    service: AgentService,
+    context: AgentContext | int,
+    turn: int,
+    changes: Changes | None = None,
+    *,
+    call: int = 1,
+    storage: Storage | None = None,
+) -> Sequence[ChatMessage]:
+    """Return the messages that `ask_again` would send, and ask nobody.
+
+    Raises:
+        BotServiceError: there is no such turn, or nothing is kept of its prompts.
+    """
+    record = await _read(service, context, turn, call, _storage_of(service, storage))
+    return _prompt_of(service.agent, record, changes or Changes())
+
+
+async def read_again(
+    service: AgentService, context_id: int, turn: int, *, call: int = 1, storage: Storage | None = None
+) -> Record:
+    """Return the record that `ask_again` begins with.
+
+    Raises:
+        BotServiceError: there is no such turn, or nothing is kept of its prompts.
+    """
+    return await _read(service, context_id, turn, call, _storage_of(service, storage))
+
+
+def _storage_of(service: AgentService, storage: Storage | None) -> Storage:
+    kept = storage or service.storage
+    if kept is None:
+        raise BotServiceError("there is no storage to read the record from: give storage=, or a service that has one")
+    return kept
+
+
+async def _read(service: AgentService, context: AgentContext | int, turn: int, call: int, storage: Storage) -> Record:
+    context_id = context if isinstance(context, int) else context.id
+    rebuild = partial(rebuild_prompt, service.agent, storage, context_id, turn)
+    return await read_record(storage, context_id, turn, call, rebuild=rebuild)
+
+
+def _prompt_of(agent: Agent, record: Record, changes: Changes) -> list[ChatMessage]:
+    return changes.apply(record.prompt, record.sections, [record.own_prompt or "", agent.prompt])
+
+
+async def _ask(service: AgentService, record: Record, changes: Changes, llm: ChatLLM, storage: Storage) -> Comparison:
+    agent, budgets = service.agent, service.options.budgets
+    prompt = _prompt_of(agent, record, changes)
+    context = await AgentContext.load(storage, record.context_id, record.turn_id)
+    tools = await offered_tools(agent, context)
+    talk = Talk(llm, tools, RecordedResults.of(record.tool_calls), budgets, service.options.max_steps)
+    try:
+        again = await talk.ask(prompt)
+    finally:
+        await _write_usage(storage, talk.billed)
+    then = record.answer(budgets, models_asked(getattr(agent, "llm", None)))
+    changed = changes.describe()
+    return Comparison(
+        record.context_id, record.turn_id, record.call, record.task, changed, prompt, then, again, budgets.currency
+    )
+
+
+async def rebuild_prompt(agent: Agent, storage: Storage, context_id: int, turn_id: int) -> Prompt | None:
+    """Return the prompt of a turn as it is built now; None where its question is not the last one of the chat."""
+    context = await AgentContext.load(storage, context_id, turn_id)
+    question = context.chat_history.last_user_message
+    of_turn = select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == turn_id)
+    asked = await storage.read(lambda connection: set(connection.execute(of_turn).scalars()))
+    if question is None or question.id not in asked or not isinstance(agent, FunctionsBasedAgent):
+        return None
+    return await agent.build_prompt(context)
+
+
+def model_of(agent: Agent) -> ChatLLM:
+    """Return the model that an agent asks.
+
+    Raises:
+        BotServiceError: it does not say which.
+    """
+    llm: ChatLLM | None = getattr(agent, "llm", None)
+    if llm is None:
+        raise BotServiceError(f"{type(agent).__name__} has no attribute llm, so there is no model to ask again")
+    return llm
+
+
+async def offered_tools(agent: Agent, context: AgentContext) -> Mapping[str, Tool]:
+    """Return the tools that an agent's model is told of in a conversation, by name."""
+    if isinstance(agent, FunctionsBasedAgent):
+        return {tool.name: tool for tool in await agent.offered_tools(context)}
+    return await agent.tools_for(context)
+
+
+async def _write_usage(storage: Storage, billed: list[ModelCall]) -> None:
+    """Count what models took for the service as a whole: no person and no chat pays for it."""
+    now = storage.now()
+
+    def write(connection: Connection, at: datetime = now) -> None:
+        for each in billed:
+            record_call(connection, _NOBODY, replace(each, model=AGAIN), at)
+
+    if billed:
+        await storage.write(write)

@@ -1,0 +1,167 @@
+"""What is recorded of a turn: what its model was sent, what its tools gave, and what came of it."""
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from botservice.again.answers import Answer, CallMade, Origin
+from botservice.agents import Prompt
+from botservice.budgets.budgets import Budgets
+from botservice.errors import BotServiceError
+from botservice.llm.chat import ChatMessage
+from botservice.memory import ActionStep, FailedStep, FinalAnswerStep, MemoryItem, PlanningStep, TaskStep, Timing
+from botservice.memory.readable import listed, readable
+from botservice.memory.sub_runs import usage_of
+from botservice.messages import TokenUsage, ToolCall
+from botservice.overview import TurnRecord, check_context, read_turns
+from botservice.personas import prompt_of
+from botservice.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A turn, from one of the calls of its model on.
+
+    Attributes:
+        call: Which call, counted from 1; calls says how many there are. Plans are no calls here.
+        sections: The place of each part's first message in the prompt, and the one after its last.
+        tool_calls: All of the turn, with their results.
+        steps: What was done from that call on.
+        own_prompt: What stands in place of the agent's prompt in that conversation, if something does.
+    """
+
+    context_id: int
+    turn_id: int
+    task: str
+    call: int
+    calls: int
+    prompt: Sequence[ChatMessage]
+    sections: Mapping[str, Sequence[int]]
+    tool_calls: Sequence[CallMade]
+    steps: Sequence[MemoryItem]
+    own_prompt: str | None = None
+
+    def answer(self, budgets: Budgets, known: Sequence[str] = ()) -> Answer:
+        """Return what came of it then. What agents among the tools took is left out: asking again asks none.
+
+        Args:
+            known: What the agent calls its models.
+        """
+        asked = [each for each in self.steps if each.get_value("model_input_messages")]
+        own = [each for each in asked if isinstance(each.get_value("token_usage"), TokenUsage)]
+        costs = [cost_of(budgets, each.get_value("model"), each.get_value("token_usage"), known) for each in own]
+        final = next((each for each in self.steps if isinstance(each, FinalAnswerStep)), None)
+        failed = next((each.error for each in reversed(self.steps) if isinstance(each, FailedStep)), None)
+        return Answer(
+            "" if final is None else readable(final.output),
+            tuple(dict.fromkeys(str(name) for each in asked if (name := each.get_value("model")))),
+            len(asked),
+            _sum([each.get_value("token_usage") for each in own]),
+            sum(each or 0 for each in costs) if costs and None not in costs else None,
+            tuple(_calls(self.steps)),
+            _seconds(self.steps),
+            None if final is not None else f"there is no answer{'' if failed is None else f': {failed}'}",
+        )
+
+
+Rebuild = Callable[[], Awaitable[Prompt | None]]
+"""Builds the prompt of a turn anew; None where that would be another one by now."""
+
+
+async def read_record(
+    storage: Storage, context_id: int, turn_id: int, call: int = 1, *, rebuild: Rebuild | None = None
+) -> Record:
+    """Return what is recorded of a turn from one of the calls of its model on.
+
+    Args:
+        rebuild: Where no model answered, so that no prompt was recorded.
+
+    Raises:
+        StorageError: there is no such context, or no such turn in it.
+        BotServiceError: its model was not asked so often, or what it was sent is not kept.
+    """
+    turn = (await read_turns(storage, context_id, turn_id))[0]
+
+    def read(connection: Connection) -> str | None:
+        return prompt_of(check_context(connection, context_id).metadata or {})
+
+    own_prompt = await storage.read(read)
+    asked = [place for place, step in enumerate(turn.steps) if _is_asking(step)]
+    if not asked:
+        built = await rebuild() if rebuild is not None and turn.compacted_at is None else None
+        if built is None:
+            raise BotServiceError(_why_not(turn))
+        return _record(context_id, turn, (call, 1), built, built.sections(), turn.steps, own_prompt)
+    if not 1 <= call <= len(asked):
+        times = "once" if len(asked) == 1 else f"{len(asked)} times"
+        raise BotServiceError(f"the model was asked {times} in turn {turn_id}: there is no call {call}")
+    steps = turn.steps[asked[call - 1] :]
+    prompt, sections = steps[0].get_value("model_input_messages"), steps[0].get_value("prompt_sections")
+    return _record(context_id, turn, (call, len(asked)), prompt, sections or {}, steps, own_prompt)
+
+
+def _record(
+    context_id: int,
+    turn: TurnRecord,
+    calls: tuple[int, int],
+    prompt: Any,
+    sections: Mapping[str, Sequence[int]],
+    steps: Sequence[MemoryItem],
+    own_prompt: str | None,
+) -> Record:
+    task = next((each.task for each in turn.steps if isinstance(each, TaskStep)), "")
+    made = tuple(_calls(turn.steps))
+    return Record(context_id, turn.id, task, *calls, thawed(prompt), sections, made, steps, own_prompt)
+
+
+def cost_of(budgets: Budgets, model: str | None, usage: TokenUsage, known: Sequence[str] = ()) -> int | None:
+    """Return what a call cost, in billionths of the currency; None where no price is known.
+
+    Args:
+        known: What whoever asked calls the models; servers may call them by longer names.
+    """
+    names = [str(model or "unknown"), *(each for each in known if str(model).startswith(each))]
+    name = next((each for each in names if budgets.has_price(each)), None)
+    return None if name is None else budgets.price(name, usage).cost
+
+
+def thawed(messages: Any) -> list[ChatMessage]:
+    """Return messages of a record as they are sent: plain, and for the caller to change."""
+    plain: list[ChatMessage] = json.loads(json.dumps(messages))
+    return plain
+
+
+def _is_asking(step: MemoryItem) -> bool:
+    return bool(step.get_value("model_input_messages")) and not isinstance(step, PlanningStep)
+
+
+def _why_not(turn: TurnRecord) -> str:
+    if turn.compacted_at is not None:
+        return f"what turn {turn.id} sent to its model is not kept any more: KEEP_STEPS_DAYS keeps it longer"
+    return f"no model answered in turn {turn.id}, so there is no prompt in its record to ask with again"
+
+
+def _calls(steps: Sequence[MemoryItem]) -> Iterator[CallMade]:
+    for step in steps:
+        if not isinstance(step, ActionStep):
+            continue
+        results = listed(step.tool_results)
+        for call, result in zip(listed(step.tool_calls), results, strict=False):
+            if isinstance(call, ToolCall):
+                arguments = json.loads(json.dumps(call.arguments))
+                yield CallMade(call.name, arguments, result.text, Origin.MADE, result.is_error)
+
+
+def _sum(usages: Sequence[TokenUsage]) -> TokenUsage | None:
+    return usage_of([PlanningStep("", token_usage=each) for each in usages])
+
+
+def _seconds(steps: Sequence[MemoryItem]) -> float | None:
+    timings = [each.get_value("timing") for each in steps]
+    known = [each for each in timings if isinstance(each, Timing) and each.end_time is not None]
+    if not known:
+        return None
+    return max((each.end_time or each.start_time) for each in known).timestamp() - known[0].start_time.timestamp()

@@ -1,0 +1,123 @@
+"""One question to a model until it answers, with calls of tools answered from a record. Nothing else happens."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from botservice.again.answers import Answer, CallMade
+from botservice.again.record import cost_of
+from botservice.again.results import RecordedResults
+from botservice.agents import Prompt
+from botservice.agents.sources import with_sources
+from botservice.budgets.budgets import Budgets
+from botservice.budgets.usage import ModelCall
+from botservice.errors import BotServiceError, LLMError
+from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse
+from botservice.llm.hosted import offered_to
+from botservice.memory import ActionStep, PlanningStep, ToolResult
+from botservice.memory.chat_messages import step_messages
+from botservice.memory.sub_runs import usage_of
+from botservice.messages import TokenUsage
+from botservice.tools import Tool
+
+
+@dataclass(slots=True)
+class Talk:
+    """What is said to a model, and what has come of it so far.
+
+    Attributes:
+        tools: What it may call; none of them runs.
+        max_steps: How often it may call before it has to answer.
+        seconds: What time it is; only differences count.
+        billed: What each call of the model took.
+    """
+
+    llm: ChatLLM
+    tools: Mapping[str, Tool]
+    results: RecordedResults
+    budgets: Budgets
+    max_steps: int = 10
+    seconds: Callable[[], float] = time.monotonic
+    billed: list[ModelCall] = field(default_factory=list)
+    _usages: list[TokenUsage] = field(default_factory=list)
+    _costs: list[int | None] = field(default_factory=list)
+    _models: list[str] = field(default_factory=list)
+    _calls: list[CallMade] = field(default_factory=list)
+    _count: int = 0
+
+    async def ask(self, prompt: Sequence[ChatMessage]) -> Answer:
+        """Return what the model answers to a prompt; also that it does not."""
+        began = self.seconds()
+        try:
+            answer = Answer(await self._converse(list(prompt)))
+        except BotServiceError as error:
+            answer = Answer(error=str(error))
+        return replace(
+            answer,
+            models=tuple(dict.fromkeys(self._models)),
+            calls=self._count,
+            usage=usage_of([PlanningStep("", token_usage=each) for each in self._usages]),
+            cost=sum(each or 0 for each in self._costs) if self._costs and None not in self._costs else None,
+            tool_calls=tuple(self._calls),
+            seconds=self.seconds() - began,
+        )
+
+    async def _converse(self, messages: list[ChatMessage]) -> str:
+        for number in range(1, self.max_steps + 2):
+            response = await self._chat(messages, has_tools=number <= self.max_steps)
+            if not response.tool_calls or number > self.max_steps:
+                return _text_of(response)
+            made = [self.results.take(call) for call in response.tool_calls]
+            self._calls += made
+            final = self._find_final(made)
+            if final is not None:
+                return final.result
+            messages += step_messages(_as_step(number, response, made))
+        raise AssertionError("the last call has no tools, so it answers")
+
+    async def _chat(self, messages: Sequence[ChatMessage], *, has_tools: bool) -> ChatResponse:
+        schemas = [tool.schema for tool in self.tools.values()] if has_tools else []
+        self._count += 1
+        try:
+            response = await self.llm.chat(Prompt(messages), offered_to(self.llm, schemas))
+        except BotServiceError:
+            raise
+        except Exception as error:  # a border: a model is foreign code
+            raise LLMError(f"the model failed with {type(error).__name__}") from error
+        name = response.model or str(getattr(self.llm, "model", None) or "unknown")
+        self._models.append(name)
+        if response.usage is not None:
+            self._usages.append(response.usage)
+            self._costs.append(cost_of(self.budgets, name, response.usage, models_asked(self.llm)))
+        self.billed.append(self.budgets.price(name, response.usage or TokenUsage(0, 0)))
+        return response
+
+    def _find_final(self, made: Sequence[CallMade]) -> CallMade | None:
+        for each in made:
+            tool = self.tools.get(each.name)
+            if tool is not None and tool.is_final and not each.is_error:
+                return each
+        return None
+
+
+def models_asked(llm: object) -> tuple[str, ...]:
+    """Return the names of the models behind one, as far as it says so."""
+    name = getattr(llm, "model", None)
+    return tuple(getattr(llm, "models", None) or (() if name is None else (str(name),)))
+
+
+def _text_of(response: ChatResponse) -> str:
+    text = with_sources(response.text, response.sources, None)
+    if not text.strip():
+        raise LLMError("the model gave an empty answer")
+    return text
+
+
+def _as_step(number: int, response: ChatResponse, made: Sequence[CallMade]) -> ActionStep:
+    results: list[Any] = [
+        ToolResult(call.id, each.result, each.is_error) for call, each in zip(response.tool_calls, made, strict=True)
+    ]
+    step = ActionStep(number, tool_calls=response.tool_calls, tool_results=results)
+    step.set_values_from_dict({"model_output": response.text or None, "model_items": list(response.items) or None})
+    return step

@@ -1,0 +1,170 @@
+"""The command that shows past turns, and asks one of them again."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from botservice.cli.console import (
+    AppOption,
+    MaybeContextArgument,
+    load_settings,
+    open_storage,
+    quiet_service,
+    with_storage,
+)
+from botservice.cli.turns import MOST_ID
+from botservice.errors import BotServiceError
+
+if TYPE_CHECKING:
+    from botservice.again import Changes, Comparison
+    from botservice.storage import Storage
+
+_CHANGING = "--prompt, --without, --messages, --model, --call and --show-prompt"
+
+
+def replay(  # noqa: PLR0913 - each is an option of the command
+    context: MaybeContextArgument = None,
+    *,
+    turn: Annotated[int | None, typer.Option(max=MOST_ID, help="One turn only, by its number.")] = None,
+    last: Annotated[
+        bool, typer.Option("--last", help="The newest turn, of all conversations without CONTEXT.")
+    ] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="The newest turn that failed, likewise.")] = False,
+    detailed: Annotated[
+        bool, typer.Option("--detailed", help="Everything uncut, with what the model was given.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask the turn's question again; tools are answered from the record.")
+    ] = False,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="With --again: another model.")] = None,
+    prompt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --again: in the place of the agent's prompt.")
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART", help="With --again: leave out notes, window, earlier, person, waiting or found."),
+    ] = None,
+    messages: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --again: in the place of the whole prompt, as JSON.")
+    ] = None,
+    call: Annotated[int | None, typer.Option(min=1, help="With --again: begin with this call of the model.")] = None,
+    show_prompt: Annotated[
+        bool, typer.Option("--show-prompt", help="With --again: print the prompt as JSON, and ask nobody.")
+    ] = False,
+    app: AppOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The steps, or both answers, as JSON.")] = False,
+) -> None:
+    """Show what was asked, found, done and answered in a conversation; with --again, try another way."""
+    is_changed = any(each is not None for each in (model, prompt, without, messages, call)) or show_prompt
+    if is_changed and not again:
+        raise BotServiceError(f"{_CHANGING} go with --again")
+    if again:
+        changes = _read_changes(prompt, without or [], messages)
+        compared = asyncio.run(_ask((context, turn, last, failed), changes, model, call or 1, app, show_prompt))
+        _show_comparison(compared, as_json=as_json)
+        return
+
+    async def read(storage: "Storage") -> Any:
+        from botservice.overview import read_turns
+
+        context_id, turn_id = await _find(storage, context, turn, is_last=last, is_failed=failed)
+        return await read_turns(storage, context_id, turn_id)
+
+    _show_turns(with_storage(read), detailed=detailed, as_json=as_json)
+
+
+def _show_turns(found: Any, *, detailed: bool, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([each.as_dict() for each in found], indent=2))
+        return
+    from rich.console import Console
+
+    from botservice.memory.replay import show
+    from botservice.memory.replay_turns import render_turns
+
+    show(render_turns(found, detailed=detailed), Console())
+
+
+async def _find(
+    storage: "Storage", context: str | None, turn: int | None, *, is_last: bool, is_failed: bool
+) -> tuple[int, int | None]:
+    """Return which conversation is meant, and which turn of it, if one is."""
+    from botservice.cli.addresses import find_context_id
+    from botservice.turns.last import find_last_turn
+
+    if (turn is not None) + is_last + is_failed > 1:
+        raise BotServiceError("say one of --turn, --last and --failed")
+    context_id = None if context is None else await find_context_id(storage, context)
+    if is_last or is_failed:
+        return await find_last_turn(storage, context_id, is_failed=is_failed)
+    if context_id is None:
+        raise BotServiceError("say which conversation: CONTEXT, as `botservice contexts` lists it, or --last, --failed")
+    return context_id, turn
+
+
+def _read_changes(prompt: Path | None, without: list[str], messages: Path | None) -> "Changes":
+    from botservice.again import Changes
+    from botservice.again.changes import read_messages
+
+    given = None if messages is None else read_messages(read_text(messages))
+    return Changes(None if prompt is None else read_text(prompt).strip(), tuple(without), given)
+
+
+def read_text(path: Path) -> str:
+    """Return what a file says.
+
+    Raises:
+        BotServiceError: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise BotServiceError(f"{path} cannot be read: {reason}") from None
+
+
+async def _ask(
+    which: tuple[str | None, int | None, bool, bool],
+    changes: "Changes",
+    model: str | None,
+    call: int,
+    app: str | None,
+    is_shown_only: bool,  # noqa: FBT001 - the option of the same name
+) -> "Comparison | list[Any]":
+    """Return what came of asking a turn again, or the prompt that would be asked with."""
+    from botservice.again import ask_again
+    from botservice.again.asker import model_named
+    from botservice.again.asking import prompt_again
+    from botservice.app import govern
+
+    settings = load_settings()
+    service = quiet_service(settings, app)
+    async with open_storage(settings) as storage, service, model_named(settings, model) as llm:
+        context, turn, is_last, is_failed = which
+        context_id, turn_id = await _find(storage, context, turn, is_last=is_last, is_failed=is_failed)
+        if turn_id is None:
+            raise BotServiceError("say which turn to ask again: --turn N, --last or --failed")
+        if is_shown_only:
+            return list(await prompt_again(service, context_id, turn_id, changes, call=call, storage=storage))
+        govern(settings, service)
+        return await ask_again(service, context_id, turn_id, changes, call=call, llm=llm, storage=storage)
+
+
+def _show_comparison(compared: "Comparison | list[Any]", *, as_json: bool) -> None:
+    if isinstance(compared, list):
+        typer.echo(json.dumps(compared, indent=2, ensure_ascii=False))
+        return
+    if as_json:
+        typer.echo(json.dumps(compared.as_dict(), indent=2))
+    else:
+        from rich.console import Console
+
+        from botservice.again.showing import render_comparison
+        from botservice.memory.replay import show
+
+        show(render_comparison(compared), Console())
+    if compared.again.error is not None:
+        raise typer.Exit(1)
