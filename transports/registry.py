@@ -36,7 +36,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
         )
     if has_slack(settings):
         found.append(build_slack(settings, reading))
-    found.append(WebTransport(access=Access.of(settings)))
+    found.append(WebTransport(access=Access.of(settings), service=service))
     found.extend(() if service is None else service.transports)
     names = [transport.name for transport in found]
     if twice := {name for name in names if names.count(name) > 1}:

@@ -67,12 +67,10 @@ def read_said(
     connection: Connection, context_id: int, message_ids: Iterable[int]
 ) -> Mapping[int, tuple[str, datetime, str]]:
     """Return who said what and when, of messages of a conversation, by their id."""
-    query = select(
-        *(messages.c[name] for name in ("id", "text", "said_by_others", "role", "author_name", "created_at"))
-    ).where(messages.c.context_id + 0 == context_id, messages.c.id.in_(list(message_ids)))
-    return {
-        row.id: (row.author_name or row.role, row.created_at, full_text_of(row)) for row in connection.execute(query)
-    }
+    columns = (messages.c[name] for name in ("id", "text", "said_by_others", "role", "author_name", "created_at"))
+    query = select(*columns).where(messages.c.context_id + 0 == context_id, messages.c.id.in_(list(message_ids)))
+    rows = connection.execute(query)
+    return {row.id: (row.author_name or row.role, row.created_at, full_text_of(row)) for row in rows}
 
 
 def _find_before(connection: Connection, context_id: int, turn_id: int) -> MemoryItem | None:

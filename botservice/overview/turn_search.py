@@ -37,7 +37,10 @@ _OPEN: Final = (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value, TurnStatus.WA
 _OF_TURN = and_(messages.c.event_id == events.c.id, events.c.turn_id == turns.c.id)
 _HAS_ANSWER = exists().where(messages.c.answers_turn_id == turns.c.id)
 _IS_COMMAND = and_(
-    turns.c.outcome == Outcome.ANSWERED.value, not_(exists().where(steps.c.turn_id == turns.c.id)), not_(_HAS_ANSWER)
+    turns.c.outcome.is_not(None),  # or "not a command" would be unknown of what has not ended
+    turns.c.outcome == Outcome.ANSWERED.value,
+    not_(exists().where(steps.c.turn_id == turns.c.id)),
+    not_(_HAS_ANSWER),
 )
 
 

@@ -281,7 +281,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "feedback": ("turn_id", "created_at"),
     "turn_figures": (
         *("turn_id", "calls", "failed_calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "model_ms"),
-        *("first_token_ms", "model", "tools"),
+        *("first_token_ms", "lasted_ms", "model", "tools"),
     ),
     "model_usage": (
         *("day", "context_id", "model", "calls", "input_tokens", "output_tokens", "cached_tokens", "cost"),

@@ -22,7 +22,7 @@ turn_figures = Table(
     ),
     Column("first_token_ms", Integer),
     Column("model", Text),
-    Column("tools", Text, nullable=False, server_default=""),
+    Column("tools", Text, nullable=False),
     Index("ix_turn_figures_cost", "cost", "turn_id"),
     Index("ix_turn_figures_lasted_ms", "lasted_ms", "turn_id"),
 )

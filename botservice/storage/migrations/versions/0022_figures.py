@@ -22,7 +22,7 @@ def upgrade() -> None:
         *(sa.Column(name, _ID, server_default="0", nullable=False) for name in _SUMS),
         sa.Column("first_token_ms", sa.Integer(), nullable=True),
         sa.Column("model", sa.Text(), nullable=True),
-        sa.Column("tools", sa.Text(), server_default="", nullable=False),
+        sa.Column("tools", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("turn_id", name=op.f("pk_turn_figures")),
         sa.ForeignKeyConstraint(["turn_id"], ["turns.id"], name=op.f("fk_turn_figures_turn_id"), ondelete="CASCADE"),
     )
