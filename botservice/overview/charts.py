@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Connection, case, func, literal, select, type_coerce
+from sqlalchemy import BigInteger, Connection, case, func, literal, not_, select, type_coerce
 
+from botservice.overview.turn_search import IS_COMMAND
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.figures import turn_figures
 from botservice.storage.tables.slack import feedback
@@ -71,14 +72,14 @@ def read_sums(
     Args:
         every: How long is summed up together; counted from 1970, in UTC.
     """
-    newest = select(turns).order_by(turns.c.id.desc()).limit(looks_at).subquery()
-    begun = type_coerce(newest.c.created_at, BigInteger)
+    newest = select(turns.c.id).order_by(turns.c.id.desc()).limit(looks_at).subquery()
+    begun = type_coerce(turns.c.created_at, BigInteger)
     bucket = (begun // literal(int(every.total_seconds()) * _MICROSECONDS, BigInteger)).label("bucket")
-    waited = type_coerce(newest.c.finished_at, BigInteger) - begun
-    is_answered = newest.c.outcome == Outcome.ANSWERED.value
+    waited = type_coerce(turns.c.finished_at, BigInteger) - begun
+    is_answered = turns.c.outcome == Outcome.ANSWERED.value
     votes = {
         verdict: select(func.count())
-        .where(feedback.c.turn_id == newest.c.id, feedback.c.verdict == verdict)
+        .where(feedback.c.turn_id == turns.c.id, feedback.c.verdict == verdict)
         .scalar_subquery()
         for verdict in ("good", "bad")
     }
@@ -87,22 +88,24 @@ def read_sums(
     query = (
         select(
             bucket,
-            newest.c.transport,
+            turns.c.transport,
             model.label("model"),
             func.count().label("turns"),
             _count(is_answered).label("answered"),
-            _count(newest.c.outcome == Outcome.FAILED.value).label("failed"),
-            _count(newest.c.outcome == Outcome.STOPPED.value).label("stopped"),
+            _count(turns.c.outcome == Outcome.FAILED.value).label("failed"),
+            _count(turns.c.outcome == Outcome.STOPPED.value).label("stopped"),
             func.sum(case((is_answered, waited), else_=0)).label("waited"),
             func.count(figures.first_token_ms).label("first_tokens"),
             func.coalesce(func.sum(figures.first_token_ms), 0).label("first_token_ms"),
             *(func.coalesce(func.sum(figures[name]), 0).label(name) for name in _FIGURES),
             *(func.sum(query).label(verdict) for verdict, query in votes.items()),
         )
-        .select_from(newest.outerjoin(turn_figures, figures.turn_id == newest.c.id))
-        .where(newest.c.created_at >= since, newest.c.created_at < until)
-        .where(newest.c.outcome.is_(None) | (newest.c.outcome != Outcome.LISTENED.value))
-        .group_by(bucket, newest.c.transport, model)
+        .select_from(
+            newest.join(turns, turns.c.id == newest.c.id).outerjoin(turn_figures, figures.turn_id == turns.c.id)
+        )
+        .where(turns.c.created_at >= since, turns.c.created_at < until)
+        .where(turns.c.outcome.is_(None) | (turns.c.outcome != Outcome.LISTENED.value), not_(IS_COMMAND))
+        .group_by(bucket, turns.c.transport, model)
         .order_by(bucket)
     )
     oldest = select(turns.c.created_at).order_by(turns.c.id.desc()).limit(1).offset(looks_at)

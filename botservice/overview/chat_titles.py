@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
+from botservice.memory.replay import visible
 from botservice.messages import Role
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities
@@ -19,6 +20,7 @@ PLATFORMS: Final = {
 }
 _LAST_MESSAGES: Final = 20
 _MOST_NAMES: Final = 3
+_LONGEST: Final = 120  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class ChatTitle:
     text: str
     platform: str
     keys: Mapping[str, str]
+
+    @property
+    def platform_label(self) -> str:
+        """The platform as people call it."""
+        return platform_label(self.platform)
 
 
 def platform_label(transport: str) -> str:
@@ -52,11 +59,17 @@ def read_titles(connection: Connection, context_ids: Sequence[int]) -> dict[int,
 
 
 def _title(connection: Connection, row: Any) -> ChatTitle:
-    keys = dict(row.context_keys)
+    keys = {_shown(name): _shown(value) for name, value in row.context_keys.items()}
     platform = keys.pop("transport", "api")
     keys.pop("session_id", None)
     name = row.name if row.name and not row.is_shared else _speakers(connection, row.id)
-    return ChatTitle(name or f"{platform_label(platform)} chat {row.id}", platform, keys)
+    return ChatTitle(_shown(name) or f"{platform_label(platform)} chat {row.id}", platform, keys)
+
+
+def _shown(text: str) -> str:
+    """Return the beginning of a text in one line, in which nothing is hidden."""
+    line = " ".join(visible(text[:_LONGEST]).split())
+    return f"{line}…" if len(text) > _LONGEST else line
 
 
 def _speakers(connection: Connection, context_id: int) -> str:

@@ -36,12 +36,13 @@ _UNANSWERED: Final = (Outcome.FAILED, Outcome.STOPPED, Outcome.REFUSED)
 _OPEN: Final = (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value, TurnStatus.WAITING.value)
 _OF_TURN = and_(messages.c.event_id == events.c.id, events.c.turn_id == turns.c.id)
 _HAS_ANSWER = exists().where(messages.c.answers_turn_id == turns.c.id)
-_IS_COMMAND = and_(
+IS_COMMAND: Final = and_(
     turns.c.outcome.is_not(None),  # or "not a command" would be unknown of what has not ended
     turns.c.outcome == Outcome.ANSWERED.value,
     not_(exists().where(steps.c.turn_id == turns.c.id)),
     not_(_HAS_ANSWER),
 )
+"""Whether a turn was for the service itself, such as /help: the agent took no step, and nothing was answered."""
 
 
 class State(StrEnum):
@@ -144,7 +145,7 @@ def find_turns(
     candidates = _candidates(sought, after).limit(looks_at)
     looked = candidates.subquery()
     query = (
-        select(turns, *(turn_figures.c[name] for name in _FIGURES), looked.c.value, _IS_COMMAND.label("is_command"))
+        select(turns, *(turn_figures.c[name] for name in _FIGURES), looked.c.value, IS_COMMAND.label("is_command"))
         .join(looked, looked.c.id == turns.c.id)
         .outerjoin(turn_figures, turn_figures.c.turn_id == turns.c.id)
         .where(*_conditions(sought))
@@ -254,13 +255,13 @@ def _state(state: State) -> list[ColumnElement[bool]]:
         case State.ALL:
             return []
         case State.COMMANDS:
-            return [_IS_COMMAND]
+            return [IS_COMMAND]
         case State.OPEN:
             return [turns.c.status.in_(_OPEN)]
         case State.ASKED:
             is_asked = or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value)
-            return [is_asked, not_(_IS_COMMAND)]
+            return [is_asked, not_(IS_COMMAND)]
         case State.ANSWERED:
-            return [turns.c.outcome == Outcome.ANSWERED.value, not_(_IS_COMMAND)]
+            return [turns.c.outcome == Outcome.ANSWERED.value, not_(IS_COMMAND)]
         case _:
             return [turns.c.outcome == state.value]

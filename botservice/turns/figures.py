@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, func, select, type_coerce
+from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, case, func, select, type_coerce
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeEngine
 
@@ -50,7 +50,10 @@ def _adding(dialect: Any) -> Any:
     of_turn = select(turns.c.id, *given, lasted.label("lasted_ms")).where(turns.c.id == bindparam("turn"))
     new = dialect.insert(turn_figures).from_select(["turn_id", *_COLUMNS, "lasted_ms"], of_turn)
     changed: dict[str, Any] = {name: turn_figures.c[name] + new.excluded[name] for name in _SUMS}
-    changed |= {name: func.coalesce(turn_figures.c[name], new.excluded[name]) for name in ("model", "first_token_ms")}
+    mine, theirs = turn_figures.c, new.excluded
+    changed["first_token_ms"] = func.coalesce(mine.first_token_ms, theirs.first_token_ms)
+    # The first that answered; as long as none did, the one that was asked.
+    changed["model"] = case((mine.calls == 0, theirs.model), else_=mine.model)
     changed["tools"] = turn_figures.c.tools + new.excluded.tools
     changed["lasted_ms"] = new.excluded.lasted_ms
     return new.on_conflict_do_update(index_elements=["turn_id"], set_=changed)

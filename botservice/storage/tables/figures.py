@@ -7,7 +7,7 @@ from botservice.storage.tables.metadata import metadata
 
 # Sums over the calls of models for a turn, those of other agents within it too; it outlives the turn's steps. cost is
 # in billionths of the currency. lasted_ms: from when the turn came until its last
-# call was over. model: the first that answered. tools: the names of those that were called, each
+# call was over. model: the first that answered, or was asked in vain. tools: the names of those that were called, each
 # between blanks.
 turn_figures = Table(
     "turn_figures",

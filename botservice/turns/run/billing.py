@@ -136,7 +136,7 @@ class Bill:
         """Store that the model was asked in vain."""
         figures = self.attempts.figures()
         if figures.failed_calls:
-            add_figures(connection, self._turn.id, figures, self._clock())
+            add_figures(connection, self._turn.id, replace(figures, model=self._models[0]), self._clock())
 
     def confirm(self) -> None:
         """Take note that it is stored."""

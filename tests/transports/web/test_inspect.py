@@ -140,7 +140,7 @@ async def test_long_lists_come_in_pages(site):
         context = await AgentContext.get_or_create(site.storage, {"transport": "telegram", "chat_id": str(number)})
         await context.chat_history.append_user_message(f"message of {number}")
     first = (await visitor.client.get("/inspect")).text
-    assert "telegram · chat_id=59" in words(first)
+    assert "Telegram · chat_id=59" in words(first)
     assert "message of 59" in first
     assert "chat_id=9 " not in words(first)
     (older,) = re.findall(r'href="(/inspect\?after=[0-9-]+)"', first)

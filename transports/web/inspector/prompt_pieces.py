@@ -9,6 +9,7 @@ from botservice.budgets.budgets import Budgets
 from botservice.llm.tokens import counter_for
 from botservice.memory import MemoryItem
 from botservice.memory.readable import listed
+from botservice.memory.replay import visible
 from botservice.messages import TokenUsage
 from transports.web.inspector.steps import SECTIONS, content_of, section_names
 
@@ -16,6 +17,10 @@ _AROUND_A_MESSAGE: Final = 4  # tokens
 _AN_IMAGE: Final = 800  # tokens, about
 _WIDTH: Final = 1_000
 _SHOWN_CHANGES: Final = 40
+_OTHER_LOOK: Final = 7
+_LOOKS: Final = {
+    name: look for look, name in enumerate(("system", "window", "question", "found", "notes", "steps", "person"))
+}
 _REASONS: Final = {
     "window": "older {} of the window: the prompt would have been too long",
     "found": "{} that searching found: no room was left",
@@ -122,7 +127,7 @@ class PromptPainter:
             is_counted_here=not measured,
             max_tokens=self._number("max_tokens"),
             left_out=_left_out(self._facts.get("left_out")),
-            tools=[str(each) for each in listed(self._facts.get("tools"))],
+            tools=[visible(str(each)) for each in listed(self._facts.get("tools"))],
             hits=_hits(self._facts.get("found")),
             changes=None if before is None else _compare(_messages(before), messages, sizes),
         )
@@ -139,10 +144,10 @@ class PromptPainter:
         whole = sum(tokens for tokens, _ in totals.values()) or 1
         cost = self._cost(model, usage if isinstance(usage, TokenUsage) else TokenUsage(whole, 0))
         pieces, x = list[Piece](), 0.0
-        for look, (name, (tokens, count)) in enumerate(totals.items()):
-            width = tokens / whole * _WIDTH
-            label = SECTIONS.get(name, name)
-            pieces.append(Piece(label, tokens, cost * tokens / whole, round(x), max(1, round(width)), look % 8, count))
+        for name, (tokens, count) in totals.items():
+            width, look = tokens / whole * _WIDTH, _LOOKS.get(name, _OTHER_LOOK)
+            label = SECTIONS.get(name, visible(name))
+            pieces.append(Piece(label, tokens, cost * tokens / whole, round(x), max(1, round(width)), look, count))
             x += width
         return pieces
 
@@ -203,4 +208,4 @@ def _plain(prompt: Sequence[Any]) -> list[Any]:
 
 
 def _change(message: Mapping[str, Any], *, is_new: bool) -> Change:
-    return Change(is_new, str(message.get("role") or ""), content_of(message))
+    return Change(is_new, visible(str(message.get("role") or "")), content_of(message))

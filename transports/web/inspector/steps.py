@@ -119,7 +119,7 @@ def _title(step: MemoryItem, number: int) -> str:
         case SystemPromptStep():
             return "Instructions"
         case _:
-            return type(step).__name__
+            return visible(type(step).__name__)
 
 
 def _facts(step: MemoryItem) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _facts(step: MemoryItem) -> Iterator[str]:
             yield f"{usage.reasoning_tokens:,} thinking"
     for fact in (step.get_value("model"), step.get_value("finish_reason")):
         if isinstance(fact, str) and fact:
-            yield fact
+            yield visible(fact)
 
 
 def _parts(step: MemoryItem) -> Iterator[Part]:
@@ -154,7 +154,7 @@ def _parts(step: MemoryItem) -> Iterator[Part]:
             yield Part("", show_text(step.system_prompt))
     for name in step.attributes:
         if name not in declared_fields(step) and name not in _SHOWN_ELSEWHERE:
-            yield Part(name, show_text(step.get_value(name)), Kind.CODE)
+            yield Part(show_text(name), show_text(step.get_value(name)), Kind.CODE)
 
 
 def _action(step: ActionStep) -> Iterator[Part]:
@@ -208,7 +208,8 @@ def _prompt(step: MemoryItem) -> Iterator[Part]:
     yield Part(
         f"What the model was given: {len(messages)} {'message' if len(messages) == 1 else 'messages'}",
         parts=[
-            Part(SECTIONS.get(name, name), parts=parts, is_open=name == "found") for name, parts in sections.items()
+            Part(SECTIONS.get(name, show_text(name)), parts=parts, is_open=name == "found")
+            for name, parts in sections.items()
         ],
     )
 

@@ -66,7 +66,7 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
             seconds=turn_seconds(each.row),
             cost=each.row.cost or 0,
             model=visible(each.row.model or ""),
-            tools=tuple(dict.fromkeys((each.row.tools or "").split())),
+            tools=tuple(dict.fromkeys(visible(each.row.tools or "").split())),
             good=each.ratings[0],
             bad=each.ratings[1],
             is_command=each.is_command,

@@ -77,6 +77,7 @@ class TurnPage:
             context_id=context_id,
             title=title,
             turn=turn,
+            error=None if turn.error is None else show_text(turn.error),
             is_open=is_open,
             is_retriable=turn.status in (TurnStatus.SET_ASIDE, TurnStatus.QUEUED, TurnStatus.RUNNING),
             is_command=turn.outcome == Outcome.ANSWERED and not turn.steps and details.answer is None,
