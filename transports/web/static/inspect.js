@@ -62,7 +62,7 @@ const look = async () => {
       if (answer.status === 200) {
         const text = await answer.text();
         if (!isBusy()) {
-          if (tag !== null) show(text);
+          show(text); // also the first time: something may have happened since the page was loaded
           tag = answer.headers.get("ETag");
         }
       }

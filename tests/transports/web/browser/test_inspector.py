@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from transports.web.browser.test_looks import CONTRASTS, DESKTOP, PHONE
+from looks import CONTRASTS, DESKTOP, PHONE
 
 from botservice import LLMError, ToolCall, tool
 
