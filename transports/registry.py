@@ -38,7 +38,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     if has_slack(settings):
         found.append(build_slack(settings, reading))
     asker = None if service is None else Asker(service, settings)
-    found.append(WebTransport(access=Access.of(settings), asker=asker))
+    found.append(WebTransport(access=Access.of(settings), service=service, asker=asker))
     found.extend(() if service is None else service.transports)
     names = [transport.name for transport in found]
     if twice := {name for name in names if names.count(name) > 1}:

@@ -27,6 +27,7 @@ class Prompt(list[ChatMessage]):
         model: The name of the model that it is made for, where it has one.
         cache_key: The same for all prompts of one conversation, and it says nothing about it: servers look for what
             they have read before among prompts of the same key. None where nobody gave one.
+        facts: How it was made, as JSON values without anybody's words: for whoever looks into it later.
     """
 
     model: str | None = None
@@ -34,6 +35,7 @@ class Prompt(list[ChatMessage]):
 
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
         super().__init__(messages)
+        self.facts: dict[str, Any] = {}
         self._built: list[ChatMessage] = list(self)
         self._sections: list[tuple[str, int]] = []
         self._sources: dict[int, Message] = {}

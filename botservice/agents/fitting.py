@@ -49,8 +49,10 @@ class Scales:
 
 def fit(
     pieces: Pieces, max_tokens: int, scales: Scales, *, steps: Iterator[RenderedStep], earlier: Iterator[RenderedStep]
-) -> None:
+) -> bool:
     """Put into pieces as many steps as there is room for, and leave out older messages where the last one needs it.
+
+    Returns whether all steps of the current prompt's work are in it.
 
     What goes first: the earlier prompts' steps, older steps, older messages, remembered ones, what is known of the
     person, the notes of the chat. The question always stays; where it is too long by itself, its middle goes. No more
@@ -81,9 +83,34 @@ def fit(
         pieces.notes, room = "", room + notes
     if room < 0:
         room += sum(map(scales.step, pieces.steps))
+        is_complete = is_complete and not pieces.steps
         pieces.steps = []
     if room < 0 and pieces.question is not None:
         pieces.question = _shortened(pieces.question, question + room, question)
+    return is_complete
+
+
+def count_left_out(
+    pieces: Pieces, *, window: int, found: int, is_known: tuple[bool, bool], steps: int
+) -> dict[str, int]:
+    """Return how many pieces of each kind did not fit; kinds of which all did are not in it.
+
+    Args:
+        window: How many messages there were.
+        found: How many hits.
+        is_known: Whether anything was known of the person, and noted of the chat.
+        steps: How many of the current prompt's work, where not all of them are in it; otherwise 0.
+    """
+    is_cut = pieces.question is not None and _CUT_MARK in pieces.question.text
+    missing = {
+        "window": window - len(pieces.window),
+        "found": found - len(pieces.found),
+        "person": int(is_known[0] and not pieces.person),
+        "notes": int(is_known[1] and not pieces.notes),
+        "steps": max(1, steps - len(pieces.steps)) if steps else 0,
+        "question": int(is_cut),
+    }
+    return {name: count for name, count in missing.items() if count > 0}
 
 
 def _newest(

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from botservice.agents.agent import Prompt
-from botservice.agents.fitting import Pieces, Scales, fit
+from botservice.agents.fitting import Pieces, Scales, count_left_out, fit
 from botservice.agents.found import describe_found, found_sizes, room_for_found
 from botservice.contexts.context import AgentContext
 from botservice.contexts.waiting_calls import describe_waiting
@@ -58,19 +58,19 @@ class PromptBuilder:
         recall = await self._recall(context)
         steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
         notes, person, waiting = await self._describe_known(context)
-        start = start_of_work(context.memory, context.task)
+        start, found, window = start_of_work(context.memory, context.task), recall.found, recall.window
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
         pieces = Pieces(
             system=context.system_prompt_for(self.system_prompt, self.skills),
             notes=notes,
             person=person,
             waiting=waiting,
-            found=recall.found,
-            window=recall.window,
+            found=found,
+            window=window,
             is_group=recall.is_group,
             question=context.chat_history.last_user_message,
         )
-        fit(
+        is_complete = fit(
             pieces,
             self.max_tokens,
             _scales(counter_for(self.model)),
@@ -78,6 +78,17 @@ class PromptBuilder:
             earlier=view.newest(steps, 0, start - is_task, keys),
         )
         prompt = _assemble(pieces)
+        prompt.facts = {
+            "max_tokens": self.max_tokens,
+            "found": [[hit.message.id, round(hit.score, 4)] for hit in pieces.found],
+            "left_out": count_left_out(
+                pieces,
+                window=len(window),
+                found=len(found),
+                is_known=(bool(person), bool(notes)),
+                steps=0 if is_complete else len(context.completed_steps),
+            ),
+        }
         prompt.model = self.model
         prompt.cache_key = _cache_key(context)
         return prompt

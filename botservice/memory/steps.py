@@ -72,6 +72,8 @@ class PlanningStep(MemoryStep, kind="planning"):
     model: str | None = None
     finish_reason: str | None = None
     model_items: Sequence[Mapping[str, Any]] | None = None
+    model_attempts: Sequence[Mapping[str, Any]] | None = None
+    prompt_facts: Mapping[str, Any] | None = None
 
 
 class ActionStep(MemoryStep, kind="action"):
@@ -89,6 +91,9 @@ class ActionStep(MemoryStep, kind="action"):
         model: The model that answered.
         finish_reason: Why it ended: stop, tool_calls, length or refusal.
         model_items: What it gave, word for word, where it wants to read that again, such as its sealed reasoning.
+        model_attempts: How the model was asked, each time: in seconds since the step began, with what went wrong.
+        prompt_facts: How the prompt was made: what was found, with scores; what did not fit; which tools were offered.
+            Where the step before it has the same, it stands there alone.
         action_output: The value behind the observation, where a tool gave one.
         sub_runs: What agents did that were called as tools; `sub_runs(step)` reads it.
     """
@@ -111,6 +116,8 @@ class ActionStep(MemoryStep, kind="action"):
     model: str | None = None
     finish_reason: str | None = None
     model_items: Sequence[Mapping[str, Any]] | None = None
+    model_attempts: Sequence[Mapping[str, Any]] | None = None
+    prompt_facts: Mapping[str, Any] | None = None
     is_final_answer: bool = False
     tool_results: Sequence[ToolResult] | None = None
     sub_runs: Sequence[Mapping[str, Any]] | None = None
@@ -135,6 +142,8 @@ class FinalAnswerStep(MemoryStep, kind="final_answer"):
     model: str | None = None
     finish_reason: str | None = None
     model_items: Sequence[Mapping[str, Any]] | None = None
+    model_attempts: Sequence[Mapping[str, Any]] | None = None
+    prompt_facts: Mapping[str, Any] | None = None
 
 
 class UnknownStep(MemoryStep, kind="unknown"):

@@ -279,6 +279,10 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "message_references": (*_ID_AND_CONTEXT, "message_id"),
     "loose_files": _ID_AND_CONTEXT,
     "feedback": ("turn_id", "created_at"),
+    "turn_figures": (
+        *("turn_id", "calls", "failed_calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "model_ms"),
+        *("first_token_ms", "lasted_ms", "model", "tools"),
+    ),
     "model_usage": (
         *("day", "context_id", "model", "calls", "input_tokens", "output_tokens", "cached_tokens", "cost"),
         "cache_write_tokens",

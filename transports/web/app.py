@@ -1,7 +1,7 @@
 """The web transport: its routes, and what turns need of it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.routing import BaseRoute, Route
 
@@ -17,10 +17,13 @@ from transports.web.entering.gate import Gate
 from transports.web.entering.logins import Logins
 from transports.web.inbound import NAME, read_event
 from transports.web.inspector.again import AgainPage
-from transports.web.inspector.inspector import Inspector
+from transports.web.inspector.routes import InspectorPages
 from transports.web.outgoing.outbound import plan_answer
 from transports.web.outgoing.streaming import Hub, LiveAnswer
 from transports.web.pages import Assets, Pages
+
+if TYPE_CHECKING:
+    from botservice.service import AgentService
 
 
 class WebTransport:
@@ -33,14 +36,27 @@ class WebTransport:
 
     name = NAME
 
-    def __init__(self, *, access: Access, service_name: str = "botservice", asker: Asker | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        access: Access,
+        service_name: str = "botservice",
+        service: "AgentService | None" = None,
+        asker: Asker | None = None,
+    ) -> None:
+        """Make the transport.
+
+        Args:
+            service: Whose turns the inspector shows: what they cost, and which tools there are.
+            asker: Asks turns again from their record; None where nobody can.
+        """
         self._access = access
         self._hub = Hub()
         assets = Assets()
         self._pages = Pages(service_name, assets)
         self._logins = Logins()
         self._chat = Chat(access, self._pages, self._hub)
-        self._inspector = Inspector(self._pages)
+        self._inspector = InspectorPages(self._pages, service)
         self._again = AgainPage(self._pages, asker)
         self.routes: Sequence[BaseRoute] = self._make_routes(assets)
         self.exception_handlers: Mapping[Any, Any] = self._pages.exception_handlers
@@ -99,14 +115,7 @@ class WebTransport:
             Route("/web/earlier", gate.guard(chat.earlier)),
             Route("/web/files/{message:int}/{index:int}", gate.guard(chat.file)),
             Route("/web/notices/{notice:int}/{index:int}", gate.guard(chat.notice_file)),
-            Route("/inspect", gate.guard(self._inspector.list_contexts)),
-            Route("/inspect/{context:int}", gate.guard(self._inspector.show_context)),
-            Route(
-                "/inspect/{context:int}/notes/{note:int}/delete",
-                gate.guard(self._inspector.delete_note, changes=True),
-                methods=["POST"],
-            ),
-            Route("/inspect/{context:int}/{turn:int}", gate.guard(self._inspector.show_turn)),
+            *self._inspector.routes(gate),
             Route("/inspect/{context:int}/{turn:int}/again", gate.guard(self._again.form)),
             Route(
                 "/inspect/{context:int}/{turn:int}/again",

@@ -5,7 +5,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import openai
 from openai import AsyncStream
@@ -130,6 +130,11 @@ class OpenAIChatLLM:
             else:
                 call.take_note()
                 return response
+
+    def preview(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> dict[str, Any]:
+        """Return where a call would be sent at this moment ("url"), and what ("body"); nothing is sent."""
+        call = OpenAICall(messages, tools, self._options(), self._habits)
+        return {"url": f"{self.base_url.rstrip('/')}{call.path}", "body": call.body()}
 
     async def close(self) -> None:
         """Close the connections of the running loop; those of other loops have ended with them."""

@@ -16,7 +16,7 @@ from sqlalchemy import (
     text,
 )
 
-from botservice.storage.tables import observing, triggers, waiting  # noqa: F401 - they belong to the same metadata
+from botservice.storage.tables import figures, observing, triggers, waiting  # noqa: F401 - they belong to the same metadata
 from botservice.storage.tables.columns import Id, Json, Reason, Timestamp
 from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 
@@ -192,6 +192,7 @@ turns = Table(
     _index_where("ix_turns_uncompacted", "id", where="compacted_at IS NULL"),
     _index_where("ix_turns_numbered", "context_id", "id", where="last_step_number IS NOT NULL"),
     _index_where("ix_turns_set_aside", "id", where="status = 'set_aside'"),
+    _index_where("ix_turns_unanswered", "outcome", "id", where="outcome IN ('failed', 'stopped', 'refused')"),
     _index_where("ix_turns_open", "context_id", "order_key", where="status IN ('queued', 'running')"),
     _index_where("ix_turns_due", "due_at", where="status IN ('queued', 'running')"),
     sqlite_autoincrement=True,

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -19,7 +20,9 @@ from botservice.llm.tokens import counter_for
 from botservice.messages import TokenUsage
 from botservice.policies import Scope, Unit
 from botservice.telemetry.measuring import take_paid
+from botservice.turns.figures import add_figures
 from botservice.turns.options import RunOptions
+from botservice.turns.run.attempts import Attempts
 from botservice.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -38,7 +41,11 @@ def models_of(agent: Agent) -> tuple[str, ...]:
 
 
 class Bill:
-    """The calls of one turn. Without limits, nothing happens before a call, and one row grows with what it took."""
+    """The calls of one turn. Without limits nothing is reserved, and two rows grow with what a call took.
+
+    Attributes:
+        attempts: How the model was asked for the step that is on its way.
+    """
 
     def __init__(
         self,
@@ -55,6 +62,7 @@ class Bill:
             agent: Whose model is asked; by default the turn's own.
             asking: The context that it is asked in; by default the turn's own.
         """
+        self.attempts = Attempts(options.clock)
         self._budgets = options.budgets
         self._clock = options.clock
         self._agent = agent or options.agent
@@ -68,13 +76,17 @@ class Bill:
 
     def watch(self) -> None:
         """Have the agent say what it is about to send."""
-        if self._budgets.has_limits:
-            self._asking.before_call = self.reserve
+        self._asking.before_call = self._before_call
 
     async def open(self) -> None:
         """Reserve for an agent that does not say what it sends."""
         if self._budgets.has_limits and not self._agent.announces_calls:
             await self._reserve(_UNSEEN_PROMPT_TOKENS)
+
+    async def _before_call(self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> None:
+        if self._budgets.has_limits:
+            await self.reserve(prompt, tools)
+        self.attempts.note_prompt(prompt, tools)
 
     async def reserve(self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> None:
         """Reserve what a call with a prompt may take.
@@ -111,18 +123,28 @@ class Bill:
         """Store what the last call took, in the transaction that stores what came of it."""
         if self._call is None:
             return
-        payer = self._payer_now()
-        self._budgets.settle(connection, self._turn.id, payer, self._call, now)
+        payer, call = self._payer_now(), self._call
+        self._budgets.settle(connection, self._turn.id, payer, call, now)
+        used = {name: getattr(call, name) for name in ("input_tokens", "output_tokens", "cached_tokens", "cost")}
+        figures = replace(self.attempts.figures(), calls=1, model=call.model, **used)
+        add_figures(connection, self._turn.id, figures, now)
         for standing in self._nearly_used():
             if standing.scope is Scope.SERVICE and self._budgets.note(connection, payer, standing, now):
                 facts = {"unit": standing.limit.unit.value, "period": standing.limit.period.value}
                 logger.warning("budget.nearly_used", extra=facts)
+
+    def write_failed(self, connection: Connection) -> None:
+        """Store that the model was asked in vain."""
+        figures = self.attempts.figures()
+        if figures.failed_calls:
+            add_figures(connection, self._turn.id, replace(figures, model=self._models[0]), self._clock())
 
     def confirm(self) -> None:
         """Take note that it is stored."""
         if self._call is not None and self._call.cost:
             take_paid(self._call.model, self._call.cost)
         self._call = self._reservation = None
+        self.attempts.clear()
 
     def warning(self) -> Standing | None:
         """Return the budget that the person is told about, because most of it is used."""

@@ -35,11 +35,14 @@ class Mishaps:
         """Store what kept the agent from a step; it does not count as one that was taken."""
         context, number = self._context, self._context.last_step_number + 1
         step = FailedStep(number, timing=Timing(started_at, self._clock()), error=error, model_output=model_output)
+        self._bill.attempts.write_failed(step, started_at, context.records.log)
 
         def write_failed(connection: Connection, _: Sequence[int]) -> None:
             note_failure(connection, self._turn_id, last_step_number=number)
+            self._bill.write_failed(connection)
 
         def take_note(_: None) -> None:
+            self._bill.attempts.clear()
             context.last_step_number = number
 
         context.memory.steps.append(step)
@@ -54,6 +57,7 @@ class Mishaps:
         step.set_values_from_dict({"model_output": as_text(action.output), "observations": refusal})
         record_answer(step, action)
         record_prompt(step, action.prompt, context.records.log)
+        self._bill.attempts.write(step, started_at)
 
         def write_refused(connection: Connection, _: Sequence[int]) -> None:
             note_step(connection, self._turn_id, steps_taken=taken, last_step_number=number)

@@ -85,6 +85,8 @@ class OpenStep:
         step.set_value("model_output", action.model_output)
         record_prompt(step, action.prompt, context.records.log)
         record_answer(step, action)
+        self._bill.attempts.write(step, started_at)
+        self._bill.attempts.note_calls([each.name for each in action.tool_calls])
         tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
         asked = await self._find_to_ask(tools, action.tool_calls)
 

@@ -216,7 +216,7 @@ class TurnWork:
             if self._said and self._live is not None and not self._checks:
                 self._live.on_restart()
             self._said.clear()
-            return await call(self._context)
+            return await self._bill.attempts.make(call(self._context))
 
         await self._bill.open()
         try:
@@ -240,6 +240,7 @@ class TurnWork:
         step = PlanningStep(plan.text, timing=Timing(started_at, self._options.clock()))
         record_prompt(step, plan.prompt, self._context.records.log)
         record_answer(step, plan)
+        self._bill.attempts.write(step, started_at)
         self._memory.steps.append(step)
         await self._saver.save_with(
             lambda connection, _: self._bill.write(connection, self._options.clock()), self._confirm_bill
@@ -254,6 +255,7 @@ class TurnWork:
         record_answer(step, action)
         if started_at is not None:
             step.timing = Timing(started_at, now)
+            self._bill.attempts.write(step, started_at)
         await self._open.end_live()
         new = await new_answer(self._turn.id, action, now, self._context.language)
         buttons = offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
@@ -325,6 +327,8 @@ class TurnWork:
         return self._context.records.is_own(step)
 
     def _hear(self, piece: str) -> None:
+        if not self._said:
+            self._bill.attempts.note_text()
         self._said.append(piece)
         if self._live is not None and not self._checks:
             self._live.on_text(piece)

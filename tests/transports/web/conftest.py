@@ -247,7 +247,8 @@ async def running_site(
         service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
         if approval_lasts is not None:
             service.options = replace(service.options, approval_lasts=approval_lasts)
-        transport = WebTransport(access=Access(**access), asker=Asker(service, Settings(_env_file=None)))
+        asker = Asker(service, Settings(_env_file=None))
+        transport = WebTransport(access=Access(**access), service=service, asker=asker)
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake)
         if works:

@@ -23,10 +23,16 @@ from botservice.memory.replay import sub_run_text, visible
 from botservice.memory.sub_runs import sub_runs
 from botservice.messages import Attachment, ToolCall
 
+_SHOWN_ELSEWHERE: Final = ("prompt_sections", "prompt_facts", "model_attempts")
 _LONGEST: Final = 20_000  # characters of one text
-_SECTIONS: Final = {
+SECTIONS: Final = {
     "system": "Instructions",
     "instructions": "Instructions",
+    "notes": "Notes of the chat",
+    "earlier": "Steps of earlier turns",
+    "waiting": "What waits",
+    "around": "Tools, and what the server adds",
+    "": "Without a section",
     "person": "Known of the person",
     "found": "Found by searching",
     "window": "Window",
@@ -75,12 +81,22 @@ class Block:
 
 def show_steps(steps: Iterable[MemoryItem]) -> list[Block]:
     """Return steps for the page. The first prompt is unfolded down to what was found for it."""
-    blocks = [Block(_title(step), list(_facts(step)), list(_parts(step))) for step in steps]
+    blocks = [
+        Block(_title(step, number), list(_facts(step)), list(_parts(step))) for number, step in number_actions(steps)
+    ]
     first = next(((block, part) for block in blocks for part in block.parts if part.parts), None)
     if first is not None:
         block, part = first
         block.parts[block.parts.index(part)] = replace(part, is_open=True)
     return blocks
+
+
+def number_actions(steps: Iterable[MemoryItem]) -> Iterator[tuple[int, MemoryItem]]:
+    """Yield steps with their number within their turn, whatever was numbered before it; plans and answers take none."""
+    number = 0
+    for step in steps:
+        number += isinstance(step, ActionStep)
+        yield number, step
 
 
 def show_text(value: Any) -> str:
@@ -90,10 +106,10 @@ def show_text(value: Any) -> str:
     return text if missing <= 0 else f"{text[:_LONGEST]}\n… {missing:,} more characters"
 
 
-def _title(step: MemoryItem) -> str:
+def _title(step: MemoryItem, number: int) -> str:
     match step:
         case ActionStep():
-            return f"Step {readable(step.step_number)}" + (", failed" if isinstance(step, FailedStep) else "")
+            return f"Step {number}" + (", failed" if isinstance(step, FailedStep) else "")
         case TaskStep():
             return "Question"
         case PlanningStep():
@@ -103,7 +119,7 @@ def _title(step: MemoryItem) -> str:
         case SystemPromptStep():
             return "Instructions"
         case _:
-            return type(step).__name__
+            return visible(type(step).__name__)
 
 
 def _facts(step: MemoryItem) -> Iterator[str]:
@@ -119,7 +135,7 @@ def _facts(step: MemoryItem) -> Iterator[str]:
             yield f"{usage.reasoning_tokens:,} thinking"
     for fact in (step.get_value("model"), step.get_value("finish_reason")):
         if isinstance(fact, str) and fact:
-            yield fact
+            yield visible(fact)
 
 
 def _parts(step: MemoryItem) -> Iterator[Part]:
@@ -137,8 +153,8 @@ def _parts(step: MemoryItem) -> Iterator[Part]:
         case SystemPromptStep():
             yield Part("", show_text(step.system_prompt))
     for name in step.attributes:
-        if name not in declared_fields(step) and name != "prompt_sections":
-            yield Part(name, show_text(step.get_value(name)), Kind.CODE)
+        if name not in declared_fields(step) and name not in _SHOWN_ELSEWHERE:
+            yield Part(show_text(name), show_text(step.get_value(name)), Kind.CODE)
 
 
 def _action(step: ActionStep) -> Iterator[Part]:
@@ -187,17 +203,18 @@ def _prompt(step: MemoryItem) -> Iterator[Part]:
     if not messages:
         return
     sections: dict[str, list[Part]] = {}
-    for name, message in zip(_sections(step, messages), messages, strict=True):
-        sections.setdefault(name, []).append(Part(show_text(message.get("role")), _content(message)))
+    for name, message in zip(section_names(step, messages), messages, strict=True):
+        sections.setdefault(name, []).append(Part(show_text(message.get("role")), content_of(message)))
     yield Part(
         f"What the model was given: {len(messages)} {'message' if len(messages) == 1 else 'messages'}",
         parts=[
-            Part(_SECTIONS.get(name, name), parts=parts, is_open=name == "found") for name, parts in sections.items()
+            Part(SECTIONS.get(name, show_text(name)), parts=parts, is_open=name == "found")
+            for name, parts in sections.items()
         ],
     )
 
 
-def _sections(step: MemoryItem, messages: Sequence[Mapping[str, Any]]) -> list[str]:
+def section_names(step: MemoryItem, messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the section of each message, whatever somebody assigned to the field."""
     names = [readable(message.get("section") or "") for message in messages]
     ranges = step.get_value("prompt_sections")
@@ -208,7 +225,8 @@ def _sections(step: MemoryItem, messages: Sequence[Mapping[str, Any]]) -> list[s
     return names
 
 
-def _content(message: Mapping[str, Any]) -> str:
+def content_of(message: Mapping[str, Any]) -> str:
+    """Return what a message of a prompt says, as it can be read."""
     content = message.get("content")
     parts = [content] if isinstance(content, str) else [_content_part(part) for part in listed(content)]
     calls = [f"calls {readable(call)}" for call in listed(message.get("tool_calls"))]

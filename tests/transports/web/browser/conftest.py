@@ -109,5 +109,6 @@ def _complaint(message: Any) -> str:
 
 
 def _is_of_ended_site(complaint: str) -> bool:
-    """Return whether a page could not reach the events of its own site, which had ended."""
-    return "ERR_CONNECTION_REFUSED" in complaint and "/web/events" in complaint
+    """Return whether a page could not follow its own site, which had ended."""
+    is_followed = "/web/events" in complaint or "/inspect" in complaint
+    return "ERR_CONNECTION_REFUSED" in complaint and is_followed

@@ -1,13 +1,10 @@
 """Every page at the width of a phone and of a desk, light and dark, in a real Chromium."""
 
-from typing import Any
-
 import pytest
+from looks import CONTRASTS, DESKTOP, PHONE
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
 MARKDOWN = """# Plan
 
 Text with `code`, a [link](https://example.com) and a_very_long_word_""" + "x" * 200 + """
@@ -47,26 +44,3 @@ async def test_the_page_fits_and_can_be_read(run_site, open_page, tmp_path, opti
             background = await page.evaluate("getComputedStyle(document.body).backgroundColor")
             red = int(background.removeprefix("rgb(").split(",")[0])
             assert red > 200 if scheme == "light" else red < 60
-
-
-# WCAG 2.2, 1.4.3: what every visible text has as its own colour against what lies behind it.
-CONTRASTS = """() => {
-    const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
-    const light = colour => {
-        const linear = c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
-        const [r, g, b] = numbers(colour).map(c => linear(c / 255));
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    };
-    const behind = each => {
-        while (each && (numbers(getComputedStyle(each).backgroundColor)[3] ?? 1) === 0) each = each.parentElement;
-        return getComputedStyle(each ?? document.body).backgroundColor;
-    };
-    const found = {};
-    for (const each of document.querySelectorAll("body *")) {
-        const text = [...each.childNodes].filter(node => node.nodeType === 3).map(node => node.data.trim()).join("");
-        if (!text || !each.checkVisibility() || each.closest(".unseen, :disabled")) continue;
-        const [one, two] = [light(getComputedStyle(each).color), light(behind(each))];
-        found[text.slice(0, 30)] = (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
-    }
-    return found;
-}"""

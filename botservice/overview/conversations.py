@@ -1,4 +1,4 @@
-"""Looking at everything that is kept, from outside: for the command line and the inspector."""
+"""Conversations and their turns, one by one: listed, read, exported and deleted."""
 
 import base64
 import json
@@ -30,6 +30,7 @@ class ContextSummary:
     keys: Mapping[str, str]
     message_count: int
     last_message_at: datetime | None
+    last_message_id: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -72,22 +73,38 @@ class TurnRecord:
 
 
 async def list_contexts(
-    storage: Storage, *, limit: int | None = None, offset: int = 0, having: str | None = None
+    storage: Storage,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+    having: str | None = None,
+    after: tuple[int, int] | None = None,
 ) -> list[ContextSummary]:
     """Return the conversations, those with the newest messages first.
 
     Args:
         having: Only those one of whose keys has this value.
+        after: Only those after one in the list, by its last_message_id and its id.
     """
     # Not counted yet, after a migration that was cut off: counted here.
     counted = select(func.count()).where(messages.c.context_id == contexts.c.id).scalar_subquery()
     last_at = select(messages.c.created_at).where(messages.c.id == contexts.c.last_message_id).scalar_subquery()
     query = (
-        select(contexts.c.id, contexts.c.context_keys, func.coalesce(contexts.c.message_count, counted), last_at)
+        select(
+            contexts.c.id,
+            contexts.c.context_keys,
+            func.coalesce(contexts.c.message_count, counted),
+            last_at,
+            contexts.c.last_message_id,
+        )
         .order_by(contexts.c.last_message_id.desc(), contexts.c.id.desc())
         .limit(limit)
         .offset(offset)
     )
+    if after is not None:
+        last_message_id, context_id = after
+        is_older = (contexts.c.last_message_id < last_message_id) | (contexts.c.id < context_id)
+        query = query.where(contexts.c.last_message_id <= last_message_id, is_older)
     if having is not None:  # a name of a key is seldom the same
         kept = type_coerce(contexts.c.context_keys, Text)
         query = query.where(kept.contains(json.dumps(having), autoescape=True))

@@ -1,0 +1,85 @@
+"""What conversations are called: by the people in them, never by the ids that they are found by."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, select
+
+from botservice.memory.replay import visible
+from botservice.messages import Role
+from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.people import identities
+
+PLATFORMS: Final = {
+    "telegram": "Telegram",
+    "slack": "Slack",
+    "web": "Browser",
+    "terminal": "Terminal",
+    "api": "Program",
+}
+_LAST_MESSAGES: Final = 20
+_MOST_NAMES: Final = 3
+_LONGEST: Final = 120  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTitle:
+    """A conversation's name for whoever looks at it.
+
+    Attributes:
+        text: The names of the people in it; where none is known, the platform and a number.
+        platform: The name of its transport, such as "telegram".
+        keys: What it is found by on its platform; without what is secret or says nothing.
+    """
+
+    text: str
+    platform: str
+    keys: Mapping[str, str]
+
+    @property
+    def platform_label(self) -> str:
+        """The platform as people call it."""
+        return platform_label(self.platform)
+
+
+def platform_label(transport: str) -> str:
+    """Return how a transport is called where people read it."""
+    return PLATFORMS.get(transport, transport.capitalize() or "Program")
+
+
+def read_titles(connection: Connection, context_ids: Sequence[int]) -> dict[int, ChatTitle]:
+    """Return the titles of conversations, by their id."""
+    query = (
+        select(contexts.c.id, contexts.c.context_keys, contexts.c.is_shared, identities.c.name)
+        .outerjoin(identities, identities.c.id == contexts.c.only_identity_id)
+        .where(contexts.c.id.in_(context_ids))
+    )
+    return {row.id: _title(connection, row) for row in connection.execute(query).all()}
+
+
+def _title(connection: Connection, row: Any) -> ChatTitle:
+    keys = {_shown(name): _shown(value) for name, value in row.context_keys.items()}
+    platform = keys.pop("transport", "api")
+    keys.pop("session_id", None)
+    name = row.name if row.name and not row.is_shared else _speakers(connection, row.id)
+    return ChatTitle(_shown(name) or f"{platform_label(platform)} chat {row.id}", platform, keys)
+
+
+def _shown(text: str) -> str:
+    """Return the beginning of a text in one line, in which nothing is hidden."""
+    line = " ".join(visible(text[:_LONGEST]).split())
+    return f"{line}…" if len(text) > _LONGEST else line
+
+
+def _speakers(connection: Connection, context_id: int) -> str:
+    """Return the names of those who spoke last."""
+    query = (
+        select(messages.c.author_name)
+        .where(messages.c.context_id == context_id, messages.c.role == Role.USER.value)
+        .order_by(messages.c.position.desc())
+        .limit(_LAST_MESSAGES)
+    )
+    names = list(dict.fromkeys(name for name in connection.execute(query).scalars() if name))
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

@@ -1,0 +1,267 @@
+"""Finding turns among all that there are: by what was said, by whom, how it ended, what it took.
+
+However many turns there are, one page looks at so many of them and no more: those of an index that fits, or the
+newest. Whoever wants to look further asks for the next page, which begins where this one ended.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    exists,
+    func,
+    literal_column,
+    not_,
+    or_,
+    select,
+    text,
+)
+
+from botservice.storage.tables.conversations import events, messages, steps, turns
+from botservice.storage.tables.figures import turn_figures
+from botservice.storage.tables.slack import feedback
+from botservice.turns.turn import Outcome, TurnStatus
+
+LOOKED_AT: Final = 2_000
+"""How many turns a page looks at, at most."""
+
+_UNANSWERED: Final = (Outcome.FAILED, Outcome.STOPPED, Outcome.REFUSED)
+_OPEN: Final = (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value, TurnStatus.WAITING.value)
+_OF_TURN = and_(messages.c.event_id == events.c.id, events.c.turn_id == turns.c.id)
+_HAS_ANSWER = exists().where(messages.c.answers_turn_id == turns.c.id)
+IS_COMMAND: Final = and_(
+    turns.c.outcome.is_not(None),  # or "not a command" would be unknown of what has not ended
+    turns.c.outcome == Outcome.ANSWERED.value,
+    not_(exists().where(steps.c.turn_id == turns.c.id)),
+    not_(_HAS_ANSWER),
+)
+"""Whether a turn was for the service itself, such as /help: the agent took no step, and nothing was answered."""
+
+
+class State(StrEnum):
+    """Which turns are wanted, by how they stand."""
+
+    ASKED = "asked"  # those of the agent: neither commands, nor what it only listened to
+    ANSWERED = "answered"
+    OPEN = "open"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    REFUSED = "refused"
+    COMMANDS = "commands"
+    ALL = "all"
+
+
+class Order(StrEnum):
+    """Which turns come first."""
+
+    NEWEST = "newest"
+    SLOWEST = "slowest"
+    DEAREST = "dearest"
+
+
+class Rating(StrEnum):
+    """What people think of an answer."""
+
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFilter:
+    """What turns are looked for by; empty texts and None for anything.
+
+    Attributes:
+        text: In the question or in the answer.
+        person: A part of a name, or an id as the platform gives it, such as "telegram:42".
+        platform: The name of a transport.
+        since: From then on; until: before then.
+    """
+
+    text: str = ""
+    person: str = ""
+    platform: str = ""
+    state: State = State.ASKED
+    model: str = ""
+    tool: str = ""
+    rating: Rating | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    order: Order = Order.NEWEST
+    context_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page begins: after a turn, in the order of the list.
+
+    Attributes:
+        value: What it is ordered by; the turn's id where that is all.
+    """
+
+    value: int
+    turn_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTurn:
+    """A turn that was found, as its rows have it.
+
+    Attributes:
+        row: Its columns, and those of its figures; these are None where no model was asked.
+        is_command: Whether it was for the service itself: no agent was asked.
+        ratings: How many think well of it, and how many badly.
+    """
+
+    row: Any
+    is_command: bool = False
+    ratings: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page of turns.
+
+    Attributes:
+        rest: Where the next page begins; None where there is none.
+        is_full: Whether it ended because there was no more room on it; otherwise so many were looked at.
+    """
+
+    found: list[FoundTurn] = field(default_factory=list)
+    rest: Cursor | None = None
+    is_full: bool = True
+
+
+def find_turns(
+    connection: Connection, sought: TurnFilter, *, limit: int, after: Cursor | None = None, looks_at: int = LOOKED_AT
+) -> FoundPage:
+    """Return the next turns that fit, and look at no more than so many."""
+    candidates = _candidates(sought, after).limit(looks_at)
+    looked = candidates.subquery()
+    query = (
+        select(turns, *(turn_figures.c[name] for name in _FIGURES), looked.c.value, IS_COMMAND.label("is_command"))
+        .join(looked, looked.c.id == turns.c.id)
+        .outerjoin(turn_figures, turn_figures.c.turn_id == turns.c.id)
+        .where(*_conditions(sought))
+        .order_by(looked.c.value.desc(), turns.c.id.desc())
+        .limit(limit + 1)
+    )
+    rows = connection.execute(query).all()
+    ratings = read_ratings(connection, [row.id for row in rows[:limit]])
+    found = [FoundTurn(row, bool(row.is_command), ratings.get(row.id, (0, 0))) for row in rows[:limit]]
+    if len(rows) > limit:
+        last = rows[limit - 1]
+        return FoundPage(found, Cursor(int(last.value), last.id))
+    end = connection.execute(candidates.limit(1).offset(looks_at - 1)).one_or_none()
+    return FoundPage(found, None if end is None else Cursor(int(end.value), end.id), is_full=False)
+
+
+def read_ratings(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, tuple[int, int]]:
+    """Return how many people think well of turns, and how many badly."""
+    query = (
+        select(feedback.c.turn_id, feedback.c.verdict, func.count().label("votes"))
+        .where(feedback.c.turn_id.in_(turn_ids))
+        .group_by(feedback.c.turn_id, feedback.c.verdict)
+    )
+    found: dict[int, dict[str, int]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.turn_id, {})[row.verdict] = row.votes
+    return {turn_id: (each.get(Rating.GOOD, 0), each.get(Rating.BAD, 0)) for turn_id, each in found.items()}
+
+
+_ORDERED_BY: Final[Mapping[Order, ColumnElement[int]]] = {
+    Order.SLOWEST: turn_figures.c.lasted_ms,
+    Order.DEAREST: turn_figures.c.cost,
+}
+_FIGURES: Final = tuple(column.name for column in turn_figures.c if column.name != "turn_id")
+
+
+def _candidates(sought: TurnFilter, after: Cursor | None) -> Select[Any]:
+    """Return which turns are looked at, by the index that leaves out most."""
+    if sought.context_id is not None:
+        # Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
+        of_context = turns.c.context_id.between(sought.context_id, sought.context_id)
+        by_id = select(turns.c.id, turns.c.id.label("value")).where(of_context, *_ids_before(turns.c.id, after))
+        return by_id.order_by(turns.c.context_id.desc(), turns.c.id.desc())
+    if sought.order in _ORDERED_BY:
+        value, turn_id = _ORDERED_BY[sought.order], turn_figures.c.turn_id
+        query = select(turn_id.label("id"), value.label("value")).where(value > 0, *_before(value, turn_id, after))
+        return query.order_by(value.desc(), turn_id.desc())
+    if sought.rating is Rating.BAD:
+        query = select(feedback.c.turn_id.label("id"), feedback.c.turn_id.label("value"))
+        query = query.where(text("feedback.verdict = 'bad'"), *_ids_before(feedback.c.turn_id, after)).distinct()
+        return query.order_by(feedback.c.turn_id.desc())
+    query = select(turns.c.id, turns.c.id.label("value")).where(*_ids_before(turns.c.id, after))
+    if sought.state.value in {each.value for each in _UNANSWERED}:
+        # Word for word the condition of the partial index.
+        is_unanswered = text("turns.outcome IN ('failed', 'stopped', 'refused')")
+        query = query.where(is_unanswered, turns.c.outcome == literal_column(f"'{sought.state.value}'"))
+        return query.order_by(turns.c.outcome.desc(), turns.c.id.desc())
+    return query.order_by(turns.c.id.desc())
+
+
+def _ids_before(column: ColumnElement[Any], after: Cursor | None) -> list[ColumnElement[bool]]:
+    return [] if after is None else [column < after.turn_id]
+
+
+def _before(value: ColumnElement[Any], turn_id: ColumnElement[Any], after: Cursor | None) -> list[ColumnElement[bool]]:
+    if after is None:
+        return []
+    return [value <= after.value, or_(value < after.value, turn_id < after.turn_id)]
+
+
+def _conditions(sought: TurnFilter) -> list[ColumnElement[bool]]:
+    found = [*_state(sought.state)]
+    if sought.text:
+        said = messages.c.text.icontains(sought.text, autoescape=True)
+        found.append(
+            or_(exists().where(_OF_TURN, said), exists().where(messages.c.answers_turn_id == turns.c.id, said))
+        )
+    if sought.person:
+        found.append(exists().where(_OF_TURN, _is_by(sought.person)))
+    if sought.platform:
+        found.append(turns.c.transport == sought.platform)
+    if sought.model:
+        found.append(turn_figures.c.model == sought.model)
+    if sought.tool:
+        found.append(turn_figures.c.tools.contains(f" {sought.tool} ", autoescape=True))
+    if sought.rating is not None:
+        verdict = feedback.c.verdict == sought.rating.value
+        found.append(exists().where(feedback.c.turn_id == turns.c.id, verdict))
+    if sought.since is not None:
+        found.append(turns.c.created_at >= sought.since)
+    if sought.until is not None:
+        found.append(turns.c.created_at < sought.until)
+    return found
+
+
+def _is_by(person: str) -> ColumnElement[bool]:
+    platform, separator, platform_id = person.partition(":")
+    is_named = messages.c.author_name.icontains(person, autoescape=True)
+    if not separator:
+        return or_(is_named, messages.c.author_id == person)
+    is_account = and_(messages.c.author_platform == platform, messages.c.author_id == platform_id)
+    return or_(is_named, is_account)
+
+
+def _state(state: State) -> list[ColumnElement[bool]]:
+    match state:
+        case State.ALL:
+            return []
+        case State.COMMANDS:
+            return [IS_COMMAND]
+        case State.OPEN:
+            return [turns.c.status.in_(_OPEN)]
+        case State.ASKED:
+            is_asked = or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value)
+            return [is_asked, not_(IS_COMMAND)]
+        case State.ANSWERED:
+            return [turns.c.outcome == Outcome.ANSWERED.value, not_(IS_COMMAND)]
+        case _:
+            return [turns.c.outcome == state.value]

@@ -1,0 +1,102 @@
+"""What the owner can do to turns and conversations: try again, drop, delete, take a copy."""
+
+import json
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from botservice.commands.notes import erase_note
+from botservice.errors import BotServiceError, StorageError, StorageUnavailable
+from botservice.overview import export_context, forget_context
+from botservice.telemetry import redact
+from botservice.turns.work.backlog import drop_turn, retry_turn
+from transports.web.entering.gate import path_number, read_within
+from transports.web.inbound import Refusal
+from transports.web.inspector.desk import NOT_THERE, Desk
+from transports.web.pages import HEADERS
+
+_MAX_FORM_BYTES = 1_000
+_UNCONFIRMED = "Nothing was done: tick the box that says that you mean it."
+
+
+class Actions:
+    """The endpoints that change something, and the one that takes a copy."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def delete_note(self, request: Request) -> Response:
+        """Delete a note of a conversation for good, and show what is left."""
+        context_id, number = path_number(request, "context"), path_number(request, "note")
+        storage = self._desk.storage
+        now = storage.now()
+        await storage.write(lambda connection: erase_note(connection, context_id, number, now))
+        await storage.scrub()
+        return _go(f"/inspect/{context_id}")
+
+    async def retry(self, request: Request) -> Response:
+        """Have a turn tried again, and show it."""
+        turn_id, storage = path_number(request, "turn"), self._desk.storage
+        await _do(lambda: retry_turn(storage, turn_id, storage.now()))
+        return _go(f"/inspect/t/{turn_id}")
+
+    async def drop(self, request: Request) -> Response:
+        """End a turn without an answer, and show it."""
+        await _check_confirmed(request)
+        turn_id, storage = path_number(request, "turn"), self._desk.storage
+        await _do(lambda: drop_turn(storage, turn_id, storage.now()))
+        return _go(f"/inspect/t/{turn_id}")
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a conversation with all that belongs to it, and show those that are left."""
+        await _check_confirmed(request)
+        context_id, storage = path_number(request, "context"), self._desk.storage
+        await _do(lambda: forget_context(storage, context_id))
+        await storage.scrub()
+        return _go("/inspect")
+
+    async def export(self, request: Request) -> Response:
+        """Answer with all that is kept of a conversation, as a file."""
+        context_id = path_number(request, "context")
+        found: dict[str, object] = {}
+
+        async def export() -> None:
+            found.update(await export_context(self._desk.storage, context_id))
+
+        await _do(export)
+        text = redact(json.dumps(found, indent=2, ensure_ascii=True, default=str))
+        name = f'attachment; filename="conversation-{context_id}.json"'
+        return Response(text, media_type="application/json", headers={**HEADERS, "Content-Disposition": name})
+
+
+def _go(address: str) -> Response:
+    return RedirectResponse(address, status_code=303, headers=HEADERS)
+
+
+async def _do(action: Callable[[], Awaitable[None]]) -> None:
+    """Do something.
+
+    Raises:
+        Refusal: it cannot be done; it says why.
+    """
+    try:
+        await action()
+    except StorageUnavailable:
+        raise
+    except StorageError:
+        raise Refusal(404, NOT_THERE) from None
+    except BotServiceError as error:
+        raise Refusal(409, f"{error}.") from None
+
+
+async def _check_confirmed(request: Request) -> None:
+    """Return if whoever sent a form has ticked that they mean it.
+
+    Raises:
+        Refusal: they have not.
+    """
+    form = parse_qs((await read_within(request, _MAX_FORM_BYTES)).decode("utf-8", "replace"))
+    if form.get("confirm") != ["yes"]:
+        raise Refusal(400, _UNCONFIRMED)

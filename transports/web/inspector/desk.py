@@ -1,0 +1,73 @@
+"""What the pages of the inspector share: the pages, the storage, what models cost, and which agent answers."""
+
+import hashlib
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from botservice.budgets.budgets import Budgets
+from botservice.policies import NANO
+from botservice.storage import Storage
+from transports.web.inbound import Refusal
+from transports.web.pages import HEADERS, Pages
+
+if TYPE_CHECKING:
+    from botservice.service import AgentService
+
+NOT_THERE: Final = "This is not there, or not any more."
+
+
+class Desk:
+    """What is needed to look into conversations.
+
+    Attributes:
+        service: Whose turns they are; None where nobody said: then nothing has a price.
+    """
+
+    def __init__(self, pages: Pages, service: "AgentService | None" = None) -> None:
+        self.pages = pages
+        self.service = service
+        self._storage: Storage | None = None
+
+    def connect(self, storage: Storage) -> None:
+        """Look into storage from now on."""
+        self._storage = storage
+
+    @property
+    def storage(self) -> Storage:
+        """Where everything is kept.
+
+        Raises:
+            Refusal: it is not known yet.
+        """
+        if self._storage is None:
+            raise Refusal(503, "The service has not started yet.")
+        return self._storage
+
+    @property
+    def budgets(self) -> Budgets:
+        """What models cost."""
+        return Budgets() if self.service is None else self.service.options.budgets
+
+    def money(self, nano: float) -> str:
+        """Return an amount, given in billionths of the currency, as it is shown; empty for nothing."""
+        return f"{nano / NANO:.6f}".rstrip("0").rstrip(".") + f" {self.budgets.currency}" if nano >= 1_000 else ""
+
+    def follow(self, request: Request, response: Response) -> Response:
+        """Return a page for whoever follows it: nothing but a word where it has not changed since they read it."""
+        tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:32]}"'
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers={**HEADERS, "ETag": tag})
+        response.headers["ETag"] = tag
+        return response
+
+
+def show_seconds(seconds: float) -> str:
+    """Return a time span as it is shown."""
+    if seconds < 1:
+        return f"{seconds * 1_000:.0f} ms"
+    if seconds < 100:
+        return f"{seconds:.2f} s"
+    return str(timedelta(seconds=round(seconds)))

@@ -1,0 +1,225 @@
+"""The page of a turn: its line of time, its steps with their prompts, its deliveries, and what can be done about it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from botservice.errors import StorageError, StorageUnavailable
+from botservice.memory import MemoryItem
+from botservice.memory.readable import listed
+from botservice.memory.replay import visible
+from botservice.overview import TurnRecord, read_turns
+from botservice.overview.chat_titles import ChatTitle, read_titles
+from botservice.overview.turn_details import TurnDetails, read_details, read_said
+from botservice.tools.threads import run_in_thread
+from botservice.turns.turn import Outcome, TurnStatus
+from botservice.turns.waiting.calls import WaitingCall
+from botservice.turns.waiting.records import find_of_turn
+from transports.web.entering.gate import path_number
+from transports.web.inbound import Refusal
+from transports.web.inspector.desk import NOT_THERE, Desk, show_seconds
+from transports.web.inspector.prompt_pieces import Picture, PromptPainter
+from transports.web.inspector.requests import make_request, write_curl, write_json
+from transports.web.inspector.steps import Block, show_steps, show_text
+from transports.web.inspector.turn_lines import show_excerpt, show_state, turn_seconds
+from transports.web.inspector.waiting import show_waiting
+from transports.web.inspector.waterfall import draw_waterfall
+from transports.web.pages import HEADERS
+
+_OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A step as the page shows it.
+
+    Attributes:
+        place: Its place among the turn's steps, for addresses.
+        links: What can be done with its prompt: labels and addresses.
+        hits: What searching found: score, author, date and the beginning of each message.
+    """
+
+    block: Block
+    place: int
+    picture: Picture | None
+    cost: str
+    links: Sequence[tuple[str, str]]
+    hits: Sequence[tuple[float, str, datetime | None, str]]
+
+
+class TurnPage:
+    """The endpoints of one turn."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def show(self, request: Request) -> Response:
+        """Answer with the replay of a turn."""
+        context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
+        turn = await self._read_turn(context_id, turn_id)
+        details, title, waiting = await self._desk.storage.read(
+            lambda connection: _read_around(connection, context_id, turn_id), is_long=True
+        )
+        pictures = await run_in_thread(lambda: self._paint(turn.steps, details.before), name="counting")
+        said = await self._read_hits(context_id, pictures)
+        answer = None if details.answer is None else show_text(details.answer)
+        blocks = show_steps(turn.steps)
+        if any(part.text == answer for block in blocks for part in block.parts):
+            answer = None
+        is_open = turn.status in _OPEN
+        response = self._desk.pages.show(
+            "inspect_turn.html",
+            context_id=context_id,
+            title=title,
+            turn=turn,
+            error=None if turn.error is None else show_text(turn.error),
+            is_open=is_open,
+            is_retriable=turn.status in (TurnStatus.SET_ASIDE, TurnStatus.QUEUED, TurnStatus.RUNNING),
+            is_command=turn.outcome == Outcome.ANSWERED and not turn.steps and details.answer is None,
+            state=show_state(turn.status, turn.outcome),
+            seconds=turn_seconds(turn),
+            ratings=details.ratings,
+            figures=_figures(details, self._desk),
+            bars=draw_waterfall(details, turn.steps),
+            steps=self._views(context_id, turn, blocks, pictures, said),
+            waiting=show_waiting(waiting, turn.steps),
+            answer=answer,
+            notices=_read_notices(details) if not turn.steps else [],
+            deliveries=[_show_delivery(row) for row in details.deliveries],
+            show_seconds=show_seconds,
+            money=self._desk.money,
+        )
+        return self._desk.follow(request, response)
+
+    async def show_request(self, request: Request) -> Response:
+        """Answer with a step's request, as JSON or as a command for a shell."""
+        context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
+        place, form = path_number(request, "step"), request.path_params["form"]
+        steps = (await self._read_turn(context_id, turn_id)).steps
+        if form not in ("json", "curl") or place >= len(steps) or not steps[place].get_value("model_input_messages"):
+            raise Refusal(404, NOT_THERE)
+        service = self._desk.service
+        made = await make_request(None if service is None else service.agent, steps[place], _offered(steps, place))
+        if form == "json":
+            return Response(write_json(made), media_type="application/json", headers=HEADERS)
+        return PlainTextResponse(write_curl(made), headers=HEADERS)
+
+    async def _read_turn(self, context_id: int, turn_id: int) -> TurnRecord:
+        try:
+            return (await read_turns(self._desk.storage, context_id, turn_id))[0]
+        except StorageUnavailable:
+            raise
+        except StorageError:
+            raise Refusal(404, NOT_THERE) from None
+
+    def _paint(self, steps: Sequence[MemoryItem], before: MemoryItem | None) -> list[Picture | None]:
+        painter, pictures = PromptPainter(self._desk.budgets), list[Picture | None]()
+        for step in steps:
+            pictures.append(painter.paint(step, before))
+            before = before if pictures[-1] is None else step
+        return pictures
+
+    async def _read_hits(
+        self, context_id: int, pictures: Iterable[Picture | None]
+    ) -> Mapping[int, tuple[str, datetime, str]]:
+        ids = {message_id for picture in pictures if picture is not None for message_id, _ in picture.hits}
+        return await self._desk.storage.read(lambda connection: read_said(connection, context_id, ids)) if ids else {}
+
+    def _views(
+        self,
+        context_id: int,
+        turn: TurnRecord,
+        blocks: Sequence[Block],
+        pictures: Sequence[Picture | None],
+        said: Mapping[int, tuple[str, datetime, str]],
+    ) -> list[StepView]:
+        return [
+            StepView(
+                block,
+                place,
+                picture,
+                self._cost(step),
+                step_links(context_id, turn.id, place) if picture is not None else [],
+                [] if picture is None else _show_hits(picture, said),
+            )
+            for place, (step, block, picture) in enumerate(zip(turn.steps, blocks, pictures, strict=True))
+        ]
+
+    def _cost(self, step: MemoryItem) -> str:
+        usage, model = step.get_value("token_usage"), step.get_value("model")
+        if usage is None or not isinstance(model, str):
+            return ""
+        return self._desk.money(self._desk.budgets.price(model, usage).cost)
+
+
+def step_links(context_id: int, turn_id: int, place: int) -> list[tuple[str, str]]:
+    """Return what can be done with the prompt of a step: labels, and where they lead."""
+    step = f"/inspect/{context_id}/{turn_id}/steps/{place}"
+    return [("JSON", f"{step}/json"), ("curl", f"{step}/curl")]
+
+
+def _read_around(
+    connection: Connection, context_id: int, turn_id: int
+) -> tuple[TurnDetails, ChatTitle, list[WaitingCall]]:
+    details = read_details(connection, context_id, turn_id)
+    title = read_titles(connection, [context_id]).get(context_id)
+    if details is None or title is None:
+        raise Refusal(404, NOT_THERE)
+    return details, title, list(find_of_turn(connection, turn_id))
+
+
+def _offered(steps: Sequence[MemoryItem], place: int) -> list[str]:
+    """Return the names of the tools that were offered with a step: they stand where they last changed."""
+    facts = (step.get_value("prompt_facts") for step in reversed(steps[: place + 1]))
+    known = next((each for each in facts if isinstance(each, Mapping)), {})
+    return [str(each) for each in listed(known.get("tools"))]
+
+
+def _show_hits(
+    picture: Picture, said: Mapping[int, tuple[str, datetime, str]]
+) -> list[tuple[float, str, datetime | None, str]]:
+    found = []
+    for message_id, score in picture.hits:
+        author, at, text = said.get(message_id, ("", None, "deleted since"))
+        found.append((score, visible(author), at, show_excerpt(text)))
+    return found
+
+
+def _figures(details: TurnDetails, desk: Desk) -> list[tuple[str, str]]:
+    """Return what a turn took, as labels with values."""
+    row = details.figures
+    if row is None:
+        return []
+    share = f" ({row.cached_tokens / row.input_tokens:.0%} cached)" if row.input_tokens and row.cached_tokens else ""
+    first = "" if row.first_token_ms is None else show_seconds(row.first_token_ms / 1_000)
+    found = [
+        ("Model", visible(row.model or "")),
+        ("Calls", f"{row.calls:,}" + (f", and {row.failed_calls:,} in vain" if row.failed_calls else "")),
+        ("Tokens in", f"{row.input_tokens:,}{share}"),
+        ("Tokens out", f"{row.output_tokens:,}"),
+        ("Cost", desk.money(row.cost)),
+        ("First token after", first),
+        ("Model's time", show_seconds(row.model_ms / 1_000)),
+    ]
+    return [(label, value) for label, value in found if value]
+
+
+def _show_delivery(row: Any) -> str:
+    tries = f"{row.attempts} {'try' if row.attempts == 1 else 'tries'}"
+    reason = f": {visible(row.error)}" if row.error else ""
+    return f"{row.transport} {row.kind}, {row.status} after {tries}{reason}"
+
+
+def _read_notices(details: TurnDetails) -> list[str]:
+    """Return what was sent for a turn that the agent had nothing to do with, as far as it is text."""
+    found = []
+    for row in details.deliveries:
+        payload = row.payload if isinstance(row.payload, Mapping) else {}
+        texts = [payload.get(name) for name in ("text", "markdown", "plain")]
+        found += [show_text(each) for each in texts if isinstance(each, str) and each][:1]
+    return found
