@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.access.access import Access as PeopleAccess
 from botservice.llm import ChatResponse
 from botservice.storage.tables.conversations import contexts, events
 from botservice.turns.inbox import Inbox
@@ -230,6 +231,7 @@ async def running_site(
     llm: Any = None,
     works: bool = True,
     approval_lasts: timedelta | None = None,
+    people: PeopleAccess | None = None,
     routes: list[BaseRoute] | None = None,
     **access: Any,
 ) -> AsyncIterator[Site]:
@@ -237,6 +239,7 @@ async def running_site(
 
     Args:
         works: Whether this process answers, too.
+        people: Who is let in; by default everybody is.
         routes: Served besides.
     """
     llm = llm or ScriptedChatLLM(script)
@@ -245,9 +248,11 @@ async def running_site(
         service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
         if approval_lasts is not None:
             service.options = replace(service.options, approval_lasts=approval_lasts)
+        if people is not None:
+            service.options = replace(service.options, access=people)
         transport = WebTransport(access=Access(**access))
         worker = Worker(storage, service.options, [transport], commands=service.commands)
-        inbox = Inbox(storage, worker.wake)
+        inbox = Inbox(storage, worker.wake, access=people)
         if works:
             await worker.start()
             stack.push_async_callback(worker.stop)
