@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
-from botservice.progress import Progress, unwatched
+from botservice.progressing import Progress, unwatched
 from botservice.storage.claims import lock_space
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
