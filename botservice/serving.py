@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,9 @@ from botservice.service import AgentService
 from botservice.settings import Settings
 from botservice.storage import DatabaseUrl
 from botservice.tools.mcp import CALLBACK_PATH, MCPServers
+from botservice.turns.served import ServedTransport
 from transports.registry import build_transports
+from transports.terminal.joining import joined_terminals
 from transports.web.signing_in import sign_in_route
 
 _OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
@@ -64,7 +66,7 @@ async def serve(
     listener = listen(settings)
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
-        transports = build_transports(settings, service)
+        transports = [*build_transports(settings, service), *_joined_terminals(settings, service)]
         async with (
             running(settings, service, transports, has_worker=has_worker) as application,
             watching_models(settings, service),
@@ -74,6 +76,11 @@ async def serve(
             gc.collect()
             gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
             await _serve_web(application, listener, on_ready)
+
+
+def _joined_terminals(settings: Settings, service: AgentService) -> Sequence[ServedTransport]:
+    """Return what takes in `botservice chat` of other processes, where the database is the one of the settings."""
+    return joined_terminals(settings.database_url) if service.storage is None else []
 
 
 async def work(settings: Settings, service: AgentService) -> None:

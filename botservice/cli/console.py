@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from botservice.settings import Settings, reveal
 
 if TYPE_CHECKING:
+    from botservice.service import AgentService
     from botservice.storage import Storage
 
 T = TypeVar("T")
@@ -48,3 +49,12 @@ def printable(text: str) -> str:
 def counted(number: int, thing: str) -> str:
     """Return how many there are of a thing: `1 call`, `2 calls`."""
     return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def build_service(settings: Settings, app: str | None) -> "AgentService":
+    """Return the service of one's own that app names, or the one that the settings describe."""
+    from botservice.app import build_service as build
+    from botservice.app import load_service, prepare
+
+    prepare(settings)
+    return load_service(app) if app else build(settings)

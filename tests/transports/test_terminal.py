@@ -15,7 +15,7 @@ import pytest
 from crash.served import ROOT
 from standins.openai_api import Gate, OpenAIApi, Reply, ToolUse
 
-from transports.terminal import visible
+from transports.terminal.screens import visible
 
 LIMIT_SECONDS = 60.0
 
