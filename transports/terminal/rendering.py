@@ -1,5 +1,7 @@
 """What a terminal that can do more shows: Markdown as it is meant, and what is being done while one waits."""
 
+import asyncio
+import contextlib
 import shutil
 from typing import Final
 
@@ -14,6 +16,7 @@ from transports.intricacy import is_too_intricate
 from transports.terminal.screens import HELP, visible
 
 _LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it is
+_FRAME_SECONDS: Final = 0.08
 _ROOM: Final = 4  # lines of a terminal that stay free while an answer grows
 _THINKING: Final = "thinking"
 _PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
@@ -26,6 +29,7 @@ class RenderedScreen:
         self.is_gone = False
         self._console = console
         self._live: Live | None = None
+        self._drawing: asyncio.Task[None] | None = None
         self._spinner = Spinner("dots", style="cyan")
         self._shown = ""  # of the answer, as it came
         self._open = ""  # of that, what may still become something else
@@ -46,11 +50,12 @@ class RenderedScreen:
                 console=self._console,
                 get_renderable=self._draw,
                 transient=True,
-                refresh_per_second=12,
+                auto_refresh=False,  # its thread would write between what is worked out here and what is written
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
             self._live.start()
+            self._drawing = asyncio.create_task(self._draw_again(self._live))
 
     def show(self, piece: str) -> None:
         """Take the next piece of an answer."""
@@ -99,8 +104,7 @@ class RenderedScreen:
         """Wait no more."""
         self._keep_open()
         self._halt()
-        if text:
-            self._print(Text(text, style="dim"))
+        self._print(Text(f"{text}\n" if text else "", style="dim"))
 
     def earlier(self, text: str) -> None:
         """Show the answer to what was asked before."""
@@ -131,8 +135,16 @@ class RenderedScreen:
 
     def _halt(self) -> None:
         live, self._live = self._live, None
+        if self._drawing is not None:
+            self._drawing.cancel()
         if live is not None:
             live.stop()
+
+    async def _draw_again(self, live: Live) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the terminal was closed
+            while True:
+                live.refresh()
+                await asyncio.sleep(_FRAME_SECONDS)
 
     def _print(self, what: RenderableType) -> None:
         try:
