@@ -10,13 +10,13 @@ import contextlib
 import json
 import os
 import socket
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from starlette.routing import BaseRoute
 
-from botservice.errors import DeliveryError
 from botservice.messages import InboundMessage, Message
 from botservice.storage import DatabaseUrl, Storage
 from botservice.turns.inbox import Inbox
@@ -26,7 +26,8 @@ from transports.terminal.app import TerminalTransport, plan_lines, read_line
 from transports.terminal.joined import LONGEST_LINE, socket_of
 
 _LONGEST_SESSION: Final = 200
-_NOBODY: Final = "nobody is at this terminal"
+_MOST_MISSED: Final = 20  # of a session; the oldest make room
+_MOST_SESSIONS: Final = 100
 _TAKEN: Final = "this conversation is open in another terminal; --session NAME begins another one"
 
 
@@ -40,6 +41,7 @@ class JoinedTerminals:
         """Make one that is reached at a socket."""
         self._path = path
         self._terminals: dict[str, TerminalTransport] = {}
+        self._missed: OrderedDict[str, deque[Delivery]] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._inbox: Inbox
@@ -84,15 +86,20 @@ class JoinedTerminals:
         return plan_lines(answer, events)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
-        """Show an answer at the terminal that it is for.
+        """Show an answer at the terminal that it is for; where nobody is there now, as soon as somebody is.
 
-        Raises:
-            DeliveryError: nobody is there now: it is tried again.
+        It is in the history in any case: what is kept for that is gone when this process ends.
         """
-        terminal = self._terminals.get(context_keys.get("session_id", ""))
-        if terminal is None:
-            raise DeliveryError(_NOBODY)
-        return await terminal.send(context_keys, delivery)
+        session = context_keys.get("session_id", "")
+        terminal = self._terminals.get(session)
+        if terminal is not None:
+            return await terminal.send(context_keys, delivery)
+        missed = self._missed.setdefault(session, deque(maxlen=_MOST_MISSED))
+        self._missed.move_to_end(session)
+        missed.append(delivery)
+        if len(self._missed) > _MOST_SESSIONS:
+            self._missed.popitem(last=False)
+        return None
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows an answer while it grows, where somebody watches."""
@@ -123,14 +130,20 @@ class JoinedTerminals:
         terminal = TerminalTransport(session_id=session, lines=wire, screen=wire, is_interactive=is_interactive)
         await terminal.start(self._inbox, self._storage)
         self._terminals[session] = terminal
-        hearing = asyncio.create_task(wire.hear(terminal))
+        tasks = [asyncio.create_task(each) for each in (wire.hear(terminal), self._talk(session, terminal))]
         try:
-            await terminal.converse()
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             await writer.drain()
         finally:
-            del self._terminals[session]
-            hearing.cancel()
-            await asyncio.gather(hearing, return_exceptions=True)
+            del self._terminals[session]  # what is said from now on, it has not heard
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _talk(self, session: str, terminal: TerminalTransport) -> None:
+        for delivery in self._missed.pop(session, ()):
+            await terminal.send({"session_id": session}, delivery)
+        await terminal.converse()
 
 
 class _Wire:
@@ -140,10 +153,10 @@ class _Wire:
         self.is_gone = False
         self._reader = reader
         self._writer = writer
-        self._said: asyncio.Queue[str | None] = asyncio.Queue()
+        self._said: asyncio.Queue[str] = asyncio.Queue()
 
-    async def next(self) -> str | None:
-        """Ask for a line and return it; None where nobody is there any more."""
+    async def next(self) -> str:
+        """Ask for a line and return it."""
         self.send("ready")
         return await self._said.get()
 
@@ -160,7 +173,6 @@ class _Wire:
             pass
         finally:
             self.is_gone = True
-            self._said.put_nowait(None)
 
     def send(self, what: str, *values: object) -> None:
         """Have the other process do something."""
@@ -227,7 +239,10 @@ def _parse(line: bytes) -> Mapping[str, Any]:
     Raises:
         ValueError: it is no JSON object.
     """
-    told = json.loads(line)
+    try:
+        told = json.loads(line)
+    except RecursionError:
+        raise ValueError("too deep") from None
     if not isinstance(told, dict):
         raise ValueError("no object")  # noqa: TRY004 - bad input, as any other
     return told

@@ -138,7 +138,8 @@ class RenderedScreen:
         if self._drawing is not None:
             self._drawing.cancel()
         if live is not None:
-            live.stop()
+            with contextlib.suppress(OSError, ValueError):
+                live.stop()
 
     async def _draw_again(self, live: Live) -> None:
         with contextlib.suppress(OSError, ValueError):  # the terminal was closed
