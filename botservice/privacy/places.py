@@ -221,6 +221,13 @@ PLACES: Final = (
         "cli/test_people.py",
     ),
     Place(
+        "the history of botservice chat",
+        (),
+        "what was typed on the terminal, for the arrow keys",
+        "by whoever typed it: a file in their home, with mode 0600; --no-history keeps none",
+        "transports/test_terminal_screens.py::test_the_history_is_read_by_its_owner_alone",
+    ),
+    Place(
         "logs",
         (),
         "numbers of chats and turns; no words, no names",
