@@ -19,6 +19,7 @@ _LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it 
 _FRAME_SECONDS: Final = 0.08
 _ROOM: Final = 4  # lines of a terminal that stay free while an answer grows
 _THINKING: Final = "thinking"
+_WRITING: Final = "writing"
 _PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
@@ -60,6 +61,8 @@ class RenderedScreen:
     def show(self, piece: str) -> None:
         """Take the next piece of an answer."""
         text = visible(piece)
+        if not self._shown:
+            self._label(_WRITING)
         self._shown += text
         self._open += text
         if "\n" in text:
