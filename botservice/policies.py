@@ -29,6 +29,13 @@ class AccessMode(StrEnum):
     PAIRING = "pairing"  # the same; a newcomer gets a code that the owner approves
 
 
+class WebAccess(StrEnum):
+    """Who may open the pages in a browser."""
+
+    ADMIN = "admin"  # whoever has ADMIN_TOKEN
+    LINK = "link"  # people as well, each their own chat, by a link that /web gives
+
+
 class Unit(StrEnum):
     """What is counted."""
 

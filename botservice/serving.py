@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,9 @@ from botservice.telemetry.metrics import Metrics
 from botservice.tools.mcp import CALLBACK_PATH, MCPServers
 from botservice.turns.options import utc_now
 from botservice.turns.pressure import read_waiting
+from botservice.turns.served import ServedTransport
 from transports.registry import build_transports
+from transports.terminal.joining import joined_terminals
 from transports.web.metrics import metrics_route
 from transports.web.signing_in import sign_in_route
 
@@ -71,7 +73,8 @@ async def serve(
     listener = listen(settings)
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
-        transports, metrics = build_transports(settings, service), Metrics(__version__)
+        transports = [*build_transports(settings, service), *_joined_terminals(settings, service)]
+        metrics = Metrics(__version__)
         async with (
             _traced(),
             running(settings, service, transports, has_worker=has_worker) as application,
@@ -94,6 +97,11 @@ async def _traced() -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.to_thread(traced.__exit__, None, None, None)
+
+
+def _joined_terminals(settings: Settings, service: AgentService) -> Sequence[ServedTransport]:
+    """Return what takes in `botservice chat` of other processes, where the database is the one of the settings."""
+    return joined_terminals(settings.database_url) if service.storage is None else []
 
 
 async def work(settings: Settings, service: AgentService) -> None:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from botservice.errors import SettingsError
-from botservice.policies import AccessMode, Limit, Prices, parse_identities, parse_limits, parse_prices
+from botservice.policies import AccessMode, Limit, Prices, WebAccess, parse_identities, parse_limits, parse_prices
 
 T = TypeVar("T", bound=StrEnum)
 
@@ -65,6 +65,7 @@ _MUST_BE = {
     "public_url": "the https address where platforms reach this service (http only to a loopback address)",
     "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "metrics_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
+    "web_access": "admin or link",
     "port": "a number from 0 to 65535",
     "max_steps": "a whole number, 0 or more",
     "window_tokens": "a whole number, 0 or more",
@@ -353,6 +354,8 @@ class Settings(ModelSettings):
     port: int = Field(8000, ge=0, le=65535)
     admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
     metrics_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
+
+    web_access: Annotated[WebAccess, BeforeValidator(str.lower)] = WebAccess.ADMIN
 
     max_steps: int = Field(10, ge=0)
     window_tokens: int = Field(4000, ge=0)

@@ -420,6 +420,25 @@ async def test_a_webhook_that_is_not_set_yet_is_no_fault() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "is_wrong", "text"),
+    [
+        ({}, True, "WEB_ACCESS=link needs PUBLIC_URL, where the links lead and TELEGRAM_BOT_TOKEN or SLACK_BOT_TOKEN"),
+        ({"slack_bot_token": "xoxb-1"}, True, "WEB_ACCESS=link needs PUBLIC_URL"),
+        ({"slack_bot_token": "xoxb-1", "public_url": "http://localhost:1"}, False, "the inspector is off"),
+        (
+            {"slack_bot_token": "xoxb-1", "public_url": "http://localhost:1", "admin_token": "a-long-admin-token"},
+            False,
+            "ADMIN_TOKEN opens everything",
+        ),
+    ],
+)
+async def test_what_people_need_to_come_by_links_is_named(values: dict[str, Any], is_wrong: bool, text: str) -> None:
+    finding = await examine("browser", web_access="link", **values)
+    assert finding.is_wrong == is_wrong
+    assert text in finding.text
+
+
+@pytest.mark.parametrize(
     ("values", "mark", "says"),
     [
         ({}, "✓", "this machine alone"),

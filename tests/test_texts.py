@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from botservice.commands.accounts.web import web_command
 from botservice.commands.standard import standard_commands
 from botservice.texts import DEFAULT_LANGUAGE, LANGUAGES, _texts, in_language
 
@@ -75,7 +76,7 @@ def sources() -> dict[Path, str]:
 
 def test_every_text_is_asked_for() -> None:
     asked = {key for source in sources().values() for key in KEY.findall(source)}
-    asked |= {f"{command.name}.menu" for command in standard_commands()}
+    asked |= {f"{command.name}.menu" for command in (*standard_commands(), web_command(None))}
     assert set(ENGLISH) - asked == set()
 
 

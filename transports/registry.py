@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from botservice.commands import Command
+from botservice.commands.accounts.web import web_command
 from botservice.errors import SettingsError
+from botservice.policies import WebAccess
 from botservice.settings import OPENAI_API_URL, Settings, SlackPings, reveal
 from botservice.turns.served import ServedTransport
 
@@ -28,6 +30,8 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     from transports.web.entering.access import Access
 
     found: list[ServedTransport] = []
+    if service is not None and settings.web_access is WebAccess.LINK:
+        service.commands.add(web_command(settings.public_url))
     reading = build_reading(settings)  # one for all: what it bounds is bounded for the whole process
     if settings.telegram_bot_token is not None:
         found.append(

@@ -25,12 +25,12 @@ from botservice.access.records import (
 from botservice.access.values import AccessRole, Entry, Kind, Notice, Ruling, Subject
 from botservice.errors import BotServiceError
 from botservice.messages import Author, InboundMessage
-from botservice.people.names import chat_name, person_name
+from botservice.people.names import chat_name, is_browser_account, person_name
 from botservice.policies import AccessMode, is_identity
 from botservice.settings import Settings
 from botservice.storage import Storage
 
-# Whoever types here runs the service, or has shown ADMIN_TOKEN.
+# Whoever types here runs the service, or has shown ADMIN_TOKEN; or came by a link, which the name of the account says.
 _OWN_PLATFORMS: Final = frozenset({"terminal", "web"})
 _KNOCKING: Final = frozenset({"start", "pair"})
 _LETTING_IN: Final = "approve"
@@ -93,7 +93,7 @@ class Access:
         Args:
             person: The only one who was ever seen there, where that is known.
         """
-        if await self.is_idle(storage) or context_keys.get("transport") in _OWN_PLATFORMS:
+        if await self.is_idle(storage) or _is_own(context_keys.get("transport"), context_keys.get("session_id")):
             return True
 
         def query(connection: Connection) -> bool:
@@ -177,7 +177,7 @@ class Access:
         self, connection: Connection, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
     ) -> Ruling:
         author, chat = message.author, chat_name(context_keys)
-        if author is not None and author.platform in _OWN_PLATFORMS:
+        if author is not None and _is_own(author.platform, author.id):
             return Ruling(is_admitted=True, role=AccessRole.OWNER)
         person = person_name(author)
         role, of_chat = self._roles(connection, person, chat)
@@ -249,3 +249,7 @@ class Access:
         return next(
             (role for role in (AccessRole.BLOCKED, AccessRole.OWNER, AccessRole.MEMBER) if role in stored), None
         ), of_chat
+
+
+def _is_own(platform: str | None, name: str | None) -> bool:
+    return platform in _OWN_PLATFORMS and not is_browser_account(platform, name)

@@ -72,3 +72,12 @@ def printable(text: str) -> str:
 def counted(number: int, thing: str) -> str:
     """Return how many there are of a thing: `1 call`, `2 calls`."""
     return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def build_service(settings: Settings, app: str | None) -> "AgentService":
+    """Return the service of one's own that app names, or the one that the settings describe."""
+    from botservice.app import build_service as build
+    from botservice.app import load_service, prepare
+
+    prepare(settings)
+    return load_service(app) if app else build(settings)

@@ -21,7 +21,7 @@ from botservice.llm.hosted import searches_web
 from botservice.llm.model_notices import NOTICE_DAYS
 from botservice.messages import Attachment
 from botservice.model_watch import notices_of
-from botservice.policies import AccessMode, Scope
+from botservice.policies import AccessMode, Scope, WebAccess
 from botservice.quoting import in_one_line
 from botservice.serving import listen, throwaway_disk
 from botservice.settings import WEB_TOOLS, Settings, is_loopback, reveal
@@ -335,9 +335,22 @@ async def _check_access(settings: Settings) -> Finding:
 
 async def _check_browser(settings: Settings) -> Finding:
     token = reveal(settings.admin_token)
+    if settings.web_access is WebAccess.LINK:
+        return _check_links(settings)
     if token is None and (settings.public_url is not None or not is_loopback(settings.host)):
         return Finding("browser", "off: others can reach this address; ADMIN_TOKEN opens the pages", is_off=True)
     return Finding("browser", "the pages ask for ADMIN_TOKEN" if token else "the pages are open to this machine alone")
+
+
+def _check_links(settings: Settings) -> Finding:
+    """Return whether people can get into the pages by links."""
+    missing = [] if settings.public_url is not None else ["PUBLIC_URL, where the links lead"]
+    if settings.telegram_bot_token is None and not has_slack(settings):
+        missing.append("TELEGRAM_BOT_TOKEN or SLACK_BOT_TOKEN, by which people ask for them")
+    if missing:
+        return Finding("browser", f"WEB_ACCESS=link needs {' and '.join(missing)}", is_wrong=True)
+    owner = "ADMIN_TOKEN opens everything" if settings.admin_token else "the inspector is off: ADMIN_TOKEN opens it"
+    return Finding("browser", f"people come in by links that /web gives them; {owner}")
 
 
 async def _check_port(settings: Settings) -> Finding:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 import typer
 
-from botservice.progress import Progress
+from botservice.progressing import Progress
 
 EVERY_SECONDS = 5.0
 _LEAST_FOR_AN_ESTIMATE = 0.01  # of less, an estimate may be days for what takes seconds

@@ -1,10 +1,8 @@
 """The command line."""
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -12,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from botservice.cli.access import access_cli, usage
+from botservice.cli.chat import chat
 from botservice.cli.clash import check_packages
 from botservice.cli.console import (
     AppOption,
     MaybeContextArgument,
+    build_service,
     counted,
     load_settings,
     open_storage,
@@ -28,12 +28,11 @@ from botservice.cli.new import new
 from botservice.cli.prove import prove
 from botservice.cli.replay import replay
 from botservice.cli.turns import turns_cli
-from botservice.errors import BotServiceError, DatabaseInUse
-from botservice.settings import LogLevel, Settings
+from botservice.errors import BotServiceError
+from botservice.settings import LogLevel
 
 if TYPE_CHECKING:
     from botservice.privacy.accounting import Forgotten
-    from botservice.service import AgentService
     from botservice.storage import Storage
 
 T = TypeVar("T")
@@ -95,7 +94,7 @@ def serve(
     settings = load_settings()
     if port is not None:
         settings.port = port
-    service = _build_service(settings, app)
+    service = build_service(settings, app)
     asyncio.run(serving.serve(settings, service, has_worker=worker, on_ready=open_page if opens else None))
 
 
@@ -105,57 +104,10 @@ def worker(app: AppOption = None) -> None:
     from botservice import serving
 
     settings = load_settings()
-    asyncio.run(serving.work(settings, _build_service(settings, app)))
+    asyncio.run(serving.work(settings, build_service(settings, app)))
 
 
-@cli.command()
-def chat(
-    app: AppOption = None,
-    session: Annotated[str, typer.Option(help="Which conversation; each remembers its own.")] = "default",
-) -> None:
-    """Talk to the same service on the terminal. Piped input is answered line by line."""
-    settings = load_settings()
-    if settings.log_level is LogLevel.INFO:
-        settings.log_level = LogLevel.ERROR  # the terminal is for the conversation
-    service = _build_service(settings, app)
-    for stream in (sys.stdin, sys.stdout):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no text is shown as such
-    try:
-        was_interrupted = asyncio.run(_chat(settings, service, session))
-    except DatabaseInUse as error:
-        once_more = f"botservice chat --app {app}" if app else "botservice chat"
-        raise DatabaseInUse(
-            f"{error}\nIf that is `botservice serve`, chat in its page in the browser. "
-            f"Or give this chat a file of its own: DATABASE_URL=sqlite:///chat.db {once_more}"
-        ) from error
-    if was_interrupted:
-        raise typer.Exit(130)
-
-
-async def _chat(settings: Settings, service: "AgentService", session: str) -> bool:
-    """Chat until the input ends, and return whether somebody interrupted it before."""
-    from botservice.app import running
-    from transports.terminal import TerminalTransport
-
-    terminal = TerminalTransport(session_id=session)
-    stopping: set[asyncio.Task[None]] = set()
-    async with running(settings, service, [terminal]):
-        conversation = asyncio.create_task(terminal.converse())
-
-        def on_interrupt() -> None:
-            if terminal.can_interrupt:
-                stopping.add(asyncio.create_task(terminal.interrupt()))
-            else:
-                conversation.cancel()
-
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, on_interrupt)
-        loop.add_signal_handler(signal.SIGTERM, conversation.cancel)
-        with contextlib.suppress(asyncio.CancelledError):
-            await conversation
-        for task in stopping:
-            await task
-    return conversation.cancelled() and not sys.stdin.isatty()
+cli.command()(chat)
 
 
 @cli.command()
@@ -320,13 +272,6 @@ def doctor(app: AppOption = None) -> None:
         typer.echo(f"{finding.mark} {finding.name:<10} {finding.text}")
     if any(finding.is_wrong for finding in findings):
         raise typer.Exit(1)
-
-
-def _build_service(settings: Settings, app: str | None) -> "AgentService":
-    from botservice.app import build_service, load_service, prepare
-
-    prepare(settings)
-    return load_service(app) if app else build_service(settings)
 
 
 def _check_one_of(context: str | None, person: str | None) -> None:

@@ -10,7 +10,7 @@ import typer
 from botservice.cli.long_work import long_work
 
 if TYPE_CHECKING:
-    from botservice.progress import Progress
+    from botservice.progressing import Progress
     from botservice.proving import Plan, Proof
     from botservice.proving.records import Record
 

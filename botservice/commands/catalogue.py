@@ -17,6 +17,10 @@ class Catalogue:
     def __iter__(self) -> Iterator[Command]:
         return iter(self._commands.values())
 
+    def add(self, command: Command) -> None:
+        """Have one more command, at the end of the menu."""
+        self._commands.setdefault(command.name, command)
+
     def takes(self, message: InboundMessage) -> bool:
         """Return whether a message is a command, also one that nobody knows: no model is paid to guess /hlep.
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from botservice.commands.access import ACCESS, APPROVE, REVOKE
+from botservice.commands.accounts.link import LINK, UNLINK
 from botservice.commands.approval import ALLOW_COMMAND, DENY_COMMAND
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
@@ -10,7 +11,6 @@ from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.fresh import NEW
 from botservice.commands.greeting import START, STOP, help_command
-from botservice.commands.link import LINK, UNLINK
 from botservice.commands.memory import MEMORY
 from botservice.commands.persona import PERSONA_COMMAND
 from botservice.commands.reminders import REMINDERS

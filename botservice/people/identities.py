@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, up
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author, Role, storable
+from botservice.people.names import browser_account
 from botservice.quoting import show_plain
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, messages
@@ -86,12 +87,22 @@ def join_identities(connection: Connection, first: Identity, second: Identity) -
 
 
 def part_identity(connection: Connection, identity: Identity, now: datetime) -> bool:
-    """Make an identity a person of its own again, with what came through it; return whether it was linked."""
-    if len(identities_of(connection, identity.person_id)) < 2:
+    """Make an identity a person of its own again, with what came through it and through browsers that it has opened.
+
+    Return whether it was linked.
+    """
+    known = identities_of(connection, identity.person_id)
+    own = [each.id for each in known if each.id == identity.id or is_browser_of(each, identity)]
+    if len(known) == len(own):
         return False
     person_id = _insert_person(connection, now)
-    connection.execute(update(identities).where(identities.c.id == identity.id).values(person_id=person_id))
+    connection.execute(update(identities).where(identities.c.id.in_(own)).values(person_id=person_id))
     return True
+
+
+def is_browser_of(account: Identity, identity: Identity) -> bool:
+    """Return whether an account is the one that an identity has in browsers."""
+    return (account.platform, account.platform_id) == ("web", browser_account(identity.id))
 
 
 def note_audience(

@@ -1,5 +1,6 @@
 """What people and chats are called where the owner names them: platform:id."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -9,6 +10,7 @@ from botservice.messages import Author, storable
 from botservice.storage.tables.people import identities
 
 _OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts"})
+_OF_A_BROWSER: Final = re.compile(r"p[0-9]+(-.*)?", re.ASCII)  # other sessions of browsers begin with a hex digit
 _FIRST: Final = "team_id"  # a Slack channel has a name only within its team
 
 # What somebody is called on every platform that was linked; what they are called here is there in any case.
@@ -34,6 +36,16 @@ def person_name(author: Author | None) -> str:
     if author is None or not author.platform or not author.id:
         return ""
     return storable(f"{author.platform}:{author.id}")
+
+
+def browser_account(identity_id: int) -> str:
+    """Return what somebody is called in browsers that a link of theirs has opened."""
+    return f"p{identity_id}"
+
+
+def is_browser_account(platform: str | None, name: str | None) -> bool:
+    """Return whether an account, or a session, is of somebody who came by a link, and not of the owner."""
+    return platform == "web" and name is not None and _OF_A_BROWSER.fullmatch(name) is not None
 
 
 def is_chat_name(name: str) -> bool:

@@ -26,7 +26,7 @@ from botservice.people.names import person_name
 from botservice.privacy.bringing_over import bring_over_contexts
 from botservice.privacy.own_messages import contexts_of
 from botservice.privacy.personas import personas_of
-from botservice.progress import Progress, unwatched
+from botservice.progressing import Progress, unwatched
 from botservice.references import Reference, keep_files, write_out_for
 from botservice.storage import Storage
 from botservice.storage.chunks import chunks

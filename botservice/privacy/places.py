@@ -120,6 +120,16 @@ PLACES: Final = (
     Place("identities", ("platform", "platform_id", "name"), "who somebody is", "with the person", _PLANTED),
     Place("link_codes", ("code_hash",), "that two accounts are to be joined", "after 10 minutes", _PLANTED),
     Place(
+        "web_links", ("digest",), "links that open chats in browsers", "with the person, or after 10 minutes", _PLANTED
+    ),
+    Place(
+        "web_logins",
+        ("digest",),
+        "in which browsers a person is logged in",
+        "with the person, when they log out, or after 30 days",
+        _PLANTED,
+    ),
+    Place(
         "contexts",
         ("key_hash", "context_keys", "metadata"),
         "what a chat is called, in private by the person's number, and its persona",
@@ -211,6 +221,13 @@ PLACES: Final = (
         "cli/test_people.py",
     ),
     Place(
+        "the history of botservice chat",
+        (),
+        "what was typed on the terminal, for the arrow keys",
+        "by whoever typed it: a file in their home, with mode 0600; --no-history keeps none",
+        "transports/test_terminal_screens.py::test_the_history_is_read_by_its_owner_alone",
+    ),
+    Place(
         "logs",
         (),
         "numbers of chats and turns; no words, no names",
@@ -272,6 +289,8 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "persons": ("id", "failed_guesses", "guessing_since", "created_at"),
     "identities": ("id", "person_id", "created_at"),
     "link_codes": ("id", "identity_id", "other_identity_id", "is_accepted", "expires_at"),
+    "web_links": ("identity_id", "used_at", "expires_at"),
+    "web_logins": ("identity_id", "account_id", "created_at", "expires_at"),
     "contexts": (
         *("id", "last_position", "deletion_version", "is_shared", "only_identity_id", "created_at", "fresh_from"),
         *("forgotten_at", "last_message_id", "message_count"),

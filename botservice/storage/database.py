@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable
-from botservice.progress import Progress, unwatched
+from botservice.progressing import Progress, unwatched
 from botservice.storage import schema
 from botservice.storage.blobs import with_cipher
 from botservice.storage.claim import Claim

@@ -1,6 +1,6 @@
 """Encrypting what is stored already: in the clear, or under a key that is to go."""
 
-from botservice.progress import Progress, unwatched
+from botservice.progressing import Progress, unwatched
 from botservice.storage.blobs import encrypt_stored, find_newest_blob
 from botservice.storage.database import Storage
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
-from botservice.progress import Progress, unwatched
+from botservice.progressing import Progress, unwatched
 from botservice.storage.claims import lock_space
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
@@ -23,7 +23,7 @@ from botservice.storage.sqlite.files import STEPS_AT_ONCE, check_interrupted
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0022"
+SCHEMA_VERSION = "0021"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # what Postgres takes without quotation marks

@@ -51,6 +51,11 @@ class Inbox:
         self._is_worked_here = is_worked_here
         self._access = access or Access()
 
+    @property
+    def access(self) -> Access:
+        """Who is let in."""
+        return self._access
+
     async def accept(self, transport: str, inbound: Sequence[InboundEvent]) -> int:
         """Store events in one commit and return how many of them were new.
 

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from botservice.errors import SettingsError, StorageUnavailable
-from botservice.progress import Progress, unwatched
+from botservice.progressing import Progress, unwatched
 from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.sqlite.files import back_up, shrink
 from botservice.upkeep.retention import Retention

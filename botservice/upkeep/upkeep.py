@@ -17,8 +17,8 @@ from botservice.privacy.exports import drop_old_exports
 from botservice.privacy.names_left import release_forgotten
 from botservice.privacy.returning import drop_notes
 from botservice.privacy.rights import forget_rights
-from botservice.progress import Progress as Report
-from botservice.progress import unwatched
+from botservice.progressing import Progress as Report
+from botservice.progressing import unwatched
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
 from botservice.storage.orphans import sweep_files

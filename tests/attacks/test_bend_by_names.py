@@ -9,7 +9,7 @@ from botservice import Author, Storage
 from botservice.access.values import Entry, Kind, Subject
 from botservice.commands import Catalogue
 from botservice.commands.access import _label, _line
-from botservice.commands.link import LINK
+from botservice.commands.accounts.link import LINK
 from botservice.messages import InboundMessage
 from botservice.quoting import quote_name, quote_text, show_plain
 from botservice.texts import LANGUAGES

@@ -59,7 +59,9 @@ async def make_older(storage: Storage) -> None:
     await storage.write(lambda connection: connection.execute(update(messages).values(said_by_others=None)))
 
 
-async def command(context: AgentContext, text: str, author: Author, commands, *, is_private=True) -> CommandAnswer:
+async def command(
+    context: AgentContext, text: str, author: Author, commands, *, is_private=True, now=NOW
+) -> CommandAnswer:
     """Have somebody give a command in a chat, and return the answer, with its changes made."""
     name, _, arguments = text.removeprefix("/").partition(" ")
     message = InboundMessage(text, author, command=CommandCall(name, arguments), is_private=is_private, created_at=NOW)
@@ -68,7 +70,7 @@ async def command(context: AgentContext, text: str, author: Author, commands, *,
     claim = await context.storage.claims.try_claim(context.id)
     assert claim is not None
     try:
-        request = CommandRequest(message.command, message, context, turn, claim, NOW)
+        request = CommandRequest(message.command, message, context, turn, claim, now)
         answer = await commands.answer(request)
         if answer.apply is not None:
             await context.storage.write(answer.apply)

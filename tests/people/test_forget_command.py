@@ -10,9 +10,9 @@ from people.test_forgetting import LONG, MARK, Parrot, repeat
 
 from botservice import AgentContext, MessageWindowMessageSelector
 from botservice.commands import Catalogue
+from botservice.commands.accounts.link import LINK
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
-from botservice.commands.link import LINK
 from botservice.commands.memory import MEMORY
 from botservice.storage.blobs import digest_of
 from botservice.tools.remembering import remember

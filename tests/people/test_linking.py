@@ -8,7 +8,7 @@ from people.conversing import ALICE, ALICE_ON_SLACK, BOB, NOW, OTHER_ALICE, comm
 
 from botservice import ToolCall
 from botservice.commands import Catalogue
-from botservice.commands.link import LINK, UNLINK
+from botservice.commands.accounts.link import LINK, UNLINK
 from botservice.people.identities import ensure_identity, find_identity, identities_of
 from botservice.people.linking import (
     MAX_GUESSES,

@@ -17,14 +17,14 @@ from botservice.privacy.archive import as_values, read_person
 from botservice.privacy.places import PLACES
 from botservice.storage.tables.conversations import loose_files
 from botservice.storage.tables.observing import refused_notes
-from botservice.storage.tables.people import exports, link_codes, refused_facts
+from botservice.storage.tables.people import exports, link_codes, refused_facts, web_links, web_logins
 from botservice.upkeep import Upkeep
 
 RUNS = int(os.environ.get("BOTSERVICE_TEST_PLANTED_RUNS", "5"))
 REPEATED = re.compile(r"\[(in reply to|forwarded|shared|about)[^\]]*\]")
 _OURS = ("botservice", "transports")
 # What holds digests alone is counted; who installed the bot in a workspace is not theirs to have forgotten.
-DIGESTS = (exports, link_codes, refused_facts, refused_notes)
+DIGESTS = (exports, link_codes, refused_facts, refused_notes, web_links, web_logins)
 PLANTED = {each.where for each in PLACES if each.columns} - {
     "exports",
     "link_codes",
@@ -32,6 +32,8 @@ PLANTED = {each.where for each in PLACES if each.columns} - {
     "refused_facts",
     "refused_notes",
     "slack_installations",
+    "web_links",
+    "web_logins",
 }
 OF_THE_OWNER = {"access_roles", "access_invitations"}
 LATER = {
@@ -69,7 +71,7 @@ async def test_nothing_of_a_forgotten_person_is_left_and_everything_of_the_other
         assert traces_in(rows) <= LATER | OF_THE_OWNER
         assert not [number for number in NUMBERS if number in rows["events"] + rows["deliveries"]]
         assert rows["messages"].count(CAROLS) > 2, "who waited behind what was owed to her is heard and answered"
-    assert [await count(storage, table) for table in (*DIGESTS, loose_files)] == [0] * 5
+    assert [await count(storage, table) for table in (*DIGESTS, loose_files)] == [0] * (len(DIGESTS) + 1)
     await find_nothing_later(storage)
     logged = [f"{each.getMessage()} {vars(each)}" for each in caplog.records if each.name.startswith(_OURS)]
     assert logged

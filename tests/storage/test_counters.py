@@ -120,7 +120,9 @@ def _undo_migration(url: str) -> None:
         sign_in_tables = ("tool_sign_ins", "tool_sign_in_states")
         for index in ("ix_turns_unanswered", "ix_feedback_bad"):
             connection.execute(text(f"DROP INDEX {index}"))
-        for table in ("turn_figures", "pending_calls", "tool_grants", *sign_in_tables, *observing_tables):
+        browsing_tables = ("web_links", "web_logins")
+        later = (*sign_in_tables, *observing_tables, *browsing_tables)
+        for table in ("turn_figures", "pending_calls", "tool_grants", *later):
             connection.execute(text(f"DROP TABLE {table}"))
         of_facts = [("facts", column) for column in ("set_by", "valid_from", "valid_to", "ended_by")]
         for table, column in (("turns", "question_id"), ("deliveries", "replaces"), *of_facts):

@@ -8,7 +8,7 @@ import pytest
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
 from botservice.app import running
 from botservice.settings import Settings
-from transports.terminal import TerminalTransport
+from transports.terminal.app import TerminalTransport
 
 
 @pytest.mark.parametrize(("said", "paid"), [("1", [50]), ("2", []), ("/allow", [50]), ("/deny all", [])])

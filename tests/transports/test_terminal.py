@@ -5,6 +5,7 @@ import pty
 import re
 import select
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import pytest
 from crash.served import ROOT
 from standins.openai_api import Gate, OpenAIApi, Reply, ToolUse
 
-from transports.terminal import visible
+from transports.terminal.screens import visible
 
 LIMIT_SECONDS = 60.0
 
@@ -122,6 +123,80 @@ def test_a_tool_is_named_while_it_runs(terminal: Terminal, model: OpenAIApi) -> 
     terminal.shows("you> ")
     terminal.types("what time is it?\n")
     assert "(current_time…)\nNoon.\n" in terminal.shows("you> ")
+
+
+@pytest.fixture
+def able(tmp_path: Path, model: OpenAIApi) -> Iterator[Terminal]:
+    """A terminal that can do more than print."""
+    chat = Terminal(tmp_path, OPENAI_BASE_URL=model.base_url, OPENAI_MODEL="gpt-5.5", **able_in(tmp_path))
+    yield chat
+    chat.close()
+
+
+def able_in(folder: Path) -> dict[str, str]:
+    """Return what a terminal that can do more says of itself."""
+    return {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "XDG_STATE_HOME": str(folder / "state")}
+
+
+@pytest.mark.slow
+def test_a_line_is_edited_and_found_again_in_the_next_chat(able: Terminal, tmp_path: Path, model: OpenAIApi) -> None:
+    able.shows("you>")
+    able.types("helo\x1b[Dl\r")  # a letter that was left out, one to the left
+    able.shows("You said: hello")
+    able.shows("you>")
+    able.types("\x04")
+    assert able.ends() == 0
+    kept = tmp_path / "state" / "botservice" / "chat_history"
+    assert "+hello" in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    again = Terminal(tmp_path, OPENAI_BASE_URL=model.base_url, **able_in(tmp_path))
+    again.shows("you>")
+    again.types("\x1b[A\r")
+    again.shows("You said: hello")
+    again.shows("you>")
+    again.types("\x04")
+    assert again.ends() == 0
+    again.close()
+
+
+@pytest.mark.slow
+def test_nothing_is_kept_of_what_was_typed_where_nobody_wants_that(tmp_path: Path, model: OpenAIApi) -> None:
+    chat = Terminal(tmp_path, "--no-history", OPENAI_BASE_URL=model.base_url, **able_in(tmp_path))
+    chat.shows("you>")
+    chat.types("my secret\r")
+    chat.shows("You said: my secret")
+    chat.shows("you>")
+    chat.types("\x04")
+    assert chat.ends() == 0
+    chat.close()
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.slow
+def test_markdown_is_shown_as_it_is_meant_and_the_tool_that_works_is_named(able: Terminal, model: OpenAIApi) -> None:
+    said = "It is **noon**.\n\n- now\n"
+    model.reply = lambda body: said if body["messages"][-1]["role"] == "tool" else ToolUse("current_time", {})
+    able.shows("you>")
+    able.types("what time is it?\r")
+    able.shows("current_time…")
+    shown = able.shows("• .*now")
+    assert "**" not in shown
+    assert re.search(r"\x1b\[1mnoon", shown), shown
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_first_and_the_second_leaves(able: Terminal, model: OpenAIApi) -> None:
+    model.reply = lambda _: Reply(pieces=["Once\n\n", "upon\n\n", "a time"], hang_after=2)
+    able.shows("you>")
+    able.types("tell me a story\r")
+    able.shows("Once")
+    os.killpg(able.process.pid, signal.SIGINT)
+    able.shows("stopped")
+    able.shows("you>")
+    able.types("half a line\x03")  # empties it
+    able.shows("you>")
+    able.types("\x03")
+    assert able.ends() == 0
 
 
 COUNTING = """

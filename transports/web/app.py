@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import BaseRoute, Route
 
 from botservice.again.asker import Asker
+from botservice.commands.accounts.web import LINK_PATH
 from botservice.messages import InboundMessage, Message
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
@@ -13,7 +14,9 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.web.chat import Chat
 from transports.web.entering.access import Access, Mode
+from transports.web.entering.browsers import Browsers
 from transports.web.entering.gate import Gate
+from transports.web.entering.links import Links
 from transports.web.entering.logins import Logins
 from transports.web.inbound import NAME, read_event
 from transports.web.inspector.again import AgainPage
@@ -55,6 +58,7 @@ class WebTransport:
         assets = Assets()
         self._pages = Pages(service_name, assets)
         self._logins = Logins()
+        self._browsers = Browsers(access)
         self._chat = Chat(access, self._pages, self._hub)
         self._inspector = InspectorPages(self._pages, service)
         self._again = AgainPage(self._pages, asker)
@@ -64,6 +68,7 @@ class WebTransport:
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take messages from now on."""
         self._logins.connect(storage)
+        self._browsers.connect(storage, inbox.access)
         self._chat.connect(inbox, storage)
         self._inspector.connect(storage)
         self._again.connect(storage)
@@ -104,7 +109,7 @@ class WebTransport:
         return LiveAnswer(self._hub.channel(context_keys.get("session_id", "")))
 
     def _make_routes(self, assets: Assets) -> list[BaseRoute]:
-        gate, chat = Gate(self._access, self._pages, self._logins), self._chat
+        gate, chat = Gate(self._access, self._pages, self._logins, self._browsers), self._chat
         routes: list[BaseRoute] = [
             Route("/", gate.guard(chat.page)),
             Route("/web/messages", gate.guard(chat.post_message, changes=True), methods=["POST"]),
@@ -126,6 +131,11 @@ class WebTransport:
             Route("/web/login", gate.secure(gate.log_in), methods=["POST"]),
             Route("/web/logout", gate.guard(gate.log_out, changes=True), methods=["POST"]),
         ]
-        if self._access.mode is not Mode.OFF:
+        if self._access.has_links:
+            links = Links(self._access, self._pages, self._browsers)
+            shown = Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.show))
+            shown.methods = {"GET"}  # without the HEAD that comes along
+            routes += [shown, Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.open), methods=["POST"])]
+        if self._access.mode is not Mode.OFF or self._access.has_links:
             routes.append(Route("/web/static/{name}", gate.secure(assets.serve)))
         return routes

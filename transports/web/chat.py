@@ -19,10 +19,11 @@ from transports.web.entering.gate import path_number, read_within
 from transports.web.entering.sessions import (
     SESSION_COOKIE,
     SESSION_SECONDS,
-    find_secret,
+    author_of,
+    browser_of,
     find_session,
     new_secret,
-    session_of,
+    open_session,
     set_cookie,
 )
 from transports.web.inbound import Refusal
@@ -64,16 +65,19 @@ class Chat:
 
     async def page(self, request: Request) -> Response:
         """Answer with the page, and give the browser a session where it has none."""
-        secret = find_secret(request) or new_secret()
+        session, secret = open_session(request)
+        browser = browser_of(request)
         response = self._pages.show(
             "chat.html",
-            session=session_of(secret),
+            session=session,
+            account=None if browser is None else browser.asker.label.replace("`", ""),
             max_text=inbound.MAX_TEXT,
             max_images=inbound.MAX_IMAGES,
             max_images_bytes=inbound.MAX_IMAGES_BYTES,
-            can_log_out=self._access.mode is Mode.TOKEN,
+            can_log_out=browser is not None or self._access.mode is Mode.TOKEN,
         )
-        self._keep(response, secret, request)
+        if secret is not None:
+            self._keep(response, secret, request)
         return response
 
     async def post_message(self, request: Request) -> Response:
@@ -103,7 +107,7 @@ class Chat:
         decision = await self._inbox.decide(
             inbound.context_keys(session),
             post.text,
-            Author(inbound.NAME, session, post.name),
+            Author(inbound.NAME, author_of(session), post.name),
         )
         if decision is None:
             raise Refusal(400, "This button decides nothing.")

@@ -12,6 +12,7 @@ from typing import Any, Final
 from botservice.messages import Attachment, Author, InboundMessage
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+from transports.web.entering.sessions import author_of
 
 NAME: Final = "web"
 MAX_TEXT: Final = 100_000  # characters
@@ -148,7 +149,7 @@ def read_event(event: StoredEvent) -> InboundMessage | None:
     session = event.key.split(":")[1]
     return InboundMessage(
         post.text,
-        Author(NAME, session, post.name),
+        Author(NAME, author_of(session), post.name),
         post.images,
         created_at=event.received_at,
         external_id=post.client_id,

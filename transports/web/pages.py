@@ -93,7 +93,7 @@ class Pages:
 
     def refuse(self, request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
         """Answer in plain words that something is not to be had: a page to a person, JSON to the page's script."""
-        if request.url.path.startswith("/web/") and request.url.path != "/web/login":
+        if request.url.path.startswith("/web/") and not request.url.path.startswith(("/web/login", "/web/link/")):
             return JSONResponse({"error": text}, status, headers={**HEADERS, **(headers or {})})
         if "text/html" not in request.headers.get("accept", ""):
             return PlainTextResponse(f"{text}\n", status, headers={**HEADERS, **(headers or {})})

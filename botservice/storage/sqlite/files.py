@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from botservice.errors import StorageError, StorageUnavailable
-from botservice.progress import Progress, unwatched
+from botservice.progressing import Progress, unwatched
 from botservice.storage.limits import StorageLimits
 
 _PARTIAL = ".partial"

@@ -46,6 +46,28 @@ link_codes = Table(
     sqlite_autoincrement=True,
 )
 
+# A link that opens a person's chat in a browser, by a digest, for whoever wrote /web. One that is used, or that a newer
+# one took the place of, stays until expires_at: so many may be asked for, and no more.
+web_links = Table(
+    "web_links",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("used_at", Timestamp),
+    Column("expires_at", Timestamp, nullable=False),
+)
+
+# A browser that a link has opened, by a digest of its cookie: who wrote /web, and the account that they have there.
+web_logins = Table(
+    "web_logins",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("account_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("created_at", Timestamp, nullable=False),
+    Column("expires_at", Timestamp, nullable=False),
+)
+
 # A lasting thing about a person: where and with which words they said it, and whether other chats may know.
 # superseded_at: since when another one is known in its place, ended_by. valid_from, valid_to: when it was said, and
 # when the other one was. set_by: "observer" or "person", who corrected it; NULL for the agent.

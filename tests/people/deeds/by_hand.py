@@ -6,6 +6,9 @@ from people.planted import ALICE, MARK, Town
 from sqlalchemy import Connection, insert, select, update
 
 from botservice.history.ranking.blocks import BLOCKS, FORMAT
+from botservice.messages import Author
+from botservice.people.browsers import offer_browser, open_browser
+from botservice.people.identities import find_identity
 from botservice.storage.tables.access import (
     access_codes,
     access_invitations,
@@ -53,6 +56,10 @@ def _plant(connection, now, later) -> None:
     role = {"kind": "person", "subject": NAME, "role": "member", "granted_by": NAME, "granted_at": now}
     connection.execute(insert(access_roles).values(role))
     connection.execute(insert(access_invitations).values(chat=GROUP_NAME, person=NAME, invited_at=now))
+    asker = find_identity(connection, Author("telegram", str(ALICE.id)))
+    offer_browser(connection, asker, "a link", now)
+    open_browser(connection, "a link", "p.a cookie", now)
+    offer_browser(connection, asker, "another link", now)
     who = select(identities.c.id).where(identities.c.platform == "telegram", identities.c.platform_id == str(ALICE.id))
     signed_in = {"identity_id": connection.execute(who).scalar_one(), "server": "wiki", "data": MARK.encode()}
     connection.execute(insert(tool_sign_ins).values(**signed_in, created_at=now, updated_at=now))

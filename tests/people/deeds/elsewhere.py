@@ -6,7 +6,7 @@ import io
 from people.planted import ACCOUNTS, MARK, PROGRAM, TERMINAL, Town
 
 from botservice import AgentContext
-from transports.terminal import TerminalTransport
+from transports.terminal.app import TerminalTransport
 
 
 async def in_the_browser(town: Town) -> None:

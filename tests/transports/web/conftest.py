@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.access.access import Access as PeopleAccess
 from botservice.again.asker import Asker
 from botservice.llm import ChatResponse
 from botservice.settings import Settings
@@ -232,6 +233,7 @@ async def running_site(
     llm: Any = None,
     works: bool = True,
     approval_lasts: timedelta | None = None,
+    people: PeopleAccess | None = None,
     routes: list[BaseRoute] | None = None,
     **access: Any,
 ) -> AsyncIterator[Site]:
@@ -239,6 +241,7 @@ async def running_site(
 
     Args:
         works: Whether this process answers, too.
+        people: Who is let in; by default everybody is.
         routes: Served besides.
     """
     llm = llm or ScriptedChatLLM(script)
@@ -247,10 +250,12 @@ async def running_site(
         service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
         if approval_lasts is not None:
             service.options = replace(service.options, approval_lasts=approval_lasts)
+        if people is not None:
+            service.options = replace(service.options, access=people)
         asker = Asker(service, Settings(_env_file=None))
         transport = WebTransport(access=Access(**access), service=service, asker=asker)
         worker = Worker(storage, service.options, [transport], commands=service.commands)
-        inbox = Inbox(storage, worker.wake)
+        inbox = Inbox(storage, worker.wake, access=people)
         if works:
             await worker.start()
             stack.push_async_callback(worker.stop)

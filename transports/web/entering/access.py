@@ -5,6 +5,8 @@
 | set         | any                               | ask for it: a login form, or `Authorization: Bearer`         |
 | unset       | loopback, and PUBLIC_URL is unset | answer to a loopback Host, and to nothing that was forwarded |
 | unset       | any other                         | are off                                                      |
+
+Where WEB_ACCESS is link, people come in as well, each to their own chat: see `browsers.py`.
 """
 
 import hashlib
@@ -21,6 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
+from botservice.policies import WebAccess
 from botservice.settings import Settings, is_loopback, reveal
 
 LOGIN_COOKIE: Final = "botservice-login"
@@ -74,6 +77,7 @@ class Access:
         host: Where the server listens.
         port: Only to say where the page is.
         now: Seconds since 1970, by which logins end.
+        has_links: Whether people come in by links that /web gives them.
     """
 
     host: str = "127.0.0.1"
@@ -81,11 +85,14 @@ class Access:
     admin_token: str | None = field(default=None, repr=False)
     port: int | None = None
     now: Callable[[], float] = time.time
+    has_links: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Return what the settings say."""
-        return cls(settings.host, settings.public_url, reveal(settings.admin_token), settings.port)
+        has_links = settings.web_access is WebAccess.LINK and settings.public_url is not None
+        token = reveal(settings.admin_token)
+        return cls(settings.host, settings.public_url, token, settings.port, has_links=has_links)
 
     @property
     def mode(self) -> Mode:
@@ -160,7 +167,10 @@ class Access:
             case Mode.LOCAL:
                 return self._address()
             case Mode.TOKEN:
-                return f"{self._address()} (asks for ADMIN_TOKEN)"
+                also = ", and lets people in by /web" if self.has_links else ""
+                return f"{self._address()} (asks for ADMIN_TOKEN{also})"
+            case Mode.OFF if self.has_links:
+                return f"{self._address()} (lets people in by /web; ADMIN_TOKEN opens the inspector)"
             case Mode.OFF:
                 return f"off: set ADMIN_TOKEN to open it, because {self._why_off()}"
 

@@ -6,14 +6,17 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from botservice.errors import InboxFull, StorageError
+from botservice.texts import in_language
 from transports.bodies import TooLargeError, read_body
 from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict, bearer_of, cookie_name
+from transports.web.entering.browsers import Browsers
 from transports.web.entering.guessing import Guesses
+from transports.web.entering.links import language_of
 from transports.web.entering.logins import Logins
-from transports.web.entering.sessions import set_cookie
+from transports.web.entering.sessions import browser_of, set_cookie
 from transports.web.inbound import Refusal
 from transports.web.pages import HEADERS, Pages
 
@@ -28,6 +31,8 @@ _ELSEWHERE: Final = (
     "This page answers only on the machine it runs on, under http://localhost or http://127.0.0.1. "
     "Set ADMIN_TOKEN to reach it from elsewhere."
 )
+_OWNER_ALONE: Final = "This is for whoever runs the service alone."
+_A_LINK: Final = "This needs a link: write /web to the bot."
 _FOREIGN: Final = "This request came from another site, so nothing was done."
 _HTTPS_ALONE: Final = "max-age=31536000"
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="botservice"'}
@@ -36,10 +41,13 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="botservice"'}
 class Gate:
     """Lets requests through to endpoints, or answers them itself."""
 
-    def __init__(self, access: Access, pages: Pages, logins: Logins, guesses: Guesses | None = None) -> None:
+    def __init__(
+        self, access: Access, pages: Pages, logins: Logins, browsers: Browsers, guesses: Guesses | None = None
+    ) -> None:
         self._access = access
         self._pages = pages
         self._logins = logins
+        self._browsers = browsers
         self._guesses = guesses or Guesses()
 
     def guard(self, endpoint: Endpoint, *, changes: bool = False) -> Endpoint:
@@ -67,9 +75,9 @@ class Gate:
 
     async def login_page(self, request: Request) -> Response:
         """Answer with the login form, or with the chat where none is needed."""
-        if self._access.mode is Mode.OFF:
+        if self._access.mode is Mode.OFF and not self._access.has_links:
             return self._pages.refuse(request, 404, _OFF)
-        if self._access.judge(request) is not Verdict.LOG_IN:
+        if self._access.mode is not Mode.OFF and self._access.judge(request) is not Verdict.LOG_IN:
             return RedirectResponse("/", 303, headers=HEADERS)
         return self._ask_to_log_in(request, "/", status=200)
 
@@ -99,7 +107,9 @@ class Gate:
     async def log_out(self, request: Request) -> Response:
         """End the login, also for whoever has kept the cookie, and take the cookie back."""
         cookie = self._access.login_of(request)
-        if cookie is not None:
+        if browser_of(request) is not None:
+            await self._browsers.close(request)
+        elif cookie is not None:
             await self._logins.end(cookie)
         response = RedirectResponse("/", 303, headers=HEADERS)
         is_https = self._access.is_https(request)
@@ -123,7 +133,17 @@ class Gate:
             wait_seconds = self._guesses.wait_seconds(request)
             if wait_seconds:
                 return self._ask_to_wait(request, wait_seconds)
-        match await self._judge(request):
+        elif (browser := await self._browsers.of(request)) is not None:
+            request.state.browser = browser
+            is_theirs = _is_of_chat(request.url.path)
+            refused = None if is_theirs else self._pages.refuse(request, 403, _OWNER_ALONE)
+            return refused or self._refuse_foreign(request, changes=changes)
+        return self._refuse_unless_owner(request, await self._judge(request), changes=changes)
+
+    def _refuse_unless_owner(self, request: Request, verdict: Verdict, *, changes: bool) -> Response | None:
+        match verdict:
+            case Verdict.OFF if self._access.has_links:
+                return self._ask_to_log_in(request, "/", status=401)
             case Verdict.OFF:
                 return self._pages.refuse(request, 404, _OFF)
             case Verdict.FORBIDDEN:
@@ -131,8 +151,11 @@ class Gate:
             case Verdict.LOG_IN:
                 return self._ask_to_log_in(request, _safe_target(request.url.path), status=401)
             case Verdict.WELCOME:
-                is_foreign = changes and not self._access.is_own_page(request.headers)
-                return self._pages.refuse(request, 403, _FOREIGN) if is_foreign else None
+                return self._refuse_foreign(request, changes=changes)
+
+    def _refuse_foreign(self, request: Request, *, changes: bool) -> Response | None:
+        is_foreign = changes and not self._access.is_own_page(request.headers)
+        return self._pages.refuse(request, 403, _FOREIGN) if is_foreign else None
 
     def _ask_to_wait(self, request: Request, wait_seconds: int) -> Response:
         text = f"There were too many wrong tokens. Try again in {wait_seconds} seconds."
@@ -141,13 +164,24 @@ class Gate:
     def _ask_to_log_in(self, request: Request, target: str, *, status: int, has_failed: bool = False) -> Response:
         path = request.url.path
         is_script = path.startswith("/web/") and path != "/web/login"
+        has_token, has_links = self._access.mode is Mode.TOKEN, self._access.has_links
+        headers = _CHALLENGE if has_token else {}
         if is_script or "text/html" not in request.headers.get("accept", ""):
-            return self._pages.refuse(request, status, "This needs ADMIN_TOKEN.", _CHALLENGE)
-        return self._pages.show("login.html", status=status, headers=_CHALLENGE, target=target, has_failed=has_failed)
+            return self._pages.refuse(request, status, "This needs ADMIN_TOKEN." if has_token else _A_LINK, headers)
+        values = {"target": target, "has_failed": has_failed, "has_token": has_token, "has_links": has_links}
+        hint = in_language("web.login_hint", language_of(request))
+        return self._pages.show("login.html", status=status, headers=headers, hint=hint, **values)
+
+    async def _follow(self, request: Request, endpoint: Endpoint) -> Response:
+        """Return what an endpoint answers; a stream ends when its reader is taken out."""
+        response = await endpoint(request)
+        if isinstance(response, StreamingResponse) and browser_of(request) is not None:
+            response.body_iterator = self._browsers.following(request, response.body_iterator)
+        return response
 
     async def _answer(self, request: Request, endpoint: Endpoint, *, changes: bool) -> Response:
         try:
-            return await self._refuse(request, changes=changes) or await endpoint(request)
+            return await self._refuse(request, changes=changes) or await self._follow(request, endpoint)
         except Refusal as refused:
             return self._pages.refuse(request, refused.status, str(refused))
         except InboxFull:
@@ -184,3 +218,8 @@ def path_number(request: Request, name: str) -> int:
 def _safe_target(path: str) -> str:
     """Return where to go after a login: never another site."""
     return path if path.startswith("/inspect") else "/"
+
+
+def _is_of_chat(path: str) -> bool:
+    """Return whether a page is one of the chat's, which show a session what is its own; all others are the owner's."""
+    return path == "/" or path.startswith("/web/")

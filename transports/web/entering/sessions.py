@@ -12,11 +12,13 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from botservice.people.browsers import Browser
 from transports.web.entering.access import cookie_name
 
 SESSION_COOKIE: Final = "botservice-session"
 SESSION_SECONDS: Final = 400 * 24 * 3600  # the longest that browsers keep a cookie (RFC 6265bis, 5.5)
 
+_FIRST_CHAT: Final = "main"
 _SECRET_BYTES: Final = 24
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 
@@ -39,9 +41,40 @@ def find_secret(request: HTTPConnection) -> str | None:
 
 
 def find_session(request: HTTPConnection) -> str | None:
-    """Return the id of the session that a request belongs to."""
-    secret = find_secret(request)
+    """Return the id of the session that a request belongs to.
+
+    In a browser that a link has opened it is one of its person's own, whatever the cookie is: the same in all of their
+    browsers, until they begin a new chat in one.
+    """
+    secret, browser = find_secret(request), browser_of(request)
+    if browser is not None:
+        return f"{browser.account}-{_FIRST_CHAT if secret is None else session_of(secret)}"
     return None if secret is None else session_of(secret)
+
+
+def open_session(request: HTTPConnection) -> tuple[str, str | None]:
+    """Return the session of a request, and the secret to be kept for it; a new one where the browser has none."""
+    session, secret = find_session(request), find_secret(request)
+    if session is not None:
+        return session, secret
+    secret = new_secret()
+    return session_of(secret), secret
+
+
+def browser_of(request: HTTPConnection) -> Browser | None:
+    """Return whose browser sent a request, as the gate has found out; None for the owner's."""
+    return getattr(request.state, "browser", None)
+
+
+def author_of(session: str) -> str:
+    """Return who writes in a session: its own name, or the account of a person, which all of their sessions have."""
+    return session.partition("-")[0]
+
+
+def drop_session(response: Response, *, is_https: bool) -> None:
+    """Have the browser forget which chat it had: somebody else has logged in."""
+    for name in {cookie_name(SESSION_COOKIE, is_https=is_https), SESSION_COOKIE}:
+        response.delete_cookie(name, path="/", secure=is_https, httponly=True, samesite="lax")
 
 
 def set_cookie(response: Response, name: str, value: str, *, seconds: int, is_https: bool) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from botservice.commands.asking import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.messages import Button
-from botservice.people.identities import identities_of, part_identity
+from botservice.people.identities import identities_of, is_browser_of, part_identity
 from botservice.people.linking import (
     CODE_LIFETIME,
     LinkProblem,
@@ -18,6 +18,7 @@ from botservice.people.linking import (
     offer_of,
     take_code,
 )
+from botservice.people.names import is_browser_account
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _MINUTES: Final = str(int(CODE_LIFETIME.total_seconds() // 60))
@@ -104,7 +105,7 @@ async def _unlink(request: CommandRequest) -> CommandAnswer:
     if isinstance(asker, CommandAnswer):
         return asker
     known = await request.context.storage.read(lambda connection: identities_of(connection, asker.person_id))
-    others = [each.label for each in known if each.id != asker.identity.id]
+    others = [each.label for each in known if each != asker.identity and not is_browser_of(each, asker.identity)]
     if not others:
         return CommandAnswer(request.say("unlink.alone"))
 
@@ -120,6 +121,8 @@ async def _find_alone(request: CommandRequest) -> Asker | CommandAnswer:
     asker = await find_asker(request)
     if asker is None:
         return CommandAnswer(request.say("memory.nobody"))
+    if is_browser_account(asker.identity.platform, asker.identity.platform_id):
+        return CommandAnswer(request.say("web.elsewhere"))
     return asker if asker.is_alone else CommandAnswer(request.say("link.in_private"))
 
 

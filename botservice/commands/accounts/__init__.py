@@ -1,0 +1,1 @@
+"""Commands about a person's accounts: other platforms, and browsers."""

@@ -1,0 +1,141 @@
+"""What a terminal shows that can do more than print: Markdown as it is meant, whatever stands in it."""
+
+import io
+import stat
+
+import pytest
+from rich.console import Console
+
+from transports.terminal.lines import EditedLines
+from transports.terminal.rendering import RenderedScreen, split_blocks
+
+ANSWER = """# Title
+
+Some **bold** text.
+
+- one
+- two
+
+```python
+x = 1
+
+y = 2
+```
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+The end."""
+
+
+@pytest.fixture
+def target():
+    return io.StringIO()
+
+
+@pytest.fixture
+def screen(target):
+    """A screen that is written to a text: nothing of it is drawn anew there."""
+    return RenderedScreen(Console(file=target, width=60, force_terminal=False, highlight=False))
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+async def test_an_answer_that_grows_looks_in_the_end_as_one_that_came_at_once(screen, target, size):
+    screen.begin()
+    screen.answer(ANSWER)
+    screen.end("")
+    whole = target.getvalue()
+    screen.begin()
+    for at in range(0, len(ANSWER), size):
+        screen.show(ANSWER[at : at + size])
+    screen.answer(ANSWER)
+    screen.end("")
+    assert [line.strip() for line in target.getvalue().removeprefix(whole).split("\n") if line.strip()] == [
+        line.strip() for line in whole.split("\n") if line.strip()
+    ]
+    for shown in ("Title", "Some bold text.", " • one", "x = 1", "The end."):
+        assert shown in whole
+
+
+async def test_a_block_stays_once_it_is_complete(screen, target):
+    screen.begin()
+    screen.show("First.\n\nSecond")
+    assert target.getvalue().split() == ["First."]
+    screen.show(" one.\n\n")
+    screen.answer("First.\n\nSecond one.\n\n")
+    screen.end("")
+    assert target.getvalue().split() == ["First.", "Second", "one."]
+
+
+async def test_what_was_said_before_a_tool_stays(screen, target):
+    screen.begin()
+    screen.show("Let me look.")
+    screen.activity("look_up")
+    screen.show("Found it.")
+    screen.answer("Found it.")
+    screen.end("")
+    assert target.getvalue().split() == ["Let", "me", "look.", "Found", "it."]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J\x07 gone", "\\x1b[2J\\x07 gone"),
+        ("<b>tag</b>", "<b>tag</b>"),
+        ("<div>block</div>", "<div>block</div>"),
+        ("[bank](https://evil.example)", "bank (https://evil.example)"),
+        ("[bold red]no markup[/]", "[bold red]no markup[/]"),
+    ],
+)
+async def test_nothing_that_is_rendered_is_more_than_text(screen, target, text, shown):
+    screen.begin()
+    screen.activity(text)
+    screen.progress(text)
+    screen.answer(text)
+    screen.note(text, is_waiting=True)
+    screen.earlier(text)
+    screen.end("")
+    assert target.getvalue().count(shown) == 3
+    assert "\x1b" not in target.getvalue()
+
+
+@pytest.mark.parametrize("text", ["[" * 20_000, "> " * 5_000, "*a **b " * 4_000, "a\n\n" * 30_000])
+async def test_what_is_too_intricate_is_shown_as_it_is(screen, target, text):
+    screen.begin()
+    screen.show(text)
+    screen.answer(text)
+    screen.end("")
+    assert "".join(target.getvalue().split()) == "".join(text.split()) or len(target.getvalue()) >= len(text) // 2
+
+
+async def test_a_terminal_that_was_closed_ends_the_chat(target, screen):
+    screen.begin()
+    target.close()
+    screen.answer("hello")
+    screen.end("")
+    assert screen.is_gone
+
+
+def test_blocks_that_may_still_change_are_kept_open():
+    assert split_blocks("one\n") == ("", "one\n")
+    assert split_blocks("one\n\ntwo") == ("one\n\n", "two")
+    assert split_blocks("- one\n\n- two\n") == ("", "- one\n\n- two\n")
+    assert split_blocks("```\none\n\ntwo\n") == ("", "```\none\n\ntwo\n")
+
+
+def test_the_history_is_read_by_its_owner_alone(tmp_path):
+    path = tmp_path / "state" / "botservice" / "chat_history"
+    EditedLines(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    path.chmod(0o644)
+    EditedLines(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_without_a_place_for_a_history_there_is_none(tmp_path):
+    (tmp_path / "file").write_text("")
+    EditedLines(tmp_path / "file" / "chat_history")
+    EditedLines(None)
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,371 @@
+"""People who come by a link that /web gave them: what it opens, to whom, how often, and what ends it."""
+
+import asyncio
+import re
+from datetime import timedelta
+
+import pytest
+from people.conversing import ALICE, ALICE_ON_SLACK, BOB, command, open_chat
+from sqlalchemy import select, update
+from starlette.routing import Route
+
+from botservice import Author
+from botservice.access.access import Access as PeopleAccess
+from botservice.commands import Catalogue
+from botservice.commands.accounts.link import UNLINK
+from botservice.commands.accounts.web import web_command
+from botservice.people.browsers import MOST_LINKS, MOST_LOGINS
+from botservice.people.identities import find_identity, join_identities
+from botservice.policies import AccessMode
+from botservice.privacy.forgetting import forget_person
+from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.people import web_links, web_logins
+
+URL = "https://bot.example"
+TOKEN = "a-long-admin-token"
+PAGE = {"Accept": "text/html,*/*"}
+SITE = {"host": "0.0.0.0", "admin_token": TOKEN, "has_links": True}
+COMMANDS = Catalogue([web_command(URL), UNLINK])
+
+
+@pytest.fixture
+async def site(run_site):
+    """The web transport as people reach it, with a token that they do not have."""
+    async with run_site(**SITE) as running:
+        yield running
+
+
+async def ask(site, person=ALICE, text="/web", *, name=None):
+    """Have somebody write /web in their private chat, and return what is answered."""
+    chat = await open_chat(site.storage, name or f"{person.platform}-{person.id}", person)
+    return (await command(chat, text, person, COMMANDS, now=site.storage.now())).text
+
+
+async def link(site, person=ALICE):
+    """Return the path of a link that somebody has asked for."""
+    said = await ask(site, person)
+    found = re.search(rf"{URL}(/web/link/[A-Za-z0-9_-]{{43}})\s", said)
+    assert found, said
+    return found[1]
+
+
+async def come(site, person=ALICE):
+    """Return the browser of somebody who has used a link of theirs."""
+    visitor = await site.visitor(is_open=False)
+    answer = await visitor.client.post(await link(site, person))
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    return visitor
+
+
+async def chats(site):
+    """Return the sessions of all conversations in browsers."""
+    keys = await site.storage.read(
+        lambda connection: connection.execute(select(contexts.c.context_keys)).scalars().all()
+    )
+    return sorted(each["session_id"] for each in keys if each["transport"] == "web")
+
+
+async def status(visitor, path="/"):
+    return (await visitor.client.get(path, headers=PAGE)).status_code
+
+
+async def test_a_link_opens_the_same_chat_in_every_browser_of_a_person(site):
+    phone, laptop = await come(site), await come(site)
+    async with laptop.events() as events:
+        assert (await phone.say("hello")).status_code == 202
+        await events.until("message", lambda data: data["text"] == "You said: hello")
+    assert await chats(site) == ["p1-main"]
+    page = await laptop.open()
+    assert "Alice on Telegram (telegram:1)" in page.text
+    assert "Inspector" not in page.text
+
+
+async def test_who_comes_by_a_link_is_the_same_person_with_an_account_of_their_own(site):
+    visitor = await come(site)
+    async with visitor.events() as events:
+        await visitor.say("hello")
+        await events.until_answered()
+
+    def read(connection):
+        known = [find_identity(connection, each) for each in (ALICE, Author("web", "p1"))]
+        author = select(messages.c.author_platform, messages.c.author_id).where(messages.c.author_id.is_not(None))
+        return known, connection.execute(author).all()
+
+    (alice, browsing), authors = await site.storage.read(read)
+    assert alice.person_id == browsing.person_id
+    assert [tuple(each) for each in authors] == [("web", "p1")]
+
+
+async def test_a_new_chat_in_one_browser_is_the_same_persons(site):
+    visitor = await come(site)
+    await visitor.say("one")
+    assert (await visitor.post("/web/new", {})).status_code == 200
+    async with visitor.events() as events:
+        await visitor.say("two")
+        await events.until_answered()
+        assert "one" not in events.texts
+    first, second = await chats(site)
+    assert (first, second[:3]) == ("p1-main", "p1-") or (second, first[:3]) == ("p1-main", "p1-")
+
+
+async def test_looking_at_a_link_uses_nothing_up_and_its_button_does_once(site):
+    path, crawler = await link(site), await site.visitor(is_open=False)
+    for _ in range(3):
+        shown = await crawler.client.get(path, headers=PAGE)
+        assert shown.status_code == 200
+        assert "This opens the chat of Alice on Telegram (telegram:1)." in shown.text
+        assert "set-cookie" not in shown.headers
+        assert shown.headers["cache-control"] == "no-store"
+    assert (await crawler.client.head(path)).status_code == 405
+    assert await status(crawler) == 401
+    alice, other = await site.visitor(is_open=False), await site.visitor(is_open=False)
+    assert (await alice.client.post(path)).status_code == 303
+    assert (await alice.client.post(path)).status_code == 303, "pressed twice"
+    assert (await other.client.post(path)).status_code == 410
+    assert (await other.client.get(path, headers=PAGE)).status_code == 410
+    assert [await status(each) for each in (alice, other)] == [200, 401]
+
+
+async def test_of_many_who_press_at_once_one_gets_in(site):
+    path = await link(site)
+    visitors = [await site.visitor(is_open=False) for _ in range(4)]
+    answers = await asyncio.gather(*(each.client.post(path) for each in visitors))
+    assert sorted(each.status_code for each in answers) == [303, 410, 410, 410]
+
+
+async def test_a_link_is_too_old_after_ten_minutes_and_void_when_there_is_a_newer_one(site):
+    first, second = await link(site), await link(site)
+    visitor = await site.visitor(is_open=False)
+    assert (await visitor.client.post(first)).status_code == 410
+    minutes = update(web_links).values(expires_at=site.storage.now() - timedelta(seconds=1))
+    await site.storage.write(lambda connection: connection.execute(minutes))
+    assert (await visitor.client.post(second)).status_code == 410
+
+
+async def test_another_sites_page_presses_no_button(site):
+    path, visitor = await link(site), await site.visitor(is_open=False)
+    for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert (await visitor.client.post(path, headers=headers)).status_code == 403
+    assert await status(visitor) == 401
+    assert (await visitor.client.post(path)).status_code == 303
+
+
+async def test_the_page_speaks_the_browsers_language_and_shows_a_name_as_text(site):
+    mallory = Author("telegram", "7", "<b>Alice</b>")
+    path, visitor = await link(site, mallory), await site.visitor(is_open=False)
+    shown = (await visitor.client.get(path, headers={**PAGE, "Accept-Language": "de-AT,de;q=0.9"})).text
+    assert "Bist du das?" in shown
+    assert "telegram:7" in shown
+    assert "<b>" not in shown
+    hostile = await visitor.client.get(path, headers={**PAGE, "Accept-Language": '"><script>'})
+    assert "<script>" not in hostile.text
+
+
+async def test_wrong_links_are_answered_more_and_more_slowly(site):
+    visitor = await site.visitor(is_open=False)
+    answers = [await visitor.client.get(f"/web/link/{number:043}", headers=PAGE) for number in range(6)]
+    assert [each.status_code for each in answers] == [410] * 5 + [429]
+    assert int(answers[-1].headers["retry-after"]) > 0
+
+
+async def test_people_reach_nothing_but_their_own_chat(site):
+    visitor = await come(site)
+    paths = [route.path for route in site.transport.routes if isinstance(route, Route) and "GET" in route.methods]
+    others = [path for path in paths if path != "/" and not path.startswith("/web/")]
+    assert others
+    for path in others:
+        address = re.sub(r"\{\w+(:int)?\}", "1", path)
+        assert await status(visitor, address) == 403, address
+        assert (await visitor.client.post(address)).status_code in (403, 405), address
+
+
+async def test_no_cookie_that_a_person_makes_up_opens_anothers_chat(site):
+    owner = await site.visitor(is_open=False)
+    await owner.client.post("/web/login", data={"token": TOKEN})
+    await owner.open()
+    async with owner.events() as events:
+        await owner.say("the owner's secret")
+        await events.until_answered()
+    bob = await come(site, BOB)
+    async with bob.events() as events:
+        await bob.say("bob's secret")
+        await events.until_answered()
+    alice = await come(site)
+    for cookie in (owner.client.cookies["botservice-session"], "p2-main", "p1-main", "main"):
+        alice.client.cookies.set("botservice-session", cookie)
+        assert "secret" not in (await alice.client.get("/web/earlier?before=99")).text
+        async with alice.events() as events:
+            await events.until("state")
+            assert "secret" not in str(events.seen)
+        for message in range(1, 5):
+            assert await status(alice, f"/web/files/{message}/0") == 404
+    owner.client.cookies.set("botservice-session", "p2-main")
+    assert (await owner.client.get("/web/earlier?before=99")).status_code == 409
+
+
+async def test_the_owners_token_opens_everything_as_before(site):
+    visitor = await site.visitor(is_open=False)
+    assert 'type="password"' in (await visitor.client.get("/", headers=PAGE)).text
+    assert "/web" in (await visitor.client.get("/", headers=PAGE)).text
+    bearer = {**PAGE, "Authorization": f"Bearer {TOKEN}"}
+    assert (await visitor.client.get("/inspect", headers=bearer)).status_code == 200
+    person = await come(site)
+    assert (await person.client.get("/inspect", headers=bearer)).status_code == 200
+    assert (await person.client.get("/inspect", headers=PAGE)).status_code == 403
+
+
+async def test_without_a_token_people_get_in_and_nobody_else(run_site):
+    async with run_site(host="0.0.0.0", public_url=URL, has_links=True) as site:
+        stranger = await site.visitor(is_open=False)
+        answer = await stranger.client.get("/inspect", headers=PAGE)
+        assert answer.status_code == 401
+        assert 'type="password"' not in answer.text
+        assert "Write /web to the bot" in answer.text
+        assert (await stranger.client.post("/web/login", data={"token": ""})).status_code == 404
+        person = await come(site)
+        assert [await status(person), await status(person, "/inspect")] == [200, 403]
+
+
+async def test_without_links_there_is_no_such_address(run_site):
+    async with run_site(host="0.0.0.0", admin_token=TOKEN) as site:
+        path, visitor = await link(site), await site.visitor(is_open=False)
+        assert (await visitor.client.get(path)).status_code == 404
+        assert (await visitor.client.post(path)).status_code == 404
+
+
+async def test_whoever_is_taken_out_is_out_at_once_and_an_open_page_gets_nothing_more(run_site):
+    people = PeopleAccess(AccessMode.ALLOW, allowed=frozenset({"telegram:1"}))
+    async with run_site(**SITE, people=people) as site:
+        visitor = await come(site)
+        async with visitor.events() as events:
+            await visitor.say("hello")
+            await events.until_answered()
+            await site.storage.write(lambda c: people.revoke(c, "telegram:1", "owner", site.storage.now()))
+            assert await status(visitor) == 401
+            assert (await visitor.say("and now?")).status_code == 401
+            while await events.next() is not None:
+                pass
+            assert events.texts == ["hello", "You said: hello"]
+
+
+async def test_a_stranger_gets_no_use_out_of_a_link_from_before(run_site):
+    people = PeopleAccess(AccessMode.ALLOW)
+    async with run_site(**SITE, people=people) as site:
+        path, visitor = await link(site), await site.visitor(is_open=False)
+        assert (await visitor.client.get(path, headers=PAGE)).status_code == 410
+        assert (await visitor.client.post(path)).status_code == 410
+
+
+@pytest.mark.parametrize("owners", [frozenset(), frozenset({"telegram:1"})])
+async def test_a_role_is_the_same_in_the_browser(run_site, owners):
+    people = PeopleAccess(AccessMode.ALLOW, owners=owners, allowed=frozenset({"telegram:1"}))
+    async with run_site(**SITE, people=people) as site:
+        visitor = await come(site)
+        async with visitor.events() as events:
+            await visitor.say("/access")
+            notice = await events.until("notice")
+        assert ("telegram:1" in notice.data["text"]) == bool(owners)
+
+
+async def ends_by_logging_out(site, visitor):
+    assert (await visitor.client.post("/web/logout")).status_code == 303
+
+
+async def ends_by_the_command(site, visitor):
+    assert "logged out of every browser" in await ask(site, text="/web off")
+
+
+async def ends_by_unlinking(site, visitor):
+    def join(connection):
+        slack = find_identity(connection, ALICE_ON_SLACK)
+        join_identities(connection, find_identity(connection, ALICE), slack)
+
+    await open_chat(site.storage, "slack-1", ALICE_ON_SLACK)
+    await site.storage.write(join)
+    other = await come(site, ALICE_ON_SLACK)
+    assert await status(other) == 200
+    assert "apart from" in await ask(site, ALICE_ON_SLACK, "/unlink")
+    assert await status(other) == 401
+    assert await status(visitor) == 200
+    await ask(site, text="/web off")
+
+
+async def ends_by_forgetting(site, visitor):
+    await forget_person(site.storage, ALICE)
+    for table in (web_links, web_logins):
+        query = select(table)
+        assert await site.storage.read(lambda connection, query=query: connection.execute(query).all()) == []
+
+
+@pytest.mark.parametrize("end", [ends_by_logging_out, ends_by_the_command, ends_by_unlinking, ends_by_forgetting])
+async def test_what_ends_a_login_ends_it_for_whoever_kept_the_cookie(site, end):
+    visitor = await come(site)
+    cookies = dict(visitor.client.cookies)
+    await end(site, visitor)
+    assert await status(visitor) == 401
+    thief = await site.visitor(is_open=False, cookies=cookies)
+    assert await status(thief) == 401
+
+
+async def test_another_replica_knows_of_links_and_logins(run_site, sqlite_url):
+    async with run_site(**SITE) as site:
+        visitor, path = await come(site), await link(site, BOB)
+        async with run_site(**SITE, works=False) as other:
+            there = await other.visitor(is_open=False, cookies=dict(visitor.client.cookies))
+            bob = await other.visitor(is_open=False)
+            assert await status(there) == 200
+            assert (await bob.client.post(path)).status_code == 303
+            assert await status(await site.visitor(is_open=False, cookies=dict(bob.client.cookies))) == 200
+            await there.client.post("/web/logout")
+        assert await status(visitor) == 401
+
+
+async def test_the_tables_hold_no_secret(site):
+    path, visitor = await link(site), await site.visitor(is_open=False)
+    await visitor.client.post(path)
+    tables = [metadata.tables[name] for name in ("web_links", "web_logins", "identities", "contexts")]
+    rows = str(await site.storage.read(lambda c: [c.execute(select(each)).all() for each in tables]))
+    assert path.rpartition("/")[2] not in rows
+    assert visitor.client.cookies["botservice-login"] not in rows
+
+
+async def test_in_a_group_nobody_is_given_a_link(site):
+    group = await open_chat(site.storage, "telegram-group", ALICE, BOB)
+    said = (await command(group, "/web", ALICE, COMMANDS, is_private=False)).text
+    assert "private chat" in said
+    assert "/web/link" not in said
+
+
+async def test_nobody_is_given_many_links_or_keeps_many_browsers(site):
+    visitors = []
+    for _ in range(MOST_LOGINS + 1):
+        visitors.append(await come(site))
+        # As if ten minutes had passed.
+        past = update(web_links).values(expires_at=site.storage.now())
+        await site.storage.write(lambda connection, past=past: connection.execute(past))
+    assert [await status(each) for each in visitors] == [401] + [200] * MOST_LOGINS
+    for _ in range(MOST_LINKS):
+        await link(site, BOB)
+    assert "too many links" in await ask(site, BOB)
+
+
+async def test_from_a_browser_no_link_is_given_and_no_account_joined(site):
+    visitor = await come(site)
+    for text in ("/web", "/unlink"):
+        browsing = Author("web", "p1")
+        assert "the chat from which you came" in await ask(site, browsing, text, name="web-p1")
+    assert await status(visitor) == 200
+
+
+async def test_unlinking_takes_the_browser_along(site):
+    visitor = await come(site)
+    assert "not linked" in await ask(site, text="/unlink")
+    assert await status(visitor) == 200
+
+
+async def test_without_a_public_url_the_bot_says_what_is_missing(site):
+    chat = await open_chat(site.storage, "telegram-1", ALICE)
+    nowhere = web_command(None)
+    assert "PUBLIC_URL" in (await command(chat, "/web", ALICE, Catalogue([nowhere]))).text
+    assert not nowhere.is_listed

@@ -1,0 +1,248 @@
+"""Chats on the terminal that another process answers: `botservice serve` on the same SQLite file.
+
+They speak by a socket beside the file that only its owner may open, in lines of JSON. A chat says first which session
+it is, then what was typed, or that the answer is to be stopped; the service says what is to be shown, and when it wants
+a line.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.routing import BaseRoute
+
+from botservice.messages import InboundMessage, Message
+from botservice.storage import DatabaseUrl, Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.turn import Delivery, StoredEvent
+from transports.terminal.app import TerminalTransport, plan_lines, read_line
+from transports.terminal.joined import LONGEST_LINE, socket_of
+
+_LONGEST_SESSION: Final = 200
+_MOST_MISSED: Final = 20  # of a session; the oldest make room
+_MOST_SESSIONS: Final = 100
+_TAKEN: Final = "this conversation is open in another terminal; --session NAME begins another one"
+
+
+class JoinedTerminals:
+    """Takes in chats of other processes, each with a conversation of its own."""
+
+    name = TerminalTransport.name
+    routes: Sequence[BaseRoute] = ()
+
+    def __init__(self, path: Path) -> None:
+        """Make one that is reached at a socket."""
+        self._path = path
+        self._terminals: dict[str, TerminalTransport] = {}
+        self._missed: OrderedDict[str, deque[Delivery]] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._inbox: Inbox
+        self._storage: Storage
+
+    async def start(self, inbox: Inbox, storage: Storage) -> None:
+        """Take chats in. This process holds the lock of the file: a socket that is there was left by one that died."""
+        self._inbox, self._storage = inbox, storage
+        listener = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+        listener.bind(str(self._path))
+        self._path.chmod(0o600)  # nobody is let in before it listens
+        listener.settimeout(0)
+        self._server = await asyncio.start_unix_server(self._take, sock=listener, limit=LONGEST_LINE)
+
+    async def stop(self) -> None:
+        """Take in no more, and let go of those that are there."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Do nothing more."""
+
+    def describe(self) -> str:
+        """Return how it is reached."""
+        return "botservice chat, in this folder, joins this process"
+
+    async def read(self, event: StoredEvent) -> InboundMessage:
+        """Return the line as it was typed."""
+        return read_line(event)
+
+    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
+        """Return one message, also for an empty answer."""
+        return plan_lines(answer, events)
+
+    async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
+        """Show an answer at the terminal that it is for; where nobody is there now, as soon as somebody is.
+
+        It is in the history in any case: what is kept for that is gone when this process ends.
+        """
+        session = context_keys.get("session_id", "")
+        terminal = self._terminals.get(session)
+        if terminal is not None:
+            return await terminal.send(context_keys, delivery)
+        missed = self._missed.setdefault(session, deque(maxlen=_MOST_MISSED))
+        self._missed.move_to_end(session)
+        missed.append(delivery)
+        if len(self._missed) > _MOST_SESSIONS:
+            self._missed.popitem(last=False)
+        return None
+
+    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
+        """Return what shows an answer while it grows, where somebody watches."""
+        terminal = self._terminals.get(context_keys.get("session_id", ""))
+        return None if terminal is None else terminal.live(context_keys, events, record)
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - asyncio calls this in a task
+        self._tasks.add(task)
+        try:
+            await self._converse(reader, writer)
+        except (OSError, ValueError, asyncio.CancelledError):  # it left, or is no chat of ours; or the service ends
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hello = _parse(await reader.readline())
+        session = str(hello.get("session", ""))[:_LONGEST_SESSION]
+        wire = _Wire(reader, writer)
+        if session in self._terminals:
+            wire.send("refuse", _TAKEN)
+            await writer.drain()
+            return
+        is_interactive = hello.get("is_interactive") is True
+        terminal = TerminalTransport(session_id=session, lines=wire, screen=wire, is_interactive=is_interactive)
+        await terminal.start(self._inbox, self._storage)
+        self._terminals[session] = terminal
+        tasks = [asyncio.create_task(each) for each in (wire.hear(terminal), self._talk(session, terminal))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await writer.drain()
+        finally:
+            del self._terminals[session]  # what is said from now on, it has not heard
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _talk(self, session: str, terminal: TerminalTransport) -> None:
+        for delivery in self._missed.pop(session, ()):
+            await terminal.send({"session_id": session}, delivery)
+        await terminal.converse()
+
+
+class _Wire:
+    """The terminal of another process: what is typed there, and what is shown there."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.is_gone = False
+        self._reader = reader
+        self._writer = writer
+        self._said: asyncio.Queue[str] = asyncio.Queue()
+
+    async def next(self) -> str:
+        """Ask for a line and return it."""
+        self.send("ready")
+        return await self._said.get()
+
+    async def hear(self, terminal: TerminalTransport) -> None:
+        """Take in what the other process says until it leaves."""
+        try:
+            while line := await self._reader.readline():
+                told = _parse(line)
+                if isinstance(told.get("say"), str):
+                    self._said.put_nowait(told["say"])
+                elif told.get("stop") is True and terminal.can_interrupt:
+                    await terminal.interrupt()
+        except (OSError, ValueError):
+            pass
+        finally:
+            self.is_gone = True
+
+    def send(self, what: str, *values: object) -> None:
+        """Have the other process do something."""
+        if self.is_gone or self._writer.is_closing():
+            self.is_gone = True
+            return
+        self._writer.write(json.dumps([what, *values]).encode() + b"\n")
+
+    def prompt(self) -> None:
+        """Have it asked for a line as it sees fit."""
+        self.send("prompt")
+
+    def begin(self) -> None:
+        """Have it wait."""
+        self.send("begin")
+
+    def show(self, piece: str) -> None:
+        """Have a piece be shown."""
+        self.send("show", piece)
+
+    def activity(self, text: str) -> None:
+        """Have it be shown what is being done."""
+        self.send("activity", text)
+
+    def progress(self, text: str) -> None:
+        """Have it be shown what a tool says."""
+        self.send("progress", text)
+
+    def restart(self) -> None:
+        """Have it be shown that the answer begins anew."""
+        self.send("restart")
+
+    def stopped(self) -> None:
+        """Have it be shown that the answer was stopped."""
+        self.send("stopped")
+
+    def answer(self, text: str) -> None:
+        """Have an answer be shown."""
+        self.send("answer", text)
+
+    def end(self, text: str) -> None:
+        """Have it wait no more."""
+        self.send("end", text)
+
+    def earlier(self, text: str) -> None:
+        """Have the answer to what was asked before be shown."""
+        self.send("earlier", text)
+
+    def note(self, text: str, *, is_waiting: bool) -> None:
+        """Have be shown what nobody asked for."""
+        self.send("note", text, is_waiting)
+
+
+def joined_terminals(database_url: str) -> list[JoinedTerminals]:
+    """Return what takes in chats of other processes, where they would otherwise be refused: on an SQLite file."""
+    url = DatabaseUrl.parse(database_url)
+    path = None if url.path is None else socket_of(url.path)
+    return [] if path is None or not hasattr(socket, "AF_UNIX") or os.name != "posix" else [JoinedTerminals(path)]
+
+
+def _parse(line: bytes) -> Mapping[str, Any]:
+    """Return what a line says.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
+    try:
+        told = json.loads(line)
+    except RecursionError:
+        raise ValueError("too deep") from None
+    if not isinstance(told, dict):
+        raise ValueError("no object")  # noqa: TRY004 - bad input, as any other
+    return told

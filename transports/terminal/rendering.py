@@ -1,0 +1,181 @@
+"""What a terminal that can do more shows: Markdown as it is meant, and what is being done while one waits."""
+
+import asyncio
+import contextlib
+import shutil
+from typing import Final
+
+from markdown_it import MarkdownIt
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.spinner import Spinner
+from rich.text import Text
+
+from transports.intricacy import is_too_intricate
+from transports.terminal.screens import HELP, visible
+
+_LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it is
+_FRAME_SECONDS: Final = 0.08
+_ROOM: Final = 4  # lines of a terminal that stay free while an answer grows
+_THINKING: Final = "thinking"
+_WRITING: Final = "writing"
+_PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+
+class RenderedScreen:
+    """Shows an answer block by block: a block that is complete stays, the last one is drawn anew as it grows."""
+
+    def __init__(self, console: Console) -> None:
+        self.is_gone = False
+        self._console = console
+        self._live: Live | None = None
+        self._drawing: asyncio.Task[None] | None = None
+        self._spinner = Spinner("dots", style="cyan")
+        self._shown = ""  # of the answer, as it came
+        self._open = ""  # of that, what may still become something else
+
+    def greet(self) -> None:
+        """Say what there is to do."""
+        self._print(Text(HELP, style="dim"))
+
+    def prompt(self) -> None:
+        """Do nothing: whatever reads lines asks for them."""
+
+    def begin(self) -> None:
+        """Begin to wait."""
+        self._shown = self._open = ""
+        self._label(_THINKING)
+        if self._live is None:
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._draw,
+                transient=True,
+                auto_refresh=False,  # its thread would write between what is worked out here and what is written
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+            self._drawing = asyncio.create_task(self._draw_again(self._live))
+
+    def show(self, piece: str) -> None:
+        """Take the next piece of an answer."""
+        text = visible(piece)
+        if not self._shown:
+            self._label(_WRITING)
+        self._shown += text
+        self._open += text
+        if "\n" in text:
+            done, self._open = split_blocks(self._open)
+            if done:
+                self._print(_markdown(done))
+
+    def activity(self, text: str) -> None:
+        """Say beside the spinner what is being done."""
+        self._keep_open()
+        self._label(visible(text))
+
+    def progress(self, text: str) -> None:
+        """Say beside the spinner what a tool says of its work."""
+        self._label(visible(text))
+
+    def restart(self) -> None:
+        """Say that the answer begins anew."""
+        self._keep_open()
+        self._print(Text("(the model failed: once more)", style="dim"))
+        self._label(_THINKING)
+
+    def stopped(self) -> None:
+        """Say that the answer was stopped."""
+        self._keep_open()
+        self._halt()
+        self._print(Text("(stopped)", style="yellow"))
+
+    def answer(self, text: str) -> None:
+        """Show an answer, or what is left of it."""
+        text = visible(text)
+        is_rest = bool(self._shown) and text.startswith(self._shown)
+        rest = self._open + text.removeprefix(self._shown) if is_rest else text
+        if not is_rest:
+            self._keep_open()
+        self._shown = self._open = ""
+        self._halt()
+        if rest.strip():
+            self._print(_markdown(rest))
+
+    def end(self, text: str) -> None:
+        """Wait no more."""
+        self._keep_open()
+        self._halt()
+        self._print(Text(f"{text}\n" if text else "", style="dim"))
+
+    def earlier(self, text: str) -> None:
+        """Show the answer to what was asked before."""
+        self._print(Group(Text("(to what you asked before)", style="dim"), _markdown(visible(text))))
+
+    def note(self, text: str, *, is_waiting: bool) -> None:  # noqa: ARG002 - the line that is typed is drawn anew by itself
+        """Show what nobody asked for now."""
+        self._keep_open()
+        self._print(_markdown(visible(text)))
+
+    def _keep_open(self) -> None:
+        """Let what was shown of an answer stay as it is."""
+        rest, self._shown, self._open = self._open, "", ""
+        if rest.strip():
+            self._print(_markdown(rest))
+
+    def _label(self, text: str) -> None:
+        self._spinner.update(text=Text(" ".join(f"{text}…".split()), style="dim", no_wrap=True, overflow="ellipsis"))
+
+    def _draw(self) -> RenderableType:
+        """Return what is drawn anew again and again: the block that grows, as far as there is room, and the spinner."""
+        size = shutil.get_terminal_size()
+        lines = self._open.splitlines()
+        tail = lines[-max(1, size.lines - _ROOM) :]
+        is_whole = len(tail) == len(lines) and len(self._open) < size.columns * max(1, size.lines - _ROOM) // 2
+        grown = _markdown(self._open) if is_whole else Text("\n".join(tail), no_wrap=True, overflow="ellipsis")
+        return Group(grown, self._spinner) if lines else self._spinner
+
+    def _halt(self) -> None:
+        live, self._live = self._live, None
+        if self._drawing is not None:
+            self._drawing.cancel()
+        if live is not None:
+            with contextlib.suppress(OSError, ValueError):
+                live.stop()
+
+    async def _draw_again(self, live: Live) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the terminal was closed
+            while True:
+                live.refresh()
+                await asyncio.sleep(_FRAME_SECONDS)
+
+    def _print(self, what: RenderableType) -> None:
+        try:
+            self._console.print(what)
+        except (OSError, ValueError):  # the terminal was closed
+            self.is_gone = True
+
+
+class _Markdown(Markdown):
+    """Markdown in which tags are text, and an address stands beside what leads there."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("", code_theme="ansi_dark", hyperlinks=False)
+        self.markup, self.parsed = text, _PARSER.parse(text)
+
+
+def split_blocks(text: str) -> tuple[str, str]:
+    """Return the blocks of Markdown that nothing can change any more, and the last one, which goes on."""
+    if len(text) > _LONGEST_MARKDOWN or is_too_intricate(text):
+        return text, ""
+    starts = [each.map[0] for each in _PARSER.parse(text) if each.level == 0 and each.map is not None]
+    if len(starts) < 2:
+        return "", text
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[: starts[-1]]), "".join(lines[starts[-1] :])
+
+
+def _markdown(text: str) -> RenderableType:
+    """Return text as it is meant; as it is where that would take too long."""
+    return Text(text) if len(text) > _LONGEST_MARKDOWN or is_too_intricate(text) else _Markdown(text)

@@ -1,0 +1,103 @@
+"""Whose browser it is, where a link of theirs has opened it: looked up at every request, on every replica."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Any, Final
+
+from starlette.requests import HTTPConnection
+
+from botservice.access.access import Access as PeopleAccess
+from botservice.errors import StorageError
+from botservice.people.browsers import Browser, asker_of, close_browser, find_browser, new_secret, open_browser
+from botservice.people.identities import Identity
+from botservice.storage import Storage
+from transports.web.entering.access import Access
+
+_MARK: Final = "p."  # a login of the owner begins with a digit
+_LOOK_SECONDS: Final = 1.0  # how long an open page may go on for somebody who was taken out
+
+
+class Browsers:
+    """Finds out who has come by a link, and lets nobody go on who was taken out."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._storage: Storage | None = None
+        self._people = PeopleAccess()
+
+    def connect(self, storage: Storage, people: PeopleAccess) -> None:
+        """Look into storage from now on, and ask people who is let in."""
+        self._storage, self._people = storage, people
+
+    async def of(self, request: HTTPConnection) -> Browser | None:
+        """Return whose browser sent a request; None for the owner's, and for one that nobody is logged in with.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        cookie, storage = self._access.login_of(request) or "", self._storage
+        if not self._access.has_links or not cookie.startswith(_MARK) or storage is None:
+            return None
+        now = storage.now()
+        found = await storage.read(lambda connection: find_browser(connection, cookie, now), is_short=True)
+        return found if found is not None and await self._lets_in(found.asker) else None
+
+    async def asker_of(self, secret: str) -> Identity | None:
+        """Return whose chat a link opens; None for a link that opens nothing.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        storage = self._storage
+        if storage is None:
+            return None
+        now = storage.now()
+        asker = await storage.read(lambda connection: asker_of(connection, secret, now))
+        return asker if asker is not None and await self._lets_in(asker) else None
+
+    async def open(self, secret: str) -> str | None:
+        """Use up a link and return the cookie that logs a browser in; None for a link that opens nothing.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        storage = self._storage
+        if storage is None or await self.asker_of(secret) is None:
+            return None
+        cookie, now = f"{_MARK}{new_secret()}", storage.now()
+        found = await storage.write(lambda connection: open_browser(connection, secret, cookie, now))
+        return None if found is None else cookie
+
+    async def close(self, request: HTTPConnection) -> None:
+        """Log a browser out.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        cookie = self._access.login_of(request) or ""
+        if self._storage is not None and cookie.startswith(_MARK):
+            await self._storage.write(lambda connection: close_browser(connection, cookie))
+
+    async def following(self, request: HTTPConnection, stream: AsyncIterable[Any]) -> AsyncIterator[Any]:
+        """Yield what a stream yields, as long as its reader is logged in."""
+        loop = asyncio.get_running_loop()
+        looked_at = loop.time()
+        async with contextlib.aclosing(stream):  # type: ignore[type-var]  # made from a generator in chat.py
+            async for each in stream:
+                if loop.time() - looked_at > _LOOK_SECONDS:
+                    if not await self._is_in(request):
+                        return
+                    looked_at = loop.time()
+                yield each
+
+    async def _is_in(self, request: HTTPConnection) -> bool:
+        try:
+            return await self.of(request) is not None
+        except StorageError:  # the page comes back by itself
+            return False
+
+    async def _lets_in(self, asker: Identity) -> bool:
+        storage = self._storage
+        keys = {"transport": asker.platform, "chat_id": asker.platform_id}
+        return storage is not None and await self._people.lets_in(storage, keys, asker.author, is_shared=False)

@@ -1,0 +1,97 @@
+"""The page that a link of /web opens: it says whose chat that is, and asks. Only the press of its button uses it up."""
+
+import logging
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from botservice.errors import StorageError
+from botservice.texts import in_language
+from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access
+from transports.web.entering.browsers import Browsers
+from transports.web.entering.guessing import Guesses
+from transports.web.entering.sessions import drop_session, set_cookie
+from transports.web.pages import HEADERS, Pages
+
+logger = logging.getLogger(__name__)
+
+_FOREIGN: Final = "This request came from another site, so nothing was done."
+_BUSY: Final = "The database does not answer."
+
+
+class Links:
+    """Shows where a link leads, and logs in whoever goes on."""
+
+    def __init__(self, access: Access, pages: Pages, browsers: Browsers) -> None:
+        self._access = access
+        self._pages = pages
+        self._browsers = browsers
+        self._guesses = Guesses()
+
+    async def show(self, request: Request) -> Response:
+        """Answer with whose chat a link opens. It is looked at as often as anybody likes, by programs too."""
+        if self._guesses.wait_seconds(request):
+            return self._wait(request)
+        try:
+            asker = await self._browsers.asker_of(request.path_params["secret"])
+        except StorageError:
+            return self._pages.refuse(request, 503, _BUSY)
+        if asker is None:
+            return self._gone(request)
+        account = asker.label.replace("`", "")
+        return self._page(request, 200, _say(request, "web.page_whose", account=account))
+
+    async def open(self, request: Request) -> Response:
+        """Use a link up and log the browser in."""
+        if not self._access.is_own_page(request.headers):
+            return self._pages.refuse(request, 403, _FOREIGN)
+        if self._guesses.wait_seconds(request):
+            return self._wait(request)
+        try:
+            cookie = await self._browsers.open(request.path_params["secret"])
+            is_in = cookie is None and await self._browsers.of(request) is not None
+        except StorageError:
+            return self._pages.refuse(request, 503, _BUSY)
+        if is_in:  # the button was pressed twice
+            return RedirectResponse("/", 303, headers=HEADERS)
+        if cookie is None:
+            return self._gone(request)
+        response = RedirectResponse("/", 303, headers=HEADERS)
+        is_https = self._access.is_https(request)
+        set_cookie(response, LOGIN_COOKIE, cookie, seconds=LOGIN_SECONDS, is_https=is_https)
+        drop_session(response, is_https=is_https)
+        logger.info("web.opened_by_link")
+        return response
+
+    def _gone(self, request: Request) -> Response:
+        self._guesses.note_wrong(request)
+        return self._page(request, 410)
+
+    def _wait(self, request: Request) -> Response:
+        seconds = self._guesses.wait_seconds(request)
+        text = f"There were too many wrong links. Try again in {seconds} seconds."
+        return self._pages.refuse(request, 429, text, {"Retry-After": str(seconds)})
+
+    def _page(self, request: Request, status: int, whose: str = "") -> Response:
+        return self._pages.show(
+            "link.html",
+            status=status,
+            language=language_of(request),
+            title=_say(request, "web.page_title"),
+            whose=whose,
+            warning=_say(request, "web.page_warning"),
+            button=_say(request, "web.page_button"),
+            gone=_say(request, "web.page_gone"),
+        )
+
+
+def _say(request: Request, key: str, **values: object) -> str:
+    return in_language(key, language_of(request), **values)
+
+
+def language_of(request: Request) -> str:
+    """Return the language that a browser asks for first, such as "de"."""
+    first = request.headers.get("accept-language", "").partition(",")[0].partition(";")[0].strip()
+    code = first.partition("-")[0].lower()
+    return code if code.isascii() and code.isalpha() and len(code) <= 3 else "en"
