@@ -28,15 +28,12 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
 
     found: list[ServedTransport] = []
     reading = build_reading(settings)  # one for all: what it bounds is bounded for the whole process
+    offered = None if service is None else service.commands.offered(service.agent.tools)
     if settings.telegram_bot_token is not None:
-        found.append(
-            build_telegram(
-                settings, reading, None if service is None else service.commands.offered(service.agent.tools)
-            )
-        )
+        found.append(build_telegram(settings, reading, offered))
     if has_slack(settings):
         found.append(build_slack(settings, reading))
-    found.append(WebTransport(access=Access.of(settings)))
+    found.append(WebTransport(access=Access.of(settings), reading=reading, commands=offered))
     found.extend(() if service is None else service.transports)
     names = [transport.name for transport in found]
     if twice := {name for name in names if names.count(name) > 1}:

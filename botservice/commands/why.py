@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
 
@@ -55,6 +55,13 @@ class Sources:
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
     task: str = ""
     failures: int = 0
+
+
+class Speaker(Protocol):
+    """Says things in the language of whoever asks."""
+
+    def say(self, key: str, /, **values: object) -> str:
+        """Return a text."""
 
 
 def read_sources(steps: Sequence[MemoryItem]) -> Sources:
@@ -124,15 +131,24 @@ async def _why(request: CommandRequest) -> CommandAnswer:
     last, sources = found
     asker = last.questions[-1].author if last.questions else None
     may_see = request.message.is_private or _is_same(request.message.author, asker)
-    lines = [*_about(request, last, sources)]
+    return CommandAnswer(explain(request, last, sources, may_see=may_see))
+
+
+def explain(speaker: Speaker, last: Attempt, sources: Sources, *, may_see: bool) -> str:
+    """Return why an answer is as it is, as markdown.
+
+    Args:
+        may_see: Whether whoever reads it may see what is known of the person who asked.
+    """
+    lines = [*_about(speaker, last, sources)]
     if sources.calls:
-        lines += _made_of(request, sources, may_see=may_see)
+        lines += _made_of(speaker, sources, may_see=may_see)
     if last.is_refused_since:
-        lines = [request.say("why.refused"), "", *lines]
-    return CommandAnswer("\n".join(lines))
+        lines = [speaker.say("why.refused"), "", *lines]
+    return "\n".join(lines)
 
 
-def _about(request: CommandRequest, last: Attempt, sources: Sources) -> Iterator[str]:
+def _about(request: Speaker, last: Attempt, sources: Sources) -> Iterator[str]:
     """Yield what the last attempt was about, and how it ended where that was not by an answer."""
     question = _cut(last.questions[-1].text if last.questions else sources.task, _LONGEST_QUESTION) or "…"
     if last.is_reminder:
@@ -147,7 +163,7 @@ def _about(request: CommandRequest, last: Attempt, sources: Sources) -> Iterator
         yield request.say("why.about", question=question)
 
 
-def _made_of(request: CommandRequest, sources: Sources, *, may_see: bool) -> Iterator[str]:
+def _made_of(request: Speaker, sources: Sources, *, may_see: bool) -> Iterator[str]:
     """Yield what an answer was made of as markdown, in which nothing that was said can be markup."""
     yield ""
     yield "- " + request.say("why.window", count=sources.window)
@@ -176,7 +192,7 @@ def _made_of(request: CommandRequest, sources: Sources, *, may_see: bool) -> Ite
     )
 
 
-def _tool(request: CommandRequest, name: str, error: str | None) -> str:
+def _tool(request: Speaker, name: str, error: str | None) -> str:
     outcome = request.say("why.worked") if error is None else request.say("why.failed", error=_cut(error, _LONGEST))
     return f"{_cut(name, _LONGEST)}: {outcome}"
 

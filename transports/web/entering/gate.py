@@ -14,8 +14,8 @@ from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, 
 from transports.web.entering.guessing import Guesses
 from transports.web.entering.logins import Logins
 from transports.web.entering.sessions import set_cookie
-from transports.web.inbound import Refusal
 from transports.web.pages import HEADERS, Pages
+from transports.web.refusal import Refusal
 
 logger = logging.getLogger(__name__)
 

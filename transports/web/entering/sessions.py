@@ -26,6 +26,11 @@ def new_secret() -> str:
     return secrets.token_urlsafe(_SECRET_BYTES)
 
 
+def new_conversation() -> str:
+    """Return the name of a new conversation. It opens nothing by itself: only beside its session's secret."""
+    return secrets.token_hex(8)
+
+
 def session_of(secret: str) -> str:
     """Return the id of the session that secret opens: 128 bits in hex."""
     return hashlib.sha256(b"botservice web session\0" + secret.encode()).hexdigest()[:32]

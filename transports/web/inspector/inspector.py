@@ -20,10 +20,10 @@ from botservice.storage.references import full_text_of
 from botservice.storage.tables.conversations import contexts, deliveries, messages, steps, turns
 from botservice.turns.waiting.records import find_of_turn, list_waiting
 from transports.web.entering.gate import path_number
-from transports.web.inbound import Refusal
 from transports.web.inspector.steps import show_steps, show_text
 from transports.web.inspector.waiting import show_waiting
 from transports.web.pages import Pages
+from transports.web.refusal import Refusal
 
 PAGE: Final = 50
 
