@@ -134,13 +134,14 @@ async def _why(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(explain(request, last, sources, may_see=may_see))
 
 
-def explain(speaker: Speaker, last: Attempt, sources: Sources, *, may_see: bool) -> str:
+def explain(speaker: Speaker, last: Attempt, sources: Sources, *, may_see: bool, is_last: bool = True) -> str:
     """Return why an answer is as it is, as markdown.
 
     Args:
         may_see: Whether whoever reads it may see what is known of the person who asked.
+        is_last: Whether it is spoken of as the last one of its chat.
     """
-    lines = [*_about(speaker, last, sources)]
+    lines = [*_about(speaker, last, sources, "why.about" if is_last else "why.about_this")]
     if sources.calls:
         lines += _made_of(speaker, sources, may_see=may_see)
     if last.is_refused_since:
@@ -148,7 +149,7 @@ def explain(speaker: Speaker, last: Attempt, sources: Sources, *, may_see: bool)
     return "\n".join(lines)
 
 
-def _about(request: Speaker, last: Attempt, sources: Sources) -> Iterator[str]:
+def _about(request: Speaker, last: Attempt, sources: Sources, about: str) -> Iterator[str]:
     """Yield what the last attempt was about, and how it ended where that was not by an answer."""
     question = _cut(last.questions[-1].text if last.questions else sources.task, _LONGEST_QUESTION) or "…"
     if last.is_reminder:
@@ -160,7 +161,7 @@ def _about(request: Speaker, last: Attempt, sources: Sources) -> Iterator[str]:
     elif last.outcome is Outcome.STOPPED:
         yield request.say("why.stopped" if sources.calls else "why.cut", question=question)
     elif not last.is_reminder:
-        yield request.say("why.about", question=question)
+        yield request.say(about, question=question)
 
 
 def _made_of(request: Speaker, sources: Sources, *, may_see: bool) -> Iterator[str]:

@@ -12,7 +12,9 @@ TOKEN = "a-long-admin-token"
 PAGE = {"Accept": "text/html,*/*"}
 JSON = {"Content-Type": "application/json"}
 OWN_PATHS = ["/", "/inspect", "/inspect/1", "/inspect/1/1", "/web/events", "/web/earlier?before=1", "/web/files/1/0"]
-POSTS = ["/web/messages", "/web/stop", "/web/new"]
+OWN_PATHS += ["/web/conversations", "/web/why?message=1", "/web/commands"]
+POSTS = ["/web/messages", "/web/stop", "/web/new", "/web/conversations/rename", "/web/conversations/delete"]
+POSTS += ["/web/feedback"]
 
 
 async def test_without_a_token_the_pages_are_off_where_others_can_reach_them(run_site):

@@ -31,6 +31,6 @@ def explain_answer(
         return None
     steps = read_steps(connection, context_id, turn_ids=[attempt.turn_id])
     sources = read_sources([each.item for each in steps])
-    text = explain(_Speaker(language), attempt, sources, may_see=True)
+    text = explain(_Speaker(language), attempt, sources, may_see=True, is_last=False)
     inspected = f"/inspect/{context_id}/{attempt.turn_id}"
     return {"text": text, "html": render_markdown(text), "inspect": inspected}

@@ -81,12 +81,14 @@ def find_mine(
     identity = find_identity(connection, Author(NAME, session))
     if identity is None:
         return []
-    query = _LISTED.where(contexts.c.only_identity_id == identity.id, contexts.c.last_message_id > 0)
-    query = query.order_by(contexts.c.last_message_id.desc(), contexts.c.id.desc())
-    if before is not None:
-        query = query.where(contexts.c.last_message_id < before)
     sought = " ".join(search.split()).casefold()
-    rows = connection.execute(query if sought else query.limit(limit)).all()
+    newest_first = contexts.c.last_message_id.desc(), contexts.c.id.desc()
+    chosen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id, contexts.c.last_message_id > 0)
+    if before is not None:
+        chosen = chosen.where(contexts.c.last_message_id < before)
+    if not sought:  # chosen before anything is read of them: a database sorts whole rows otherwise
+        chosen = chosen.order_by(*newest_first).limit(limit)
+    rows = connection.execute(_LISTED.where(contexts.c.id.in_(chosen)).order_by(*newest_first)).all()
     mine = [row for row in rows if is_mine(row.context_keys, session)]
     if sought:
         saying = _find_saying(connection, session, search)
@@ -128,12 +130,16 @@ def rename(connection: Connection, chat: str, title: str) -> bool:
 
 
 def _find_saying(connection: Connection, session: str, words: str) -> set[int]:
-    """Return the contexts in which somebody wrote certain words; SQLite knows small letters of English alone."""
+    """Return the contexts in which somebody wrote certain words, in one of the usual spellings.
+
+    Both databases compare these fast; to have them compare small letters takes more than twice as long, and SQLite
+    knows those of English alone.
+    """
     spellings = {words, words.lower(), words.upper(), words.capitalize()}
     wrote = select(messages.c.context_id).where(
         messages.c.author_platform == NAME,
         messages.c.author_id == session,
-        or_(*(messages.c.text.icontains(each, autoescape=True) for each in spellings)),
+        or_(*(messages.c.text.contains(each, autoescape=True) for each in spellings)),
     )
     return set(connection.execute(wrote.distinct()).scalars())
 

@@ -39,11 +39,16 @@ opener.addEventListener("click", () => setDrawer(true));
 document.getElementById("close-list").addEventListener("click", () => setDrawer(false));
 shade.addEventListener("click", () => setDrawer(false));
 NARROW.addEventListener("change", () => setDrawer(false));
-aside.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.defaultPrevented || !aside.classList.contains("open")) return;
-  event.preventDefault();
-  setDrawer(false);
-});
+// Before the chat hears of the key, which would stop an answer.
+addEventListener(
+  "keydown",
+  (event) => {
+    if (event.key !== "Escape" || !aside.classList.contains("open") || deleting.open || event.target.closest("#mine form")) return;
+    event.preventDefault();
+    setDrawer(false);
+  },
+  true,
+);
 
 // The list.
 

@@ -110,4 +110,5 @@ def _complaint(message: Any) -> str:
 
 def _is_of_ended_site(complaint: str) -> bool:
     """Return whether a page could not reach the events of its own site, which had ended."""
-    return "ERR_CONNECTION_REFUSED" in complaint and "/web/events" in complaint
+    has_ended = "ERR_CONNECTION_REFUSED" in complaint or "503" in complaint
+    return has_ended and "/web/events" in complaint
