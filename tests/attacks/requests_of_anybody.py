@@ -50,7 +50,8 @@ WEB = [
     ("/web/feedback", {"conversation": "first", "message": 1, "verdict": "good"}),
 ]
 PAGES = (
-    "/", "/web/events", "/web/earlier?before=5", "/web/files/1/0", "/web/notices/1/0", "/web/conversations?search=x&before=5",
+    "/", "/web/events", "/web/earlier?before=5", "/web/files/1/0", "/web/notices/1/0",
+    "/web/conversations?search=x&before=5",
     "/web/why?message=1", "/web/commands", "/web/app.webmanifest", "/?conversation=a1", "/inspect", "/inspect/1",
     "/inspect/1/1", "/web/login", "/web/logout", "/web/static/chat.css", "/healthz", "/readyz", "/slack/events",
     "/telegram/webhook", "/nowhere", "/web/static/../../x", "/inspect/99999999999999999999",
