@@ -68,7 +68,8 @@ async function load({ below = null } = {}) {
 
 function show(listed, hasMore, isMore) {
   const items = listed.map(itemOf);
-  const focused = document.activeElement.closest?.("#mine li")?.dataset.name;
+  const focused = document.activeElement.closest("#mine li");
+  const place = focused ? [...focused.children].indexOf(document.activeElement) : 0;
   if (isMore) mine.append(...items);
   else mine.replaceChildren(...items);
   more.hidden = !hasMore;
@@ -76,7 +77,7 @@ function show(listed, hasMore, isMore) {
   const sought = find.value.trim();
   found.textContent = sought ? (listed.length || isMore ? `${mine.children.length}${hasMore ? " or more" : ""} found` : "Nothing found") : "";
   if (isMore) items[0]?.querySelector("a").focus();
-  else if (focused) mine.querySelector(`[data-name="${CSS.escape(focused)}"] a`)?.focus();
+  else if (focused) mine.querySelector(`[data-name="${CSS.escape(focused.dataset.name)}"]`)?.children[place]?.focus();
 }
 
 function itemOf(listed) {
@@ -116,7 +117,6 @@ function beginRenaming(item, listed, title) {
     if (!answer.ok) return complain(answer.error);
     announce("Renamed.");
     await load();
-    mine.querySelector(`[data-name="${CSS.escape(listed.name)}"] button`)?.focus();
   });
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
@@ -151,3 +151,4 @@ find.addEventListener("input", () => {
 });
 more.addEventListener("click", () => load({ below: last }));
 document.addEventListener("settled", () => load());
+load();
