@@ -1,11 +1,12 @@
 """Several conversations of one person: listed, found, named, opened by them alone, and forgotten."""
 
+import asyncio
 import time
 
 import pytest
 from sqlalchemy import func, select, text
 
-from botservice import AgentContext, ToolCall, remember
+from botservice import AgentContext, ToolCall, remember, tool
 from botservice.messages import Author
 from botservice.storage.tables.conversations import contexts, messages
 from transports.web.inbound import context_keys
@@ -114,6 +115,29 @@ async def test_a_title_is_given_and_taken_back(site):
     assert (await visitor.post("/web/conversations/rename", {"title": " "})).status_code == 200
     assert await listed(visitor) == [("first", "What is a good name for a dog?")]
     assert (await visitor.post("/web/conversations/rename", {"conversation": "none", "title": "x"})).status_code == 404
+
+
+async def test_a_title_that_is_given_while_an_answer_is_made_stays(run_site):
+    is_asked, is_named = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def note(context: AgentContext) -> str:
+        """Note something with the chat."""
+        is_asked.set()
+        await is_named.wait()
+        context.metadata["noted"] = True
+        return "noted"
+
+    async with run_site([ToolCall("", "note", {}), "done"], tools=[note]) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("note this")
+            await is_asked.wait()
+            assert (await visitor.post("/web/conversations/rename", {"title": "Notes"})).status_code == 200
+            is_named.set()
+            await events.until_answered()
+        assert await listed(visitor) == [("first", "Notes")]
+        assert (await site.context()).metadata["noted"] is True
 
 
 async def test_a_conversation_is_found_by_its_title_and_by_what_one_wrote_in_it(site):
