@@ -246,3 +246,26 @@ async def fill(storage, session, *, chats, long):
         connection.execute(text("ANALYZE"))
 
     await storage.write(write)
+
+
+async def test_everything_of_the_list_works_on_both_databases(run_site, storage_url):
+    async with run_site(storage_url=storage_url) as site:
+        visitor = await site.visitor()
+        await talk(visitor, "What about Lisbon?")
+        second = await begin(visitor, "and Porto?")
+        await visitor.post("/web/conversations/rename", {"conversation": second, "title": "Über Porto"})
+        assert await listed(visitor) == [(second, "Über Porto"), ("first", "What about Lisbon?")]
+        assert [name for name, _ in await listed(visitor, search="über")] == [second]
+        assert [name for name, _ in await listed(visitor, search="lisbon")] == ["first"]
+        (place, *_) = [
+            each["place"] for each in (await visitor.client.get("/web/conversations")).json()["conversations"]
+        ]
+        assert [name for name, _ in await listed(visitor, before=place)] == ["first"]
+        async with visitor.events(conversation=second) as events:
+            answer = (await events.until("message", lambda data: data["role"] == "assistant")).data
+        opinion = {"conversation": second, "message": answer["id"], "verdict": "good"}
+        assert (await visitor.post("/web/feedback", opinion)).status_code == 200
+        why = {"conversation": second, "message": answer["id"]}
+        assert "and Porto?" in (await visitor.client.get("/web/why", params=why)).text
+        assert (await visitor.post("/web/conversations/delete", {"conversation": second})).status_code == 200
+        assert await listed(visitor) == [("first", "What about Lisbon?")]
