@@ -33,16 +33,15 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     if service is not None and settings.web_access is WebAccess.LINK:
         service.commands.add(web_command(settings.public_url))
     reading = build_reading(settings)  # one for all: what it bounds is bounded for the whole process
+    offered = None if service is None else service.commands.offered(service.agent.tools)
     if settings.telegram_bot_token is not None:
-        found.append(
-            build_telegram(
-                settings, reading, None if service is None else service.commands.offered(service.agent.tools)
-            )
-        )
+        found.append(build_telegram(settings, reading, offered))
     if has_slack(settings):
         found.append(build_slack(settings, reading))
     asker = None if service is None else Asker(service, settings)
-    found.append(WebTransport(access=Access.of(settings), service=service, asker=asker))
+    found.append(
+        WebTransport(access=Access.of(settings), reading=reading, commands=offered, service=service, asker=asker)
+    )
     found.extend(() if service is None else service.transports)
     names = [transport.name for transport in found]
     if twice := {name for name in names if names.count(name) > 1}:

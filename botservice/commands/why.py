@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
 
@@ -59,6 +59,13 @@ class Sources:
     taken: list[tuple[str, TokenUsage]] = field(default_factory=list)
     task: str = ""
     failures: int = 0
+
+
+class Speaker(Protocol):
+    """Says things in the language of whoever asks."""
+
+    def say(self, key: str, /, **values: object) -> str:
+        """Return a text."""
 
 
 def read_sources(steps: Sequence[MemoryItem]) -> Sources:
@@ -137,15 +144,36 @@ async def _why(request: CommandRequest) -> CommandAnswer:
     last, sources = found
     asker = last.questions[-1].author if last.questions else None
     may_see = request.message.is_private or _is_same(request.message.author, asker)
-    lines = [*_about(request, last, sources)]
+    return CommandAnswer(explain(request, last, sources, may_see=may_see, money=_money(request, sources)))
+
+
+def explain(
+    speaker: Speaker,
+    last: Attempt,
+    sources: Sources,
+    *,
+    may_see: bool,
+    money: str | None = None,
+    is_last: bool = True,
+) -> str:
+    """Return why an answer is as it is, as markdown.
+
+    Args:
+        may_see: Whether whoever reads it may see what is known of the person who asked.
+        money: What it cost, for whoever may know that.
+        is_last: Whether it is spoken of as the last one of its chat.
+    """
+    lines = [*_about(speaker, last, sources, "why.about" if is_last else "why.about_this")]
     if sources.calls:
-        lines += _made_of(request, sources, may_see=may_see)
+        lines += _made_of(speaker, sources, may_see=may_see)
+        if money is not None:
+            lines.append("- " + speaker.say("why.cost", money=money))
     if last.is_refused_since:
-        lines = [request.say("why.refused"), "", *lines]
-    return CommandAnswer("\n".join(lines))
+        lines = [speaker.say("why.refused"), "", *lines]
+    return "\n".join(lines)
 
 
-def _about(request: CommandRequest, last: Attempt, sources: Sources) -> Iterator[str]:
+def _about(request: Speaker, last: Attempt, sources: Sources, about: str) -> Iterator[str]:
     """Yield what the last attempt was about, and how it ended where that was not by an answer."""
     question = _cut(last.questions[-1].text if last.questions else sources.task, _LONGEST_QUESTION) or "…"
     if last.is_reminder:
@@ -157,10 +185,10 @@ def _about(request: CommandRequest, last: Attempt, sources: Sources) -> Iterator
     elif last.outcome is Outcome.STOPPED:
         yield request.say("why.stopped" if sources.calls else "why.cut", question=question)
     elif not last.is_reminder:
-        yield request.say("why.about", question=question)
+        yield request.say(about, question=question)
 
 
-def _made_of(request: CommandRequest, sources: Sources, *, may_see: bool) -> Iterator[str]:
+def _made_of(request: Speaker, sources: Sources, *, may_see: bool) -> Iterator[str]:
     """Yield what an answer was made of as markdown, in which nothing that was said can be markup."""
     yield ""
     yield "- " + request.say("why.window", count=sources.window)
@@ -187,27 +215,25 @@ def _made_of(request: CommandRequest, sources: Sources, *, may_see: bool) -> Ite
         given=sources.usage.input_tokens,
         said=sources.usage.output_tokens,
     )
-    yield from _cost(request, sources)
 
 
-def _listed(request: CommandRequest, entries: Sequence[str]) -> Iterator[str]:
+def _listed(request: Speaker, entries: Sequence[str]) -> Iterator[str]:
     """Yield the first entries of a list, and how many more there are."""
     yield from (f"  - {each}" for each in entries[:_MOST])
     if len(entries) > _MOST:
         yield "  - " + request.say("why.more", count=len(entries) - _MOST)
 
 
-def _cost(request: CommandRequest, sources: Sources) -> Iterator[str]:
-    """Yield what it cost by the prices of today: to owners, and to whoever is alone with the bot, whose use it is."""
+def _money(request: CommandRequest, sources: Sources) -> str | None:
+    """Return what it cost by the prices of today: to owners, and to whoever is alone with the bot, whose use it is."""
     is_told = request.role is AccessRole.OWNER or request.message.is_private
     if not is_told or not sources.taken or not all(request.budgets.has_price(model) for model, _ in sources.taken):
-        return
+        return None
     cost = sum(request.budgets.price(model, usage).cost for model, usage in sources.taken)
-    money = f"{request.say_number(cost / NANO, places=4)} {request.budgets.currency}"
-    yield "- " + request.say("why.cost", money=money)
+    return f"{request.say_number(cost / NANO, places=4)} {request.budgets.currency}"
 
 
-def _tool(request: CommandRequest, name: str, error: str | None) -> str:
+def _tool(request: Speaker, name: str, error: str | None) -> str:
     outcome = request.say("why.worked") if error is None else request.say("why.failed", error=_cut(error, _LONGEST))
     return f"{_cut(name, _LONGEST)}: {outcome}"
 

@@ -22,7 +22,7 @@ from botservice.memory.agent_memory import completed_steps
 from botservice.memory.container import checked_item
 from botservice.memory.step_view import StepView
 from botservice.messages import Author, storable
-from botservice.personas import PROMPT, prompt_of, system_prompt
+from botservice.personas import PROMPT, TITLE, prompt_of, system_prompt
 from botservice.storage import Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
@@ -353,5 +353,8 @@ def with_key(metadata: Mapping[str, Any], key: str, value: Any) -> dict[str, Any
 
 
 def write_metadata(connection: Connection, context_id: int, text: str) -> None:
-    """Store a context's metadata, given as JSON."""
-    connection.execute(update(contexts).where(contexts.c.id == context_id).values(metadata=json.loads(text)))
+    """Store a context's metadata, given as JSON; what its person called it meanwhile stays."""
+    this = contexts.c.id == context_id
+    stored = connection.execute(select(contexts.c.metadata).where(this).with_for_update()).scalar_one()
+    changed = with_key(json.loads(text), TITLE, stored.get(TITLE))
+    connection.execute(update(contexts).where(this).values(metadata=changed))

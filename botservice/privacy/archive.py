@@ -25,7 +25,7 @@ from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
 from botservice.privacy.bringing_over import bring_over_contexts
 from botservice.privacy.own_messages import contexts_of
-from botservice.privacy.personas import personas_of
+from botservice.privacy.personas import personas_of, titles_of
 from botservice.progressing import Progress, unwatched
 from botservice.references import Reference, keep_files, write_out_for
 from botservice.storage import Storage
@@ -167,6 +167,10 @@ def _read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str
     personas = [{"text": text} for name in names for text in personas_of(connection, name)]
     if personas:
         found["personas"] = personas
+    known = [identity for each in accounts if (identity := find_identity(connection, each)) is not None]
+    titles = [{"text": title} for each in known for title in titles_of(connection, each.id)]
+    if titles:
+        found["titles"] = titles
     used = used.where(model_usage.c.person.in_(names)).order_by(model_usage.c.day)
     usage = [_json_values(row) for row in connection.execute(used).mappings()]
     return {**found, "usage": usage} if usage else found

@@ -1,11 +1,11 @@
-"""Personas of chats, by who gave them."""
+"""What people gave chats besides words: personas, by who gave them, and titles."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import Connection, Text, cast, delete, select, text, update
 
-from botservice.personas import PERSONA, Persona
+from botservice.personas import PERSONA, TITLE, Persona
 from botservice.privacy.records import erase_from_records
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
@@ -19,6 +19,13 @@ def personas_of(connection: Connection, name: str) -> list[str]:
     """Return what a person, called such as "telegram:42", wants the bot to be, in all chats."""
     found = (Persona.of(row.metadata) for row in _given(connection, name))
     return [persona.text for persona in found if persona is not None]
+
+
+def titles_of(connection: Connection, identity_id: int) -> list[str]:
+    """Return what somebody calls the chats that are theirs alone."""
+    query = select(contexts.c.metadata).where(_HAS_METADATA, contexts.c.only_identity_id == identity_id)
+    given = (metadata.get(TITLE) for metadata in connection.execute(query.order_by(contexts.c.id)).scalars())
+    return [title for title in given if isinstance(title, str)]
 
 
 def forget_personas(connection: Connection, name: str) -> None:

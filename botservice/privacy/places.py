@@ -132,7 +132,7 @@ PLACES: Final = (
     Place(
         "contexts",
         ("key_hash", "context_keys", "metadata"),
-        "what a chat is called, in private by the person's number, and its persona",
+        "what a chat is called, in private by the person's number, its title and its persona",
         "with the person; the chat in which they ask keeps its name for up to four hours, to answer there. In a group "
         "the name stays, and what a program of your own puts into metadata",
         f"{_NUMBERS}::test_a_private_chat_loses_its_name_once_everything_is_said_there",

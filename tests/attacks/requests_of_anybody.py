@@ -44,9 +44,15 @@ WEB = [
     ("/web/messages", {"id": "abcdefgh", "text": "hello", "images": []}),
     ("/web/stop", {"id": "abcdefgh"}),
     ("/web/new", {}),
+    ("/web/messages", {"id": "abcdefgi", "text": "hello", "conversation": "a1", "edits": "abcdefgh", "files": []}),
+    ("/web/conversations/rename", {"conversation": "first", "title": "mine"}),
+    ("/web/conversations/delete", {"conversation": "first"}),
+    ("/web/feedback", {"conversation": "first", "message": 1, "verdict": "good"}),
 ]
 PAGES = (
-    "/", "/web/events", "/web/earlier?before=5", "/web/files/1/0", "/web/notices/1/0", "/inspect", "/inspect/1",
+    "/", "/web/events", "/web/earlier?before=5", "/web/files/1/0", "/web/notices/1/0",
+    "/web/conversations?search=x&before=5",
+    "/web/why?message=1", "/web/commands", "/web/app.webmanifest", "/?conversation=a1", "/inspect", "/inspect/1",
     "/inspect/1/1", "/web/login", "/web/logout", "/web/static/chat.css", "/healthz", "/readyz", "/slack/events",
     "/telegram/webhook", "/nowhere", "/web/static/../../x", "/inspect/99999999999999999999",
     "/web/earlier?before=\u00b2",

@@ -1,24 +1,29 @@
 """The web transport: its routes, and what turns need of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from starlette.routing import BaseRoute, Route
 
 from botservice.again.asker import Asker
+from botservice.commands import Command
 from botservice.commands.accounts.web import LINK_PATH
+from botservice.commands.standard import standard_commands
 from botservice.messages import InboundMessage, Message
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
+from transports.files.documents import Reading
+from transports.web.attached import Documents
 from transports.web.chat import Chat
+from transports.web.conversations.endpoints import Conversations
 from transports.web.entering.access import Access, Mode
 from transports.web.entering.browsers import Browsers
 from transports.web.entering.gate import Gate
 from transports.web.entering.links import Links
 from transports.web.entering.logins import Logins
-from transports.web.inbound import NAME, read_event
+from transports.web.inbound import NAME, chat_in, read_event
 from transports.web.inspector.again import AgainPage
 from transports.web.inspector.routes import InspectorPages
 from transports.web.outgoing.outbound import plan_answer
@@ -46,14 +51,20 @@ class WebTransport:
         service_name: str = "botservice",
         service: "AgentService | None" = None,
         asker: Asker | None = None,
+        reading: Reading | None = None,
+        commands: Iterable[Command] | None = None,
     ) -> None:
         """Make the transport.
 
         Args:
             service: Whose turns the inspector shows: what they cost, and which tools there are.
             asker: Asks turns again from their record; None where nobody can.
+            reading: What can be read of the files that people send; by default texts.
+            commands: What the page offers to complete; by default what every service knows.
         """
         self._access = access
+        self._storage: Storage | None = None
+        self._documents = Documents(reading or Reading(), lambda: self._storage)
         self._hub = Hub()
         assets = Assets()
         self._pages = Pages(service_name, assets)
@@ -62,13 +73,16 @@ class WebTransport:
         self._chat = Chat(access, self._pages, self._hub)
         self._inspector = InspectorPages(self._pages, service)
         self._again = AgainPage(self._pages, asker)
+        self._conversations = Conversations(self._hub, standard_commands() if commands is None else commands)
         self.routes: Sequence[BaseRoute] = self._make_routes(assets)
         self.exception_handlers: Mapping[Any, Any] = self._pages.exception_handlers
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take messages from now on."""
+        self._storage = storage
         self._logins.connect(storage)
         self._browsers.connect(storage, inbox.access)
+        self._conversations.connect(storage)
         self._chat.connect(inbox, storage)
         self._inspector.connect(storage)
         self._again.connect(storage)
@@ -87,8 +101,14 @@ class WebTransport:
         return self._access.describe()
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
-        """Return what a stored message says."""
-        return read_event(event)
+        """Return what a stored message says, with what stands in its files."""
+        message = read_event(event)
+        return message if message is None else await self._documents.read(message, event)
+
+    async def peek(self, event: StoredEvent) -> InboundMessage | None:
+        """Return what a stored message says; its files are only named."""
+        message = read_event(event)
+        return message if message is None else self._documents.name(message)
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:  # noqa: ARG002 - the protocol
         """Return the one delivery of an answer."""
@@ -96,7 +116,7 @@ class WebTransport:
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:  # noqa: ARG002 - the protocol
         """Have the open pages show what is stored. Those that open later, or elsewhere, find it there."""
-        self._hub.note_stored(context_keys.get("session_id", ""))
+        self._hub.note_stored(chat_in(context_keys))
         return None
 
     def live(
@@ -105,17 +125,24 @@ class WebTransport:
         events: Sequence[StoredEvent],  # noqa: ARG002 - the protocol
         record: StreamRecord,  # noqa: ARG002 - a draft here vanishes by itself, so it is no delivery
     ) -> Live | None:
-        """Return what shows the turn's progress to the open pages of its session."""
-        return LiveAnswer(self._hub.channel(context_keys.get("session_id", "")))
+        """Return what shows the turn's progress to the open pages of its conversation."""
+        return LiveAnswer(self._hub.channel(chat_in(context_keys)))
 
     def _make_routes(self, assets: Assets) -> list[BaseRoute]:
-        gate, chat = Gate(self._access, self._pages, self._logins, self._browsers), self._chat
+        gate = Gate(self._access, self._pages, self._logins, self._browsers)
+        chat, mine = self._chat, self._conversations
         routes: list[BaseRoute] = [
             Route("/", gate.guard(chat.page)),
             Route("/web/messages", gate.guard(chat.post_message, changes=True), methods=["POST"]),
             Route("/web/stop", gate.guard(chat.post_stop, changes=True), methods=["POST"]),
             Route("/web/decide", gate.guard(chat.post_decision, changes=True), methods=["POST"]),
             Route("/web/new", gate.guard(chat.post_new, changes=True), methods=["POST"]),
+            Route("/web/conversations", gate.guard(mine.list_mine)),
+            Route("/web/conversations/rename", gate.guard(mine.rename, changes=True), methods=["POST"]),
+            Route("/web/conversations/delete", gate.guard(mine.delete, changes=True), methods=["POST"]),
+            Route("/web/feedback", gate.guard(mine.post_feedback, changes=True), methods=["POST"]),
+            Route("/web/why", gate.guard(mine.why)),
+            Route("/web/commands", gate.guard(mine.list_commands)),
             Route("/web/events", gate.guard(chat.events)),
             Route("/web/earlier", gate.guard(chat.earlier)),
             Route("/web/files/{message:int}/{index:int}", gate.guard(chat.file)),
@@ -138,4 +165,5 @@ class WebTransport:
             routes += [shown, Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.open), methods=["POST"])]
         if self._access.mode is not Mode.OFF or self._access.has_links:
             routes.append(Route("/web/static/{name}", gate.secure(assets.serve)))
+            routes.append(Route("/web/app.webmanifest", gate.secure(self._pages.manifest)))
         return routes

@@ -1,46 +1,54 @@
-"""The chat page and what its script asks for."""
+"""The chat page, what is said and shown on it, and its files."""
 
 import contextlib
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
+from urllib.parse import quote
 
+from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
 
-from botservice.messages import Author
+from botservice.messages import Attachment, Author
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
-from transports.web import inbound
+from transports.web import attached, inbound
+from transports.web.conversations.mine import find_chat_of_delivery, find_chat_of_message, find_mine
 from transports.web.entering.access import Access, Mode
-from transports.web.entering.gate import path_number, read_within
+from transports.web.entering.gate import path_number
 from transports.web.entering.sessions import (
     SESSION_COOKIE,
     SESSION_SECONDS,
-    author_of,
     browser_of,
-    find_session,
-    new_secret,
+    new_conversation,
     open_session,
     set_cookie,
 )
-from transports.web.inbound import Refusal
+from transports.web.inbound import FIRST, chat_of, session_in
 from transports.web.outgoing.events import PageStream
 from transports.web.outgoing.outbound import SHOWN_IMAGES
 from transports.web.outgoing.streaming import Hub
 from transports.web.outgoing.timeline import Cursor, read_earlier, read_file, read_notice_file
 from transports.web.pages import HEADERS, Pages
+from transports.web.refusal import Refusal
+from transports.web.requests import (
+    chat_of_fields,
+    chat_of_request,
+    read_fields,
+    read_json,
+    row_number,
+    session_of_request,
+)
 
 MAX_STREAMS: Final = 2_000
-_MAX_SMALL_BYTES: Final = 1_000
 _MAX_DECISION_BYTES: Final = 10_000
+
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")  # in the name of a file that is saved
 
-_NO_CHAT: Final = "There is no chat in this browser yet: load the page first."
 _ABOUT_TO_STOP: Final = "The service is about to stop, or has not started yet."
-_OTHER_CHAT: Final = "A new chat was begun in another tab. Reload the page to go on there."
+_GONE: Final = "This file is not there any more."
 
 
 class Chat:
@@ -64,16 +72,17 @@ class Chat:
         self._inbox = None
 
     async def page(self, request: Request) -> Response:
-        """Answer with the page, and give the browser a session where it has none."""
+        """Answer with the page of a conversation, and give the browser a session where it has none."""
         session, secret = open_session(request)
         browser = browser_of(request)
         response = self._pages.show(
             "chat.html",
             session=session,
+            conversation=await self._conversation(request, session),
             account=None if browser is None else browser.asker.label.replace("`", ""),
             max_text=inbound.MAX_TEXT,
-            max_images=inbound.MAX_IMAGES,
-            max_images_bytes=inbound.MAX_IMAGES_BYTES,
+            max_files=attached.MAX_FILES,
+            max_files_bytes=attached.MAX_FILES_BYTES,
             can_log_out=browser is not None or self._access.mode is Mode.TOKEN,
         )
         if secret is not None:
@@ -82,96 +91,100 @@ class Chat:
 
     async def post_message(self, request: Request) -> Response:
         """Accept a message; the answer comes only once it is stored."""
-        session, body = _session(request), await _read_json(request, inbound.MAX_BODY_BYTES)
+        body = await read_json(request, inbound.MAX_BODY_BYTES)
         fields = inbound.parse_fields(body)
-        _check_chat(fields, session)
-        event = inbound.message_event(session, inbound.parse_post(fields), body, self._order_keys.next())
-        return await self._accept(session, event)
+        chat, post = chat_of_fields(request, fields), inbound.parse_post(fields)
+        if post.edits is None:
+            return await self._accept(chat, inbound.message_event(chat, post, body, self._order_keys.next()))
+        edit = inbound.edit_event(chat, post, body, self._order_keys.next())
+        return await self._accept(chat, edit, inbound.again_event(chat, post.client_id, self._order_keys.next()))
 
     async def post_stop(self, request: Request) -> Response:
         """Accept the wish that what runs be stopped."""
-        session, body = _session(request), await _read_json(request, _MAX_SMALL_BYTES)
-        fields = inbound.parse_fields(body)
-        _check_chat(fields, session)
-        event = inbound.stop_event(session, inbound.parse_client_id(fields), self._order_keys.next())
-        return await self._accept(session, event)
+        fields = await read_fields(request)
+        chat, client_id = chat_of_fields(request, fields), inbound.parse_client_id(fields)
+        return await self._accept(chat, inbound.stop_event(chat, client_id, self._order_keys.next()))
 
     async def post_decision(self, request: Request) -> Response:
         """Carry out what a pressed button decides about a call of a tool; the message that asked will say so."""
-        session, body = _session(request), await _read_json(request, _MAX_DECISION_BYTES)
-        fields = inbound.parse_fields(body)
-        _check_chat(fields, session)
-        post = inbound.parse_post(fields)
+        fields = await read_fields(request, _MAX_DECISION_BYTES)
+        chat, post = chat_of_fields(request, fields), inbound.parse_post(fields)
         if self._inbox is None:
             raise Refusal(503, _ABOUT_TO_STOP)
         decision = await self._inbox.decide(
-            inbound.context_keys(session),
+            inbound.context_keys(chat),
             post.text,
-            Author(inbound.NAME, author_of(session), post.name),
+            Author(inbound.NAME, session_in(chat), post.name),
         )
         if decision is None:
             raise Refusal(400, "This button decides nothing.")
-        self._hub.note_stored(session)
+        self._hub.note_stored(chat)
         return JSONResponse({"text": decision.text, "is_taken": decision.is_taken}, headers=HEADERS)
 
     async def post_new(self, request: Request) -> Response:
-        """Give the browser another session; the old chat stays where it is."""
-        await _read_json(request, _MAX_SMALL_BYTES)
-        response = JSONResponse({"ok": True}, headers=HEADERS)
-        self._keep(response, new_secret(), request)
-        return response
+        """Answer with the name of a new conversation; it is stored with the first words that are said in it."""
+        await read_json(request, _MAX_DECISION_BYTES)
+        session_of_request(request)
+        return JSONResponse({"ok": True, "conversation": new_conversation()}, headers=HEADERS)
 
     async def events(self, request: Request) -> Response:
-        """Answer with the events of the session, from where the page has them."""
+        """Answer with the events of a conversation, from where the page has them."""
         headers = {**HEADERS, "X-Accel-Buffering": "no"}
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=headers)
-        session = _session(request)
+        chat = chat_of_request(request)
         if self._hub.is_closed or self._hub.count_watchers() >= MAX_STREAMS:
             raise Refusal(503, "Too many pages are open at the moment.")
         cursor = Cursor.parse(request.headers.get("last-event-id") or request.query_params.get("after", ""))
-        stream = PageStream(self._opened(), self._hub, session, cursor)
+        stream = PageStream(self._opened(), self._hub, chat, cursor)
         return _EventStream(stream.events(), media_type="text/event-stream", headers=headers)
 
     async def earlier(self, request: Request) -> Response:
         """Answer with the messages before one."""
-        before = request.query_params.get("before", "")
-        if not (before.isascii() and before.isdecimal() and len(before) < 19):
-            raise Refusal(400, '"before" must be the number of a message.')
-        session = _session(request)
-        span = await self._opened().read(lambda connection: read_earlier(connection, session, int(before)))
+        before = row_number(request.query_params.get("before", ""), "before")
+        chat = chat_of_request(request)
+        span = await self._opened().read(lambda connection: read_earlier(connection, chat, before))
         shown = {"messages": span.messages, "notices": span.notices, "has_earlier": span.has_earlier}
         return JSONResponse(shown, headers=HEADERS)
 
     async def file(self, request: Request) -> Response:
         """Answer with a file of a message: an image to be shown, anything else to be saved."""
-        session, message_id, index = _session(request), path_number(request, "message"), path_number(request, "index")
-        found = await self._opened().read(lambda connection: read_file(connection, session, message_id, index))
-        if found is None or found.data is None:
-            raise Refusal(404, "This file is not there any more.")
-        headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
-        if found.mime_type in SHOWN_IMAGES:
-            headers["Cache-Control"] = "private, max-age=3600"
-            return Response(found.data, media_type=found.mime_type, headers=headers)
-        headers["Content-Disposition"] = "attachment"
-        return Response(found.data, media_type="application/octet-stream", headers=headers)
+        session, index = session_of_request(request), path_number(request, "index")
+        message_id = path_number(request, "message")
+
+        def find(connection: Connection) -> Attachment | None:
+            chat = find_chat_of_message(connection, session, message_id)
+            return None if chat is None else read_file(connection, chat, message_id, index)
+
+        return _give(await self._opened().read(find))
 
     async def notice_file(self, request: Request) -> Response:
         """Answer with a file that came with what is no part of the conversation, to be saved under its name."""
-        session, notice_id, index = _session(request), path_number(request, "notice"), path_number(request, "index")
-        found = await self._opened().read(lambda connection: read_notice_file(connection, session, notice_id, index))
-        if found is None or found.data is None:
-            raise Refusal(404, "This file is not there any more.")
-        name = _UNSAFE.sub("-", found.name or "file")
-        headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
-        headers["Content-Disposition"] = f'attachment; filename="{name}"'
-        return Response(found.data, media_type="application/octet-stream", headers=headers)
+        session, index = session_of_request(request), path_number(request, "index")
+        notice_id = path_number(request, "notice")
 
-    async def _accept(self, session: str, event: InboundEvent) -> Response:
+        def find(connection: Connection) -> Attachment | None:
+            chat = find_chat_of_delivery(connection, session, notice_id)
+            return None if chat is None else read_notice_file(connection, chat, notice_id, index)
+
+        return _give(await self._opened().read(find), is_shown=False)
+
+    async def _conversation(self, request: Request, session: str) -> str:
+        """Return which conversation a page shows: the one that its address names, or the newest."""
+        named = request.query_params.get("conversation")
+        if named is not None:
+            chat_of(session, named)
+            return named
+        if self._storage is None:
+            return FIRST
+        found = await self._storage.read(lambda connection: find_mine(connection, session, limit=1))
+        return found[0].name if found else FIRST
+
+    async def _accept(self, chat: str, *events: InboundEvent) -> Response:
         if self._inbox is None:
             raise Refusal(503, _ABOUT_TO_STOP)
-        is_new = await self._inbox.accept(inbound.NAME, [event]) > 0
-        self._hub.note_stored(session)
+        is_new = await self._inbox.accept(inbound.NAME, events) > 0
+        self._hub.note_stored(chat)
         return JSONResponse({"accepted": True, "is_new": is_new}, 202, headers=HEADERS)
 
     def _opened(self) -> Storage:
@@ -192,22 +205,16 @@ class _EventStream(StreamingResponse):
             await super().stream_response(send)
 
 
-def _session(request: Request) -> str:
-    session = find_session(request)
-    if session is None:
-        raise Refusal(409, _NO_CHAT)
-    return session
-
-
-async def _read_json(request: Request, limit_bytes: int) -> bytes:
-    """Return the body of a request that says that it is JSON, which no other site's form can."""
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise Refusal(415, "This takes application/json.")
-    return await read_within(request, limit_bytes)
-
-
-def _check_chat(fields: Mapping[str, Any], session: str) -> None:
-    """Refuse what was written for another chat than the one that the browser has now."""
-    if fields.get("chat") not in (None, session):
-        raise Refusal(409, _OTHER_CHAT)
+def _give(file: Attachment | None, *, is_shown: bool = True) -> Response:
+    """Return a file: one of the images that pages show as what it is, anything else to be saved under its name."""
+    if file is None or file.data is None:
+        raise Refusal(404, _GONE)
+    headers = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
+    if is_shown and file.mime_type in SHOWN_IMAGES:
+        headers["Cache-Control"] = "private, max-age=3600"
+        return Response(file.data, media_type=file.mime_type, headers=headers)
+    # RFC 6266 and 8187: the whole name with every byte escaped that is not plain, and one in plain letters beside it.
+    name = file.name or "file"
+    whole, plain = quote(name, safe=""), _UNSAFE.sub("-", name)
+    headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{whole}; filename=\"{plain}\""
+    return Response(file.data, media_type="application/octet-stream", headers=headers)

@@ -18,7 +18,7 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -31,6 +31,7 @@ HEADERS: Final = {
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
+    "png": "image/png",
     "svg": "image/svg+xml",
 }
 _WORDS: Final = {
@@ -82,6 +83,7 @@ class Pages:
             lstrip_blocks=True,
             finalize=_redacted,
         )
+        self._manifest = _manifest(service_name, assets)
         self._templates.globals.update(service_name=service_name, asset=assets.url)
 
     def show(
@@ -90,6 +92,11 @@ class Pages:
         """Answer with a page."""
         html = self._templates.get_template(template).render(values)
         return HTMLResponse(html, status, headers={**HEADERS, **(headers or {})})
+
+    async def manifest(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint
+        """Answer with what a browser installs the chat by."""
+        headers = {**HEADERS, "Cache-Control": "no-cache"}
+        return JSONResponse(self._manifest, media_type="application/manifest+json", headers=headers)
 
     def refuse(self, request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
         """Answer in plain words that something is not to be had: a page to a person, JSON to the page's script."""
@@ -113,6 +120,29 @@ class Pages:
     async def on_crash(self, request: Request, error: Exception) -> Response:  # noqa: ARG002 - Starlette's signature
         """Answer where something went wrong that should not; the traceback is for the log alone."""
         return self.refuse(request, 500, _WORDS[HTTPStatus.INTERNAL_SERVER_ERROR])
+
+
+def _manifest(service_name: str, assets: Assets) -> Mapping[str, Any]:
+    """Return what a browser installs the chat by.
+
+    Source: W3C Web Application Manifest; web.dev, "What does it take to be installable": no service worker is needed.
+    """
+    icons = [
+        {"src": assets.url("icon-192.png"), "sizes": "192x192", "type": "image/png"},
+        {"src": assets.url("icon-512.png"), "sizes": "512x512", "type": "image/png"},
+        {"src": assets.url("icon-maskable-512.png"), "sizes": "512x512", "type": "image/png", "purpose": "maskable"},
+    ]
+    return {
+        "id": "/",
+        "start_url": "/",
+        "scope": "/",
+        "name": service_name,
+        "short_name": service_name,
+        "display": "standalone",
+        "background_color": "#faf9f7",
+        "theme_color": "#faf9f7",
+        "icons": icons,
+    }
 
 
 def _read_asset(name: str, content: bytes) -> Asset:

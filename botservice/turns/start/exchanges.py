@@ -1,6 +1,7 @@
 """Questions with their answers, as they stand in the history: to be asked anew."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, exists, func, or_, select
 
@@ -34,6 +35,15 @@ _LAST_ATTEMPT = (
     )
     .order_by(turns.c.id.desc())
     .limit(1)
+)
+_OF_ANSWER = (
+    select(turns.c.id, turns.c.outcome, turns.c.transport)
+    .join(messages, messages.c.answers_turn_id == turns.c.id)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        messages.c.id == bindparam("message"),
+        turns.c.outcome.is_not(None),
+    )
 )
 _IS_OF_TURN = or_(
     messages.c.answers_turn_id == bindparam("turn"),
@@ -113,8 +123,18 @@ def find_last_attempt(connection: Connection, context_id: int, before_turn: int)
     position = connection.execute(_LAST_POSITION, {"context": context_id, "turn": row.id}).scalar_one()
     if position is not None and position <= fresh_from:
         return None
-    questions = tuple(_questions_of(connection, context_id, row.id))
     is_refused_since = bool(connection.execute(_REFUSED_SINCE, {**sought, "after": row.id}).scalar_one())
+    return _as_attempt(connection, context_id, row, is_refused_since=is_refused_since)
+
+
+def find_attempt(connection: Connection, context_id: int, message_id: int) -> Attempt | None:
+    """Return what led to an answer, given by the number of its message; None where nothing of it is kept."""
+    row = connection.execute(_OF_ANSWER, {"context": context_id, "message": message_id}).one_or_none()
+    return None if row is None else _as_attempt(connection, context_id, row, is_refused_since=False)
+
+
+def _as_attempt(connection: Connection, context_id: int, row: Any, *, is_refused_since: bool) -> Attempt:
+    questions = tuple(_questions_of(connection, context_id, row.id))
     return Attempt(row.id, Outcome(row.outcome), questions, not questions and row.transport != API, is_refused_since)
 
 

@@ -32,4 +32,11 @@ async def by_a_program(town: Town) -> None:
     await town.service.prompt(context, town.words(), author=ACCOUNTS["program"])
 
 
-DEEDS = (in_the_browser, a_picture_in_the_browser, on_the_terminal, by_a_program)
+async def a_title_in_the_browser(town: Town) -> None:
+    await town.browse(town.words())
+    await town.quiet()
+    answer = await town.browser.post("/web/conversations/rename", json={"title": f"{town.words()[:60]} in short"})
+    answer.raise_for_status()
+
+
+DEEDS = (in_the_browser, a_title_in_the_browser, a_picture_in_the_browser, on_the_terminal, by_a_program)

@@ -157,10 +157,11 @@ class Visitor:
         return await self.post("/web/messages", {"id": f"message-{self._number}", "text": text, **fields})
 
     @contextlib.asynccontextmanager
-    async def events(self, *, after: str | None = None) -> AsyncIterator[Events]:
-        """Follow the events of the session."""
+    async def events(self, *, after: str | None = None, conversation: str = "first") -> AsyncIterator[Events]:
+        """Follow the events of a conversation."""
         headers = {} if after is None else {"Last-Event-ID": after}
-        async with self.client.stream("GET", "/web/events", headers=headers) as response:
+        address = f"/web/events?conversation={conversation}"
+        async with self.client.stream("GET", address, headers=headers) as response:
             assert response.status_code == 200, (await response.aread()).decode()
             yield Events(response)
 

@@ -17,11 +17,15 @@ OWN_PATHS = [
     "/inspect/1",
     "/inspect/1/1",
     "/inspect/1/1/again",
-    "/web/events",
+    "/web/commands",
+    "/web/conversations",
     "/web/earlier?before=1",
+    "/web/events",
     "/web/files/1/0",
+    "/web/why?message=1",
 ]
-POSTS = ["/web/messages", "/web/stop", "/web/new"]
+POSTS = ["/web/messages", "/web/stop", "/web/new", "/web/conversations/rename", "/web/conversations/delete"]
+POSTS += ["/web/feedback"]
 
 
 async def test_without_a_token_the_pages_are_off_where_others_can_reach_them(run_site):

@@ -42,7 +42,7 @@ def test_a_post_says_what_and_who():
 
 def test_an_image_may_come_without_a_text():
     post = parse_post(parse_fields(body(text="", images=[image()])))
-    assert [(each.mime_type, each.name, each.data) for each in post.images] == [("image/png", "dog.png", PNG)]
+    assert [(each.mime_type, each.name, each.data) for each in post.files] == [("image/png", "dog.png", PNG)]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_an_image_may_come_without_a_text():
         ({"images": [7]}, 415),
         ({"images": [{}]}, 415),
         ({"images": [image()] * 9}, 413),
-        ({"images": [image(PNG + bytes(2_500_000))] * 2}, 413),
+        ({"images": [image(PNG + bytes(5_000_000))] * 2}, 413),
         ({"images": [image(mime_type="image/svg+xml", data=b"<svg onload=alert(1)>")]}, 415),
         ({"images": [image(mime_type="text/html")]}, 415),
         ({"images": [image(data=b"<html>")]}, 415),

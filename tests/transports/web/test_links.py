@@ -75,7 +75,7 @@ async def test_a_link_opens_the_same_chat_in_every_browser_of_a_person(site):
     async with laptop.events() as events:
         assert (await phone.say("hello")).status_code == 202
         await events.until("message", lambda data: data["text"] == "You said: hello")
-    assert await chats(site) == ["p1-main"]
+    assert await chats(site) == ["p1"]
     page = await laptop.open()
     assert "Alice on Telegram (telegram:1)" in page.text
     assert "Inspector" not in page.text
@@ -100,13 +100,13 @@ async def test_who_comes_by_a_link_is_the_same_person_with_an_account_of_their_o
 async def test_a_new_chat_in_one_browser_is_the_same_persons(site):
     visitor = await come(site)
     await visitor.say("one")
-    assert (await visitor.post("/web/new", {})).status_code == 200
-    async with visitor.events() as events:
-        await visitor.say("two")
+    begun = (await visitor.post("/web/new", {})).json()["conversation"]
+    async with visitor.events(conversation=begun) as events:
+        await visitor.say("two", conversation=begun)
         await events.until_answered()
         assert "one" not in events.texts
     first, second = await chats(site)
-    assert (first, second[:3]) == ("p1-main", "p1-") or (second, first[:3]) == ("p1-main", "p1-")
+    assert (first, second[:3]) == ("p1", "p1-") or (second, first[:3]) == ("p1", "p1-")
 
 
 async def test_looking_at_a_link_uses_nothing_up_and_its_button_does_once(site):
@@ -192,7 +192,7 @@ async def test_no_cookie_that_a_person_makes_up_opens_anothers_chat(site):
         await bob.say("bob's secret")
         await events.until_answered()
     alice = await come(site)
-    for cookie in (owner.client.cookies["botservice-session"], "p2-main", "p1-main", "main"):
+    for cookie in (owner.client.cookies["botservice-session"], "p2", "p1", "main"):
         alice.client.cookies.set("botservice-session", cookie)
         assert "secret" not in (await alice.client.get("/web/earlier?before=99")).text
         async with alice.events() as events:
@@ -200,7 +200,7 @@ async def test_no_cookie_that_a_person_makes_up_opens_anothers_chat(site):
             assert "secret" not in str(events.seen)
         for message in range(1, 5):
             assert await status(alice, f"/web/files/{message}/0") == 404
-    owner.client.cookies.set("botservice-session", "p2-main")
+    owner.client.cookies.set("botservice-session", "p2")
     assert (await owner.client.get("/web/earlier?before=99")).status_code == 409
 
 

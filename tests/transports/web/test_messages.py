@@ -128,29 +128,43 @@ async def test_an_image_reaches_the_model_and_is_shown_again(site):
         assert (await visitor.client.get(address)).status_code == 404, address
 
 
-async def test_a_new_chat_knows_nothing_of_the_old_one(site):
+async def test_a_new_chat_shows_nothing_of_the_old_one_and_is_the_same_persons(site):
     visitor = await site.visitor()
     async with visitor.events() as events:
         await visitor.say("my secret")
         await events.until_answered()
     old = visitor.client.cookies["botservice-session"]
-    assert (await visitor.post("/web/new", {})).status_code == 200
-    assert visitor.client.cookies["botservice-session"] != old
-    async with visitor.events() as events:
+    new = (await visitor.post("/web/new", {})).json()["conversation"]
+    assert visitor.client.cookies["botservice-session"] == old
+    async with visitor.events(conversation=new) as events:
         await events.until_idle()
         assert [event.name for event in events.seen] == ["state"]
+        await visitor.say("hello", conversation=new)
+        await events.until_answered()
+        assert "my secret" not in str(events.seen)
+    assert "my secret" not in str(site.llm.prompts[-1])
 
 
-async def test_a_tab_of_the_old_chat_does_not_write_into_the_new_one(site):
+async def test_a_tab_that_was_open_before_a_new_chat_goes_on_in_its_own(site):
     visitor = await site.visitor()
     session = (await visitor.open()).text.partition('data-session="')[2].partition('"')[0]
-    assert (await visitor.say("one", chat=session)).status_code == 202
-    await visitor.post("/web/new", {})
+    async with visitor.events() as events:
+        assert (await visitor.say("one", chat=session)).status_code == 202
+        await events.until_answered()
+        await visitor.post("/web/new", {})
+        assert (await visitor.say("two", chat=session)).status_code == 202
+        await events.until_answered()
+        assert events.texts == ["one", "You said: one", "two", "You said: two"]
+
+
+async def test_a_tab_of_another_person_does_not_write_in_the_name_of_who_is_here_now(site):
+    visitor, other = await site.visitor(), await site.visitor()
+    session = (await other.open()).text.partition('data-session="')[2].partition('"')[0]
     refused = await visitor.say("two", chat=session)
     assert refused.status_code == 409
-    assert "new chat was begun in another tab" in refused.json()["error"]
+    assert "Somebody else has begun to use this browser." in refused.json()["error"]
     assert (await visitor.post("/web/stop", {"id": "stop-0001", "chat": session})).status_code == 409
-    assert await site.count_events() == 1
+    assert await site.count_events() == 0
 
 
 async def test_nothing_is_accepted_that_is_not_stored(run_site):

@@ -17,8 +17,8 @@ from transports.web.entering.guessing import Guesses
 from transports.web.entering.links import language_of
 from transports.web.entering.logins import Logins
 from transports.web.entering.sessions import browser_of, set_cookie
-from transports.web.inbound import Refusal
 from transports.web.pages import HEADERS, Pages
+from transports.web.refusal import Refusal
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from transports.web.entering.access import cookie_name
 SESSION_COOKIE: Final = "botservice-session"
 SESSION_SECONDS: Final = 400 * 24 * 3600  # the longest that browsers keep a cookie (RFC 6265bis, 5.5)
 
-_FIRST_CHAT: Final = "main"
 _SECRET_BYTES: Final = 24
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 
@@ -26,6 +25,11 @@ _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{32}")
 def new_secret() -> str:
     """Return the secret of a new session: 192 random bits."""
     return secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def new_conversation() -> str:
+    """Return the name of a new conversation. It opens nothing by itself: only beside its session's secret."""
+    return secrets.token_hex(8)
 
 
 def session_of(secret: str) -> str:
@@ -43,12 +47,11 @@ def find_secret(request: HTTPConnection) -> str | None:
 def find_session(request: HTTPConnection) -> str | None:
     """Return the id of the session that a request belongs to.
 
-    In a browser that a link has opened it is one of its person's own, whatever the cookie is: the same in all of their
-    browsers, until they begin a new chat in one.
+    In a browser that a link has opened it is its person's own, whatever the cookie is: the same in all their browsers.
     """
     secret, browser = find_secret(request), browser_of(request)
     if browser is not None:
-        return f"{browser.account}-{_FIRST_CHAT if secret is None else session_of(secret)}"
+        return browser.account
     return None if secret is None else session_of(secret)
 
 
@@ -64,11 +67,6 @@ def open_session(request: HTTPConnection) -> tuple[str, str | None]:
 def browser_of(request: HTTPConnection) -> Browser | None:
     """Return whose browser sent a request, as the gate has found out; None for the owner's."""
     return getattr(request.state, "browser", None)
-
-
-def author_of(session: str) -> str:
-    """Return who writes in a session: its own name, or the account of a person, which all of their sessions have."""
-    return session.partition("-")[0]
 
 
 def drop_session(response: Response, *, is_https: bool) -> None:

@@ -13,13 +13,13 @@ from botservice.overview.turn_details import find_context_of
 from botservice.overview.turn_search import LOOKED_AT, FoundPage, Order, State, TurnFilter, find_turns
 from botservice.turns.waiting.records import list_waiting
 from transports.web.entering.gate import path_number
-from transports.web.inbound import Refusal
 from transports.web.inspector.desk import NOT_THERE, Desk, show_seconds
 from transports.web.inspector.filters import address, choices, filter_values, read_cursor, read_filter, write_cursor
 from transports.web.inspector.steps import show_text
 from transports.web.inspector.turn_lines import TurnLine, read_last_messages, read_turn_lines
 from transports.web.inspector.waiting import show_waiting
 from transports.web.pages import HEADERS
+from transports.web.refusal import Refusal
 
 PAGE: Final = 50
 _TURNS: Final = "turns"

@@ -17,6 +17,7 @@ from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.waiting.orders import order_of
 from transports.intricacy import is_too_intricate
+from transports.web.attached import without_contents
 
 SHOWN_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -49,7 +50,9 @@ def show_message(row: Any) -> dict[str, Any]:
     if row.role == Role.ASSISTANT:
         shown["html"] = render_markdown(row.text)
         shown["buttons"] = show_buttons(row.buttons)
+        shown |= {"is_answer": row.answers_turn_id is not None, "verdict": row.verdict}
     else:
+        shown["text"] = without_contents(shown["text"], row.attachments or ())
         shown |= {"client_id": row.external_id, "name": row.author_name}
     return shown
 
@@ -80,6 +83,7 @@ def _show_file(message_id: int, index: int, kept: Mapping[str, Any]) -> dict[str
     return {
         "url": f"/web/files/{message_id}/{index}",
         "name": kept.get("name") or kept["mime_type"],
+        "mime_type": kept["mime_type"],
         "is_image": kept["mime_type"] in SHOWN_IMAGES and "url" not in kept,
     }
 

@@ -11,6 +11,7 @@ from botservice.history.rows import find_position, read_messages, select_message
 from botservice.messages import Attachment, Role
 from botservice.storage.blobs import read_blobs
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
+from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
 from botservice.turns.waiting.records import IS_OPEN
@@ -30,6 +31,14 @@ _BUTTONS: Final = (
     .limit(1)
     .scalar_subquery()
     .label("buttons")
+)
+# Whoever presses in a conversation of the browser is its only person.
+_VERDICT: Final = (
+    select(feedback.c.verdict)
+    .where(feedback.c.turn_id == messages.c.answers_turn_id, feedback.c.platform == NAME)
+    .limit(1)
+    .scalar_subquery()
+    .label("verdict")
 )
 _FIRST_SAID: Final = (
     select(events.c.raw).where(events.c.turn_id == turns.c.id).order_by(events.c.id).limit(1).scalar_subquery()
@@ -227,7 +236,9 @@ def _read_rows(connection: Connection, context_id: int, condition: ColumnElement
             messages.c.author_name,
             messages.c.created_at,
             messages.c.external_id,
+            messages.c.answers_turn_id,
             _BUTTONS,
+            _VERDICT,
         )
         .where(messages.c.context_id == context_id, messages.c.role.in_(_SHOWN_ROLES), condition)
         .order_by(messages.c.position.desc())
@@ -319,8 +330,8 @@ def _show_waiting(event: StoredEvent) -> Shown | None:
     message = read_event(event)
     if message is None:
         return None
-    images = len(message.attachments)
-    return {"client_id": message.external_id, "text": message.text, "at": iso(event.received_at), "images": images}
+    files = len(message.attachments)
+    return {"client_id": message.external_id, "text": message.text, "at": iso(event.received_at), "files": files}
 
 
 def _read_first_waiting(connection: Connection, context_id: int) -> int | None:

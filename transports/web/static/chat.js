@@ -4,7 +4,7 @@ import { setUpComposer } from "./composer.js";
 import { follow } from "./stream.js";
 import { setUpScrolling } from "./scrolling.js";
 import * as view from "./view.js";
-import { newId, post } from "./posting.js";
+import { conversation, newId, post } from "./posting.js";
 
 const status = document.getElementById("status");
 const progress = document.getElementById("progress");
@@ -58,6 +58,7 @@ const handlers = {
       view.dropAccepted();
     }
     view.ready();
+    if (!working) document.dispatchEvent(new CustomEvent("settled"));
     if (wasStopped) queueMicrotask(() => (status.textContent = "Stopped."));
   },
   draft: ({ text, activity }) => {
@@ -121,14 +122,16 @@ document.addEventListener("decide", async ({ detail: { decides, row } }) => {
   row.querySelector(".chosen")?.classList.remove("chosen");
 });
 
+document.addEventListener("complain", ({ detail }) => complain(detail));
+
 document.getElementById("new").addEventListener("click", async () => {
   const answer = await post("/web/new", {});
-  if (answer.ok) location.assign("/");
+  if (answer.ok) location.assign(`/?conversation=${answer.said.conversation}`);
   else complain(answer.error);
 });
 
 earlier.querySelector("button").addEventListener("click", async () => {
-  const answer = await fetch(`/web/earlier?before=${view.firstMessageId()}`).catch(() => null);
+  const answer = await fetch(`/web/earlier?conversation=${conversation}&before=${view.firstMessageId()}`).catch(() => null);
   if (!answer?.ok) return complain("Earlier messages could not be loaded. Try again in a moment.");
   const page = await answer.json();
   scrolling.keepFromBottom(() => view.showEarlier(page));

@@ -1,13 +1,12 @@
 // Writing a message, and sending it until it has arrived.
 
+import { encode, setUpAttaching } from "./attaching.js";
+import { setUpCompletion } from "./completion.js";
 import { newId, post } from "./posting.js";
 import { dropWaiting, element, showWaiting } from "./view.js";
 
 const limits = document.body.dataset;
 const maxText = Number(limits.maxText);
-const maxImages = Number(limits.maxImages);
-const maxImagesBytes = Number(limits.maxImagesBytes);
-const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const FIRST_WAIT = 1_000; // milliseconds
 const LONGEST_WAIT = 15_000;
 const UNTIL_IT_SHOWS = 2_000;
@@ -16,75 +15,57 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
   const form = document.getElementById("composer");
   const text = document.getElementById("text");
   const send = document.getElementById("send");
-  const previews = document.getElementById("previews");
-  const picker = document.getElementById("images");
+  const editing = document.getElementById("editing");
   const queue = [];
-  let images = [];
+  let edited = null; // the message that is written anew
   let isSending = false;
+  const attached = setUpAttaching({ complain, onChange: update });
+  const completion = setUpCompletion(text);
 
   function update() {
-    send.disabled = !text.value.trim() && images.length === 0;
-    keepWritten(text.value);
+    send.disabled = !text.value.trim() && attached.isEmpty();
+    keepWritten(edited ? "" : text.value);
     if (!CSS.supports("field-sizing", "content")) {
       text.style.height = "auto";
       text.style.height = `${text.scrollHeight}px`;
     }
   }
 
-  function showPreviews() {
-    previews.replaceChildren(
-      ...images.map((file) => {
-        const address = URL.createObjectURL(file);
-        const image = element("img", { src: address, alt: file.name });
-        image.addEventListener("load", () => URL.revokeObjectURL(address));
-        const remove = element("button", { type: "button", "aria-label": `Remove ${file.name}` }, "×");
-        remove.addEventListener("click", () => {
-          images = images.filter((each) => each !== file);
-          showPreviews();
-          text.focus();
-        });
-        return element("li", {}, image, remove);
-      }),
-    );
+  function write(words) {
+    text.value = words;
     update();
-  }
-
-  function addImages(files) {
-    const added = [...images, ...files];
-    const bytes = added.reduce((sum, file) => sum + file.size, 0);
-    if (added.some((file) => !IMAGES.includes(file.type))) return complain("Only PNG, JPEG, GIF and WebP images can be sent.");
-    if (added.length > maxImages) return complain(`At most ${maxImages} images can be sent at once.`);
-    if (bytes > maxImagesBytes) return complain(`Images may have ${maxImagesBytes / 1e6} MB together.`);
-    complain("");
-    images = added;
-    showPreviews();
   }
 
   async function submit() {
     const written = text.value;
-    if (!written.trim() && images.length === 0) return;
+    if (!written.trim() && attached.isEmpty()) return;
     const length = [...written].length;
     if (length > maxText) {
       return complain(`This message has ${length.toLocaleString()} characters; at most ${maxText.toLocaleString()} can be sent at once.`);
     }
     complain("");
+    completion.close();
     if (written.trim().toLowerCase() === "/stop" && !isIdle()) {
-      text.value = "";
-      update();
+      write("");
       return stop();
     }
-    const files = images;
-    text.value = "";
-    images = [];
-    showPreviews();
-    await enqueue(written, files);
+    const edits = edited?.isNewest ? edited.message.client_id : null;
+    endEditing();
+    write("");
+    await enqueue(written, { files: attached.take(), edits });
   }
 
-  async function enqueue(written, files = [], isPressed = false) {
-    const message = { client_id: newId(), text: written, images: files.length };
-    showWaiting(message, "Sending…");
+  async function enqueue(written, { files = [], edits = null, isPressed = false } = {}) {
+    const message = { client_id: newId(), text: written, files: files.length };
+    // A press to ask again is no message: only that it is under way is shown.
+    const isAgain = isPressed && written === "/retry";
+    showWaiting(isAgain ? { ...message, text: "" } : message, isAgain ? "Asking again…" : "Sending…");
     scrolling.toEnd();
-    queue.push({ message, isPressed, images: await Promise.all(files.map(encode)) });
+    try {
+      queue.push({ message, isPressed, edits, given: files, files: await Promise.all(files.map(encode)) });
+    } catch {
+      return giveBack({ message, given: [] }, "A file could not be read: it may be a folder, or have changed.");
+    }
     if (!isSending) await drain();
   }
 
@@ -104,7 +85,8 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
       const answer = await post("/web/messages", {
         id: message.client_id,
         text: message.text,
-        images: entry.images,
+        files: entry.files,
+        edits: entry.edits,
         is_pressed: entry.isPressed,
       });
       if (answer.ok) {
@@ -113,7 +95,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
         setTimeout(() => isIdle() && dropWaiting(message.client_id), UNTIL_IT_SHOWS);
         return;
       }
-      if (!answer.isWorthRetrying) return giveBack(message, answer.error);
+      if (!answer.isWorthRetrying) return giveBack(entry, answer.error);
       await pause(message, wait);
     }
   }
@@ -127,55 +109,78 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
     });
   }
 
-  function giveBack(message, error) {
+  function giveBack({ message, given }, error) {
     dropWaiting(message.client_id);
     if (!text.value) text.value = message.text;
+    attached.add(given);
     complain(error);
     update();
   }
 
-  document.addEventListener("say", (event) => enqueue(event.detail, [], true));
+  // The newest question is asked anew in its place; an earlier one once more, as it is written now.
+  async function beginEditing({ message, isNewest }) {
+    const files = await Promise.all(message.files.map(fetchFile)).catch(() => null);
+    if (!files) return complain("The files of this message are not there any more.");
+    edited = { message, isNewest };
+    editing.querySelector("p").textContent = isNewest
+      ? "Editing your last question. Its answer will be made anew."
+      : "Editing an earlier question. It will be asked once more, below.";
+    editing.hidden = false;
+    attached.take();
+    attached.add(files);
+    write(message.text);
+    text.focus();
+    text.setSelectionRange(text.value.length, text.value.length);
+  }
+
+  function endEditing() {
+    edited = null;
+    editing.hidden = true;
+  }
+
+  function cancelEditing() {
+    endEditing();
+    attached.take();
+    write("");
+    text.focus();
+  }
+
+  function onKey(event) {
+    if (completion.onKey(event)) return;
+    if (event.key === "Escape" && edited) {
+      event.preventDefault();
+      return cancelEditing();
+    }
+    const isSend = event.key === "Enter" && !event.shiftKey && !event.isComposing && !matchMedia("(hover: none)").matches;
+    if (!isSend) return;
+    event.preventDefault();
+    submit();
+  }
+
+  document.addEventListener("say", (event) => enqueue(event.detail, { isPressed: true }));
+  document.addEventListener("edit", (event) => beginEditing(event.detail));
+  editing.querySelector("button").addEventListener("click", cancelEditing);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();
     text.focus();
   });
   text.addEventListener("input", update);
-  text.addEventListener("keydown", (event) => {
-    const isSend = event.key === "Enter" && !event.shiftKey && !event.isComposing && !matchMedia("(hover: none)").matches;
-    if (!isSend) return;
-    event.preventDefault();
-    submit();
-  });
-  text.addEventListener("paste", (event) => {
-    const files = [...event.clipboardData.files];
-    if (!files.length) return;
-    event.preventDefault();
-    addImages(files);
-  });
-  picker.addEventListener("change", () => {
-    addImages([...picker.files]);
-    picker.value = "";
-    text.focus();
-  });
-  form.addEventListener("dragover", (event) => {
-    event.preventDefault();
-    form.classList.add("dropping");
-  });
-  form.addEventListener("dragleave", () => form.classList.remove("dropping"));
-  form.addEventListener("drop", (event) => {
-    event.preventDefault();
-    form.classList.remove("dropping");
-    addImages([...event.dataTransfer.files]);
-  });
+  text.addEventListener("keydown", onKey);
 
-  text.value = readWritten();
-  update();
+  write(readWritten());
   if (matchMedia("(hover: hover)").matches) text.focus({ preventScroll: true }); // else it would open the keyboard
 }
 
+async function fetchFile({ url, name, mime_type: type }) {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(name);
+  const data = await answer.blob();
+  return new File([data], name, { type });
+}
+
 // What was written and not sent outlives a reload, such as the one that asks to log in again.
-const WRITTEN = `written-${limits.session}`;
+const WRITTEN = `written-${limits.session}-${limits.conversation}`;
 
 function keepWritten(written) {
   try {
@@ -191,14 +196,4 @@ function readWritten() {
   } catch {
     return "";
   }
-}
-
-async function encode(file) {
-  const address = await new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.addEventListener("load", () => resolve(reader.result));
-    reader.addEventListener("error", () => reject(reader.error));
-    reader.readAsDataURL(file);
-  });
-  return { name: file.name, mime_type: file.type, data: address.slice(address.indexOf(",") + 1) };
 }

@@ -1,6 +1,6 @@
 // Posting JSON, with errors in plain words.
 
-const session = document.body.dataset.session;
+export const { session, conversation } = document.body.dataset;
 
 export function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -14,7 +14,7 @@ export async function post(path, fields) {
     answer = await fetch(path, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ chat: session, ...fields }),
+      body: JSON.stringify({ chat: session, conversation, ...fields }),
     });
   } catch {
     return { ok: false, error: "There is no connection to the service.", isWorthRetrying: true };

@@ -1,5 +1,7 @@
 // Following the service's events, again and again, from where the page has them.
 
+import { conversation } from "./posting.js";
+
 const STORED = ["reset", "earlier", "message", "notice", "waiting", "state", "trouble"];
 const NAMES = [...STORED, "draft", "delta", "progress", "draft_end"];
 const LONGEST_WAIT = 15_000; // milliseconds
@@ -14,7 +16,8 @@ export function follow({ isAwaited, onEvent, onConnection, onRefused }) {
   function connect() {
     clearTimeout(again);
     source?.close();
-    source = new EventSource(lastId ? `/web/events?after=${encodeURIComponent(lastId)}` : "/web/events");
+    const after = lastId ? `&after=${encodeURIComponent(lastId)}` : "";
+    source = new EventSource(`/web/events?conversation=${conversation}${after}`);
     source.addEventListener("open", () => {
       wait = 500;
       onConnection(true);

@@ -1,5 +1,7 @@
 // What stands on the page: messages, the draft, and what waits.
 
+import { attachActions } from "./actions.js";
+
 const log = document.getElementById("log");
 const waiting = document.getElementById("waiting");
 const draft = document.getElementById("draft");
@@ -55,7 +57,7 @@ function filesOf(files) {
   for (const file of files) {
     const link = element("a", { href: file.url, target: "_blank", rel: "noopener" });
     if (file.is_image) link.append(element("img", { src: file.url, alt: file.name, loading: "lazy" }));
-    else link.append(file.name);
+    else link.append(element("bdi", {}, file.name));
     list.append(link);
   }
   return list;
@@ -95,6 +97,7 @@ function messageElement(message) {
   const meta = element("div", { class: "meta" }, timeOf(message.at));
   if (isUser && message.name) meta.prepend(element("span", {}, message.name));
   made.append(meta);
+  attachActions(made, message);
   return made;
 }
 
@@ -171,8 +174,8 @@ export function showWaiting(message, note, { button = null, isAccepted = false }
     made.dataset.clientId = message.client_id;
     made.append(element("span", { class: "unseen" }, "You: "));
     if (message.text) made.append(bodyOf(message.text));
-    const images = message.images ? `${message.images} ${message.images === 1 ? "image" : "images"}` : "";
-    if (images) made.append(element("div", { class: "meta" }, images));
+    const files = message.files ? `${message.files} ${message.files === 1 ? "file" : "files"}` : "";
+    if (files) made.append(element("div", { class: "meta" }, files));
     made.append(element("div", { class: "meta note" }));
     waiting.append(made);
   }

@@ -110,5 +110,5 @@ def _complaint(message: Any) -> str:
 
 def _is_of_ended_site(complaint: str) -> bool:
     """Return whether a page could not follow its own site, which had ended."""
-    is_followed = "/web/events" in complaint or "/inspect" in complaint
-    return "ERR_CONNECTION_REFUSED" in complaint and is_followed
+    has_ended = "ERR_CONNECTION_REFUSED" in complaint or "503" in complaint
+    return has_ended and ("/web/events" in complaint or "/inspect" in complaint)

@@ -160,7 +160,7 @@ async def test_the_keyboard_is_enough(run_site, open_page):
         await expect(page.questions).to_have_count(1)
         names = []
         await page.locator(".skip").focus()
-        for _ in range(6):
+        for _ in range(12):
             names.append(await page.evaluate("document.activeElement.textContent.trim() || document.activeElement.id"))
             await page.keyboard.press("Tab")
         assert names[:3] == ["Skip to the message field", "Inspector", "New chat"]
@@ -171,7 +171,7 @@ async def test_images_are_sent_by_file_and_by_paste(run_site, open_page):
     async with run_site() as site:
         page = await open_page(site.url)
         await expect(page.get_by_role("button", name="Send")).to_be_disabled()
-        await page.get_by_label("Add images").set_input_files(
+        await page.get_by_label("Add files").set_input_files(
             {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}
         )
         await expect(page.get_by_role("img", name="dot.png")).to_be_visible()
@@ -192,13 +192,6 @@ async def test_images_are_sent_by_file_and_by_paste(run_site, open_page):
         await expect(image).to_be_visible()
         assert await image.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
         await expect(page.answers).to_have_count(1)
-        await page.get_by_label("Add images").set_input_files(
-            {"name": "x.pdf", "mimeType": "application/pdf", "buffer": b"x"}
-        )
-        await expect(page.get_by_role("alert")).to_have_text("Only PNG, JPEG, GIF and WebP images can be sent.")
-        large = {"name": "large.png", "mimeType": "image/png", "buffer": PNG + bytes(5_000_000)}
-        await page.get_by_label("Add images").set_input_files(large)
-        await expect(page.get_by_role("alert")).to_have_text("Images may have 5 MB together.")
 
 
 async def test_a_text_that_is_too_long_is_kept_and_the_reason_is_said(run_site, open_page):

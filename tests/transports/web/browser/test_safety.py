@@ -38,9 +38,8 @@ async def test_what_people_and_models_write_cannot_do_anything(run_site, open_pa
             if address == "/":
                 await expect(page.answers).to_have_count(len(ATTACKS) + 1)
             assert await page.evaluate("window.pwned") is None
-            assert (
-                await page.locator("main script, main iframe, main style, main base, main svg, [onerror]").count() == 0
-            )
+            foreign = "main script, main iframe, main style, main base, main svg:not(.actions svg), [onerror]"
+            assert await page.locator(foreign).count() == 0
             assert await page.locator("main a[href^='javascript' i]").count() == 0
             await expect(page.locator("body")).to_be_visible()
             assert not [img for img in await page.locator("main img").all() if await img.get_attribute("src") == "x"]

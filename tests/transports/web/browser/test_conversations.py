@@ -1,0 +1,154 @@
+"""The list of conversations, in a real Chromium: beside the chat, and in a drawer on a phone."""
+
+from typing import Any
+
+import pytest
+
+expect = pytest.importorskip("playwright.async_api").expect
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+HOSTILE = '<img src=x onerror="window.pwned=1"><svg onload=alert(1)> \u202etxt.exe'
+
+
+def items(page):
+    return page.locator("#mine li a")
+
+
+async def begin(page, text):
+    """Begin a new chat, say something in it, and wait for the answer."""
+    await page.get_by_role("button", name="New chat").click()
+    await expect(page.get_by_role("heading", name="Hello.")).to_be_visible()
+    await page.say(text)
+    await expect(page.answers).to_have_count(1)
+
+
+async def test_a_new_chat_leaves_the_old_one_in_the_list_to_go_back_to(run_site, open_page):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("first words")
+        await expect(items(page)).to_have_text(["first words"])
+        await begin(page, "second words")
+        await expect(items(page)).to_have_text(["second words", "first words"])
+        await expect(items(page).first).to_have_attribute("aria-current", "page")
+        await page.get_by_role("link", name="first words").click()
+        await expect(page.questions).to_contain_text(["first words"])
+        await page.reload()
+        await expect(page.answers).to_contain_text(["You said: first words"])
+        await page.goto(site.url)
+        await expect(page.answers).to_contain_text(["You said: second words"])
+
+
+async def test_what_was_begun_and_not_sent_stays_with_its_conversation(run_site, open_page):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("one")
+        await expect(page.answers).to_have_count(1)
+        await page.locator("#text").fill("half a thought")
+        await page.get_by_role("button", name="New chat").click()
+        await expect(page.get_by_role("heading", name="Hello.")).to_be_visible()
+        await expect(page.locator("#text")).to_have_value("")
+        await page.get_by_role("link", name="one", exact=True).click()
+        await expect(page.locator("#text")).to_have_value("half a thought")
+
+
+async def test_a_conversation_is_renamed_with_the_keyboard_alone(run_site, open_page):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("some words")
+        await expect(items(page)).to_have_text(["some words"])
+        await page.get_by_role("searchbox", name="Search your conversations").focus()
+        await page.keyboard.press("Tab")
+        await expect(items(page).first).to_be_focused()
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("button", name="Rename some words")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await page.keyboard.type("nothing of this")
+        await page.keyboard.press("Escape")
+        await expect(items(page)).to_have_text(["some words"])
+        await expect(page.get_by_role("button", name="Rename some words")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await page.keyboard.type(HOSTILE)
+        await page.keyboard.press("Enter")
+        await expect(items(page)).to_contain_text(["<img src=x"])
+        await expect(page.locator("#mine li button").first).to_be_focused()
+        assert await page.evaluate("window.pwned") is None
+        await page.reload()
+        await expect(items(page)).to_contain_text(["<img src=x"])
+        assert await page.locator("#mine img").count() == 0
+
+
+async def test_a_conversation_is_deleted_after_it_was_asked(run_site, open_page):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("first words")
+        await expect(page.answers).to_have_count(1)
+        await begin(page, "second words")
+        remove = page.get_by_role("button", name="Delete first words")
+        await items(page).nth(1).hover()
+        await remove.click()
+        dialog = page.get_by_role("dialog", name="Delete this conversation?")
+        await expect(dialog).to_contain_text("first words")
+        await page.keyboard.press("Escape")
+        await expect(remove).to_be_focused()
+        await remove.press("Enter")
+        await dialog.get_by_role("button", name="Delete").click()
+        await expect(items(page)).to_have_text(["second words"])
+        await expect(page.answers).to_have_count(1)
+        await items(page).first.hover()
+        await page.get_by_role("button", name="Delete second words").click()
+        await dialog.get_by_role("button", name="Delete").click()
+        await expect(page.get_by_role("heading", name="Hello.")).to_be_visible()
+        await expect(items(page)).to_have_count(0)
+
+
+async def test_another_tab_of_a_deleted_conversation_empties_itself(run_site, open_page):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("first words")
+        await expect(page.answers).to_have_count(1)
+        tab = await page.open_tab(site.url)
+        await expect(tab.answers).to_have_count(1)
+        await items(page).first.hover()
+        await page.get_by_role("button", name="Delete first words").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(tab.answers).to_have_count(0)
+
+
+async def test_conversations_are_found_as_one_types(run_site, open_page):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("a dog")
+        await expect(page.answers).to_have_count(1)
+        await begin(page, "a cat")
+        search = page.get_by_role("searchbox", name="Search your conversations")
+        await search.press_sequentially("DOG")
+        await expect(items(page)).to_have_text(["a dog"])
+        await expect(page.locator("#found")).to_have_text("1 found")
+        await search.fill("<b>nothing</b>")
+        await expect(page.locator("#found")).to_have_text("Nothing found")
+        await search.fill("")
+        await expect(items(page)).to_have_count(2)
+
+
+async def test_the_list_is_a_drawer_on_a_phone(run_site, open_page):
+    async with run_site() as site:
+        page = await open_page(site.url, **PHONE)
+        await page.say("first words")
+        await expect(page.answers).to_have_count(1)
+        opener = page.get_by_role("button", name="Conversations")
+        await expect(items(page).first).to_be_hidden()
+        await expect(opener).to_have_attribute("aria-expanded", "false")
+        await opener.tap()
+        await expect(page.get_by_role("searchbox")).to_be_focused()
+        assert await page.locator("main").evaluate("each => each.inert")
+        await page.keyboard.press("Escape")
+        await expect(opener).to_be_focused()
+        await expect(items(page).first).to_be_hidden()
+        await opener.tap()
+        await page.locator("#shade").tap(position={"x": 380, "y": 400})
+        await expect(items(page).first).to_be_hidden()
+        await opener.tap()
+        await expect(page.get_by_role("button", name="Rename first words")).to_be_visible()
+        await items(page).first.tap()
+        await expect(page.answers).to_have_count(1)
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,121 @@
+"""What is done at a message: an edit is asked again, thumbs are kept, and why an answer is as it is can be read."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import select
+
+from botservice import Command
+from botservice.storage.tables.slack import feedback
+from transports.web import Access, WebTransport
+
+
+async def talk(visitor, text, **fields):
+    """Say something and wait for its answer; return the messages that the page then has."""
+    async with visitor.events() as events:
+        await events.until_idle()
+        assert (await visitor.say(text, **fields)).status_code == 202
+        await events.until("state", lambda data: data["working"])
+        await events.until_idle()
+    return await shown(visitor)
+
+
+async def shown(visitor):
+    """Return the messages that a page shows that is opened now."""
+    async with visitor.events() as events:
+        await events.until_idle()
+        return events.messages
+
+
+async def verdicts(site):
+    """Return what is kept of thumbs."""
+    columns = feedback.c.platform, feedback.c.person_id, feedback.c.verdict
+    return await site.storage.read(lambda c: [tuple(row) for row in c.execute(select(*columns))])
+
+
+async def test_an_edited_question_is_asked_again_in_its_place(site):
+    visitor = await site.visitor()
+    await talk(visitor, "what is one and one?")
+    question = (await talk(visitor, "and two?", id="question-2"))[2]
+    assert question["client_id"] == "question-2"
+    texts = [each["text"] for each in await talk(visitor, "and three?", id="edit-0001", edits="question-2")]
+    assert texts == ["what is one and one?", "You said: what is one and one?", "and three?", "You said: and three?"]
+    assert [each["text"] for each in await talk(visitor, "four?", id="edit-0002", edits="question-2")][2:] == [
+        "four?",
+        "You said: four?",
+    ]
+
+
+async def test_an_edit_that_is_posted_twice_is_asked_once(site):
+    visitor = await site.visitor()
+    await talk(visitor, "one", id="question-1")
+    await talk(visitor, "two", id="edit-0001", edits="question-1")
+    again = await visitor.say("two", id="edit-0001", edits="question-1")
+    assert again.json() == {"accepted": True, "is_new": False}
+    assert [each["text"] for each in await shown(visitor)] == ["two", "You said: two"]
+
+
+async def test_nobody_edits_what_another_wrote(site):
+    alice, mallory = await site.visitor(), await site.visitor()
+    await talk(alice, "one", id="question-1")
+    await talk(mallory, "two", id="edit-0001", edits="question-1")
+    assert [each["text"] for each in await shown(alice)] == ["one", "You said: one"]
+
+
+async def test_a_thumb_is_kept_with_its_answer_shown_again_and_taken_back(site):
+    visitor = await site.visitor()
+    _, answer = await talk(visitor, "hello")
+    assert (answer["is_answer"], answer["verdict"]) == (True, None)
+    for verdict in ("good", "bad"):
+        assert (await visitor.post("/web/feedback", {"message": answer["id"], "verdict": verdict})).status_code == 200
+        ((platform, _, kept),) = await verdicts(site)
+        assert (platform, kept) == ("web", verdict)
+        assert (await shown(visitor))[1]["verdict"] == verdict
+    await visitor.post("/web/feedback", {"message": answer["id"], "verdict": None})
+    assert await verdicts(site) == []
+
+
+@pytest.mark.parametrize("number", [None, "x", -1, 1.5, True, 10**30, [], "\u00b2"])
+async def test_a_thumb_for_nothing_is_refused(site, number):
+    visitor = await site.visitor()
+    question, _ = await talk(visitor, "hello")
+    assert (await visitor.post("/web/feedback", {"message": number, "verdict": "good"})).status_code == 400
+    assert (await visitor.post("/web/feedback", {"message": question["id"], "verdict": "good"})).status_code == 404
+    assert (await visitor.post("/web/feedback", {"message": question["id"] + 1, "verdict": "great"})).status_code == 400
+    assert await verdicts(site) == []
+
+
+async def test_why_is_told_of_any_answer_and_leads_to_its_turn(site):
+    visitor = await site.visitor()
+    _, first = await talk(visitor, "what is **this**?")
+    await talk(visitor, "and that?")
+    said = (await visitor.client.get("/web/why", params={"message": first["id"]})).json()
+    assert "This answer (to “what is \\*\\*this\\*\\*?”) was made of:" in said["text"]
+    assert "<strong>" not in said["html"]
+    page = await visitor.client.get(said["inspect"], headers={"Accept": "text/html"})
+    assert "what is **this**?" in page.text
+    assert (await visitor.client.get("/web/why", params={"message": first["id"] - 1})).status_code == 404
+    assert (await visitor.client.get("/web/why", params={"message": "x"})).status_code == 400
+
+
+async def test_the_commands_of_this_agent_are_offered(site):
+    visitor = await site.visitor()
+    names = [each["name"] for each in (await visitor.client.get("/web/commands")).json()["commands"]]
+    assert "retry" in names
+    assert "approve" not in names, "what owners alone may do is in no menu"
+    own = WebTransport(access=Access(), commands=[Command("roll", asyncio.sleep, menu="Roll a die")])
+    assert own.name == "web"
+
+
+async def test_the_manifest_is_there_for_a_browser_that_has_not_logged_in(run_site):
+    async with run_site(host="0.0.0.0", admin_token="a-long-admin-token") as site:
+        visitor = await site.visitor(is_open=False)
+        answer = await visitor.client.get("/web/app.webmanifest")
+        assert answer.headers["content-type"] == "application/manifest+json"
+        manifest = answer.json()
+        assert (manifest["start_url"], manifest["display"]) == ("/", "standalone")
+        for icon in manifest["icons"]:
+            picture = await visitor.client.get(icon["src"])
+            assert picture.headers["content-type"] == "image/png"
+            width = int.from_bytes(picture.content[16:20])
+            assert icon["sizes"] == f"{width}x{width}"

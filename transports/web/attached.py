@@ -1,0 +1,152 @@
+"""The files of a message: as the page posts them, as a model reads them, and as the page shows them."""
+
+import base64
+import binascii
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from botservice.messages import Attachment, InboundMessage
+from botservice.quoting import in_one_line, quote_name
+from botservice.storage import Storage
+from botservice.turns.turn import StoredEvent
+from transports.files.attempts import Attempt
+from transports.files.documents import Reading, read_document
+from transports.files.fetched import Fetched
+from transports.web.refusal import Refusal
+
+MAX_FILES: Final = 10
+MAX_FILES_BYTES: Final = 10_000_000  # of all files of a message together
+MAX_FILE_NAME: Final = 200
+
+_UNKNOWN: Final = "application/octet-stream"
+_LONGEST_TYPE: Final = 127  # characters of a media type's name, twice (RFC 6838, 4.2)
+# How pictures begin that models and browsers show; whatever else calls itself a picture is a file.
+_IMAGE_STARTS: Final = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/webp": (b"RIFF",),
+}
+_OLD_LIMIT: Final = 8  # images, in what pages of earlier versions post
+_KINDS: Final = {"image": "picture", "audio": "audio", "video": "video"}
+
+
+def parse_files(fields: Mapping[str, Any]) -> tuple[Attachment, ...]:
+    """Return the files in a post; what pages of earlier versions post as images are pictures.
+
+    Raises:
+        Refusal: they are too many or too large, or what is called a picture there is none.
+    """
+    images = [_file(each, is_image=True) for each in _list(fields, "images", _OLD_LIMIT)]
+    files = [*images, *(_file(each) for each in _list(fields, "files", MAX_FILES))]
+    if sum(len(each.data or b"") for each in files) > MAX_FILES_BYTES:
+        raise Refusal(413, f"Files may have {MAX_FILES_BYTES // 1_000_000} MB together.")
+    return tuple(files)
+
+
+def parse_text(fields: Mapping[str, Any], name: str) -> str | None:
+    """Return a text in a post; None where there is none.
+
+    Raises:
+        Refusal: it is something else.
+    """
+    value = fields.get(name)
+    if value is not None and not isinstance(value, str):
+        raise Refusal(400, f'"{name}" must be a text.')
+    return value
+
+
+def label_of(mime_type: str, name: str | None) -> str:
+    """Return what a file is called where a model reads of it."""
+    kind = _KINDS.get(mime_type.partition("/")[0], "file")
+    return f"{kind}, {quote_name(name)}" if name else kind
+
+
+def without_contents(text: str, files: Iterable[Mapping[str, Any]]) -> str:
+    """Return what somebody wrote, without what stands in their files and is shown as these."""
+    ends = [len(text)]
+    for each in files:
+        mark = f"[{label_of(each['mime_type'], each.get('name'))}"
+        at = 0 if text.startswith(mark) else text.find(f"\n{mark}")
+        ends += [at] if at >= 0 else []
+    return text[: min(ends)]
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Reads what stands in files, for models.
+
+    Attributes:
+        storage: Where it is noted that they are being read; None while nothing is open.
+    """
+
+    reading: Reading = field(default_factory=Reading)
+    storage: Callable[[], Storage | None] = lambda: None
+
+    async def read(self, message: InboundMessage, event: StoredEvent) -> InboundMessage:
+        """Return a message with what stands in its files."""
+        fetched, storage = Fetched(), self.storage()
+        async with contextlib.AsyncExitStack() as stack:
+            attempt = await stack.enter_async_context(Attempt(storage, event.id)) if storage is not None else None
+            for index, each in enumerate(message.attachments):
+                label, key = label_of(each.mime_type, each.name), ("web", f"{event.key}:{index}")
+                async with self.reading.room.taking(len(each.data or b"")):
+                    fetched.add(*await read_document(each, label, self.reading, key=key, attempt=attempt))
+        return _with_texts(message, fetched.remarks, fetched.unread)
+
+    def name(self, message: InboundMessage) -> InboundMessage:
+        """Return a message whose files are named and not read."""
+        remarks = [f"[{label_of(each.mime_type, each.name)}]" for each in message.attachments if not _is_image(each)]
+        return replace(_with_texts(message, remarks, ()), is_whole=not remarks)
+
+
+def _with_texts(message: InboundMessage, remarks: Sequence[str], unread: Sequence[str]) -> InboundMessage:
+    said = "\n".join(part for part in (message.text, *remarks) if part)
+    own = message.own_text if said == message.text else message.text if message.own_text is None else message.own_text
+    return replace(message, text=said, own_text=own, unread=tuple(unread), is_whole=True)
+
+
+def _list(fields: Mapping[str, Any], name: str, most: int) -> list[Any]:
+    value = fields.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise Refusal(400, f'"{name}" must be a list.')
+    if len(value) > most:
+        raise Refusal(413, f"At most {most} {name} can be sent at once.")
+    return value
+
+
+def _file(value: Any, *, is_image: bool = False) -> Attachment:
+    fields = value if isinstance(value, dict) else {}
+    encoded, mime_type = parse_text(fields, "data"), parse_text(fields, "mime_type") or ""
+    try:
+        data = base64.b64decode(encoded or "", validate=True)
+    except (binascii.Error, ValueError):
+        raise Refusal(400, '"data" of a file must be base64.') from None
+    starts = _IMAGE_STARTS.get(mime_type, ())
+    is_shown = bool(starts) and data.startswith(starts)
+    if is_image and not is_shown:
+        raise Refusal(415, "Only PNG, JPEG, GIF and WebP images can be sent as images.")
+    name = in_one_line(parse_text(fields, "name") or "")[:MAX_FILE_NAME] or None
+    if not data:
+        raise Refusal(400, f"{name or 'A file'} is empty.")
+    return Attachment(mime_type if is_shown else _type_of_file(mime_type), name, data=data)
+
+
+def _type_of_file(mime_type: str) -> str:
+    """Return what a file is, as its sender says: never a picture, for it does not begin as those that are shown."""
+    kind, _, rest = mime_type.partition(";")[0].strip().lower().partition("/")
+    if not (kind.isascii() and kind.isalnum() and rest.isascii() and 0 < len(rest) <= _LONGEST_TYPE):
+        return _UNKNOWN
+    if not all(each.isalnum() or each in "!#$&-^_.+" for each in rest):
+        return _UNKNOWN
+    if kind == "image":
+        return "application/xml" if rest.endswith("+xml") else _UNKNOWN
+    return f"{kind}/{rest}"
+
+
+def _is_image(attachment: Attachment) -> bool:
+    return attachment.mime_type in _IMAGE_STARTS

@@ -1,0 +1,106 @@
+"""What the page's script asks besides what is said: the list of conversations, and what is thought of answers."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from botservice.commands import Command
+from botservice.privacy.forgetting import forget_chat
+from botservice.storage import Storage
+from transports.web.attached import parse_text
+from transports.web.conversations.explaining import explain_answer
+from transports.web.conversations.feedback import VERDICTS, write_feedback
+from transports.web.conversations.mine import LONGEST_SEARCH, PAGE, Listed, find_chat, find_mine, rename
+from transports.web.entering.sessions import browser_of
+from transports.web.outgoing.outbound import iso
+from transports.web.outgoing.streaming import Hub
+from transports.web.pages import HEADERS
+from transports.web.refusal import Refusal
+from transports.web.requests import chat_of_fields, chat_of_request, read_fields, row_number, session_of_request
+
+_NO_CONVERSATION: Final = "This conversation is not there, or not any more."
+_NO_ANSWER: Final = "This answer is not there, or nothing is kept of how it was made."
+
+
+class Conversations:
+    """The endpoints beside the chat's own."""
+
+    def __init__(self, hub: Hub, commands: Iterable[Command]) -> None:
+        self._hub = hub
+        self._commands = [{"name": each.name, "about": each.description(None)} for each in commands if each.is_listed]
+        self._storage: Storage | None = None
+
+    def connect(self, storage: Storage) -> None:
+        """Answer from this storage from now on."""
+        self._storage = storage
+
+    async def list_mine(self, request: Request) -> Response:
+        """Answer with the conversations of whoever asks."""
+        session, search = session_of_request(request), request.query_params.get("search", "")[:LONGEST_SEARCH]
+        below = request.query_params.get("before")
+        before = None if below is None else row_number(below, "before")
+
+        def find(connection: Any) -> list[Listed]:
+            return find_mine(connection, session, search=search, before=before, limit=PAGE + 1)
+
+        found = await self._opened().read(find)
+        shown = [_show(each) for each in found[:PAGE]]
+        return _json({"conversations": shown, "has_more": len(found) > PAGE})
+
+    async def rename(self, request: Request) -> Response:
+        """Give a conversation a title."""
+        fields = await read_fields(request)
+        chat, title = chat_of_fields(request, fields), parse_text(fields, "title") or ""
+        if not await self._opened().write(lambda connection: rename(connection, chat, title)):
+            raise Refusal(404, _NO_CONVERSATION)
+        return _json({"ok": True})
+
+    async def delete(self, request: Request) -> Response:
+        """Forget a conversation with all that came of it."""
+        chat, storage = chat_of_fields(request, await read_fields(request)), self._opened()
+        context_id = await storage.read(lambda connection: find_chat(connection, chat))
+        if context_id is None:
+            raise Refusal(404, _NO_CONVERSATION)
+        await forget_chat(storage, context_id)
+        self._hub.note_stored(chat)
+        return _json({"ok": True})
+
+    async def post_feedback(self, request: Request) -> Response:
+        """Store what somebody thinks of an answer."""
+        fields = await read_fields(request)
+        chat, message_id = chat_of_fields(request, fields), row_number(fields.get("message"), "message")
+        verdict = parse_text(fields, "verdict")
+        if verdict is not None and verdict not in VERDICTS:
+            raise Refusal(400, '"verdict" must be "good", "bad" or null.')
+        if not await write_feedback(self._opened(), chat, message_id, verdict):
+            raise Refusal(404, _NO_ANSWER)
+        return _json({"ok": True})
+
+    async def why(self, request: Request) -> Response:
+        """Answer with what an answer was made of."""
+        chat = chat_of_request(request)
+        message_id = row_number(request.query_params.get("message", ""), "message")
+        shown = await self._opened().read(lambda connection: explain_answer(connection, chat, message_id))
+        if shown is None:
+            raise Refusal(404, _NO_ANSWER)
+        return _json(shown if browser_of(request) is None else {**shown, "inspect": None})
+
+    async def list_commands(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint
+        """Answer with the commands that this agent offers."""
+        return _json({"commands": self._commands})
+
+    def _opened(self) -> Storage:
+        if self._storage is None:
+            raise Refusal(503, "The service has not started yet.")
+        return self._storage
+
+
+def _show(listed: Listed) -> dict[str, Any]:
+    at = None if listed.at is None else iso(listed.at)
+    return {"name": listed.name, "title": listed.title, "at": at, "place": listed.place}
+
+
+def _json(values: Mapping[str, Any]) -> Response:
+    return JSONResponse(values, headers=HEADERS)

@@ -1,0 +1,36 @@
+"""Why an answer is as it is: what /why says of the last one, of any."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from botservice.commands.why import explain, read_sources
+from botservice.contexts.step_records import read_steps
+from botservice.texts import in_language
+from botservice.turns.start.exchanges import find_attempt
+from transports.web.conversations.mine import find_chat
+from transports.web.outgoing.outbound import render_markdown
+
+
+@dataclass(frozen=True, slots=True)
+class _Speaker:
+    language: str | None
+
+    def say(self, key: str, /, **values: object) -> str:
+        return in_language(key, self.language, **values)
+
+
+def explain_answer(
+    connection: Connection, chat: str, message_id: int, language: str | None = None
+) -> dict[str, Any] | None:
+    """Return why an answer of a chat is as it is, and where the inspector shows its turn; None where that is gone."""
+    context_id = find_chat(connection, chat)
+    attempt = None if context_id is None else find_attempt(connection, context_id, message_id)
+    if context_id is None or attempt is None:
+        return None
+    steps = read_steps(connection, context_id, turn_ids=[attempt.turn_id])
+    sources = read_sources([each.item for each in steps])
+    text = explain(_Speaker(language), attempt, sources, may_see=True, is_last=False)
+    inspected = f"/inspect/t/{attempt.turn_id}"
+    return {"text": text, "html": render_markdown(text), "inspect": inspected}

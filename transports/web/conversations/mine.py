@@ -1,0 +1,165 @@
+"""Which conversations are somebody's, what they are called, and which of them hold a word.
+
+A conversation is opened by its context keys, and the session in those is always the one of the cookie: whoever guesses
+names of conversations only names new ones of their own.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, or_, select, text
+from sqlalchemy import func as sql
+
+from botservice.contexts.context import ContextKeys, find_context, set_metadata
+from botservice.messages import Author
+from botservice.people.identities import find_identity
+from botservice.personas import TITLE
+from botservice.quoting import in_one_line
+from botservice.storage.tables.conversations import contexts, deliveries, messages
+from transports.web.attached import without_contents
+from transports.web.inbound import FIRST, NAME, chat_in, context_keys
+
+PAGE: Final = 50
+LONGEST_TITLE: Final = 120  # characters of one that a person gave
+LONGEST_SEARCH: Final = 200
+
+_FIRST_WORDS: Final = 60  # characters of a title that is made
+_READ: Final = 300  # characters of the first message that a title is made of
+_WORD: Final = re.compile(r"\s\S*$")
+
+# In the words of the partial index, so that it is used.
+_IS_OF_PERSON: Final = text("messages.role = 'user'")
+_LAST = messages.alias("last")
+
+
+def _first(column: Any, name: str) -> Any:
+    of_context = messages.c.context_id == contexts.c.id
+    query = select(column).where(of_context, _IS_OF_PERSON).order_by(messages.c.position).limit(1)
+    return query.scalar_subquery().label(name)
+
+
+_LISTED: Final = select(
+    contexts.c.id,
+    contexts.c.context_keys,
+    contexts.c.metadata,
+    contexts.c.last_message_id,
+    _first(sql.substr(messages.c.text, 1, _READ), "said"),
+    _first(messages.c.attachments, "files"),
+    select(_LAST.c.created_at).where(_LAST.c.id == contexts.c.last_message_id).scalar_subquery().label("at"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A conversation in the list.
+
+    Attributes:
+        name: What its address calls it.
+        title: What it is called by its person, or its first words; empty where there are none.
+        at: When something was last said there.
+        place: Where it stands: the list goes on below it.
+    """
+
+    name: str
+    title: str
+    at: datetime | None
+    place: int
+
+
+def find_mine(
+    connection: Connection, session: str, *, search: str = "", before: int | None = None, limit: int = PAGE
+) -> list[Listed]:
+    """Return the conversations of whoever has a session, the newest first.
+
+    Args:
+        search: What the title holds, or something that they wrote there.
+        before: Only those below this place.
+    """
+    identity = find_identity(connection, Author(NAME, session))
+    if identity is None:
+        return []
+    sought = " ".join(search.split()).casefold()
+    newest_first = contexts.c.last_message_id.desc(), contexts.c.id.desc()
+    chosen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id, contexts.c.last_message_id > 0)
+    if before is not None:
+        chosen = chosen.where(contexts.c.last_message_id < before)
+    if not sought:  # chosen before anything is read of them: a database sorts whole rows otherwise
+        chosen = chosen.order_by(*newest_first).limit(limit)
+    rows = connection.execute(_LISTED.where(contexts.c.id.in_(chosen)).order_by(*newest_first)).all()
+    mine = [row for row in rows if is_mine(row.context_keys, session)]
+    if sought:
+        saying = _find_saying(connection, session, search)
+        mine = [row for row in mine if sought in _title(row).casefold() or row.id in saying]
+    return [_listed(row) for row in mine[:limit]]
+
+
+def is_mine(keys: Mapping[str, str], session: str) -> bool:
+    """Return whether a context is a conversation of whoever has a session."""
+    return keys.get("transport") == NAME and keys.get("session_id") == session
+
+
+def find_chat_of_message(connection: Connection, session: str, message_id: int) -> str | None:
+    """Return the chat in which a message is, where that is one of the session's."""
+    query = select(contexts.c.context_keys).join(messages, messages.c.context_id == contexts.c.id)
+    keys = connection.execute(query.where(messages.c.id == message_id)).scalar_one_or_none()
+    return chat_in(keys) if keys is not None and is_mine(keys, session) else None
+
+
+def find_chat_of_delivery(connection: Connection, session: str, delivery_id: int) -> str | None:
+    """Return the chat to which something was delivered, where that is one of the session's."""
+    query = select(contexts.c.context_keys).join(deliveries, deliveries.c.context_id == contexts.c.id)
+    keys = connection.execute(query.where(deliveries.c.id == delivery_id)).scalar_one_or_none()
+    return chat_in(keys) if keys is not None and is_mine(keys, session) else None
+
+
+def find_chat(connection: Connection, chat: str) -> int | None:
+    """Return the id of a chat's context; None where nothing was said there yet."""
+    return find_context(connection, ContextKeys.of(context_keys(chat)))
+
+
+def rename(connection: Connection, chat: str, title: str) -> bool:
+    """Give a chat a title, or with an empty one its first words again; return whether there is such a chat."""
+    context_id = find_chat(connection, chat)
+    if context_id is None:
+        return False
+    set_metadata(connection, context_id=context_id, key=TITLE, value=in_one_line(title)[:LONGEST_TITLE] or None)
+    return True
+
+
+def _find_saying(connection: Connection, session: str, words: str) -> set[int]:
+    """Return the contexts in which somebody wrote certain words, in one of the usual spellings.
+
+    Both databases compare these fast; to have them compare small letters takes more than twice as long, and SQLite
+    knows those of English alone.
+    """
+    spellings = {words, words.lower(), words.upper(), words.capitalize()}
+    wrote = select(messages.c.context_id).where(
+        messages.c.author_platform == NAME,
+        messages.c.author_id == session,
+        or_(*(messages.c.text.contains(each, autoescape=True) for each in spellings)),
+    )
+    return set(connection.execute(wrote.distinct()).scalars())
+
+
+def _listed(row: Any) -> Listed:
+    name = row.context_keys.get("thread_id", FIRST)
+    return Listed(name, _title(row), row.at, row.last_message_id)
+
+
+def _title(row: Any) -> str:
+    given = row.metadata.get(TITLE)
+    return given if isinstance(given, str) and given else _first_words(row.said or "", row.files or ())
+
+
+def _first_words(said: str, files: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a conversation began with, in one short line: words, or else the name of a file."""
+    words = in_one_line(without_contents(said, files))
+    if not words:
+        return next((in_one_line(each.get("name") or "") for each in files if each.get("name")), "")
+    if len(words) <= _FIRST_WORDS:
+        return words
+    cut = _WORD.sub("", words[: _FIRST_WORDS + 1])
+    return f"{cut if len(cut) <= _FIRST_WORDS else words[:_FIRST_WORDS]}…"
