@@ -30,6 +30,7 @@ class WebTransport:
     """
 
     name = NAME
+    offers_retry = True
 
     def __init__(self, *, access: Access, service_name: str = "botservice") -> None:
         self._access = access
