@@ -14,15 +14,14 @@ _asks = messages.alias("asks")
 _STOPPED: Final = turns.c.outcome == Outcome.STOPPED.value
 _HAS_ANSWER: Final = select(_answers.c.id).where(_answers.c.answers_turn_id == turns.c.id).exists()
 
+# By the number of the one turn that a message may be about, so that no other is looked at.
+_TURN_OF_MESSAGE: Final = func.coalesce(
+    messages.c.answers_turn_id,
+    select(events.c.turn_id).where(events.c.id == messages.c.event_id).correlate(messages).scalar_subquery(),
+)
 IS_STOPPED: Final = (
     select(literal(1))
-    .where(
-        _STOPPED,
-        or_(
-            turns.c.id == messages.c.answers_turn_id,
-            turns.c.id.in_(select(events.c.turn_id).where(events.c.id == messages.c.event_id)) & ~_HAS_ANSWER,
-        ),
-    )
+    .where(turns.c.id == _TURN_OF_MESSAGE, _STOPPED, or_(messages.c.answers_turn_id.is_not(None), ~_HAS_ANSWER))
     .correlate(messages)
     .exists()
     .label("is_stopped")
