@@ -1,7 +1,7 @@
 """What turns need of a transport: to read what came in, and to make visible what goes out."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from botservice.messages import InboundMessage, Message, ToolCall
 from botservice.turns.turn import Delivery, StoredEvent
@@ -34,6 +34,17 @@ class Live(Protocol):
         """End it; the answer is stored next, and its deliveries follow. It may be called more than once."""
 
 
+@runtime_checkable
+class ShowsCalls(Protocol):
+    """What a `Live` may do besides: show each call of a tool, with its arguments and what became of it."""
+
+    def on_call(self, call: ToolCall) -> None:
+        """Take a call that begins."""
+
+    def on_call_end(self, call: ToolCall, *, is_error: bool) -> None:
+        """Take what became of a call."""
+
+
 class StreamRecord(Protocol):
     """Keeps a visible stream as a delivery: its intent before it opens, its message id right after."""
 
@@ -57,6 +68,8 @@ class Transport(Protocol):
     One that fetches files to read an event may have `peek` as well: it returns what `read` does, with files only named,
     and says by `is_whole` whether there is more. By that it is decided who is let in, and who writes too fast. One with
     groups may have `is_shared`: there, others need not wait for the end of a long answer.
+
+    One that has a button under what could not be answered, which asks it again, says so by `offers_retry`.
 
     Attributes:
         name: Stands in the context keys, with the events and with the deliveries.

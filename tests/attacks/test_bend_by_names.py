@@ -16,7 +16,7 @@ from botservice.texts import LANGUAGES
 from botservice.turns.start.commands import CommandRequest
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.telegram.outgoing.formatting import render
-from transports.web.outgoing.outbound import render_markdown
+from transports.web.outgoing.markdown import render_markdown
 
 NAMES = [
     "https://evil.example/login",
@@ -50,7 +50,7 @@ def test_a_newcomers_name_reaches_owners_as_plain_text(name: str) -> None:
         assert "telegram:7" in shown.text
         (piece,) = format_answer(said, Pings(users=True, everybody=True))
         assert not re.search(r"https?:|evil|[<@*\[]", re.sub(r"`[^`]*`", "", piece))
-        html = render_markdown(said)
+        html = "".join(render_markdown(said))
         assert not re.search(r"<(a|b|strong|em|s|h1|ul|img|script|blockquote)\b", html)
         assert "\x1b" not in said
         assert "\n" not in said

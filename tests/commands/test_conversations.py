@@ -23,7 +23,7 @@ from botservice.turns.options import RunOptions, utc_now
 from botservice.turns.start.commands import parse_command
 from botservice.turns.work.worker import Worker
 from transports.telegram.outgoing.formatting import format_markdown
-from transports.web.outgoing.outbound import render_markdown
+from transports.web.outgoing.markdown import render_markdown
 
 CHAT = {"transport": "messenger", "chat_id": "1"}
 
@@ -178,7 +178,9 @@ async def test_why_shows_what_was_said_as_it_was_said(storage, said):
         await answer_to(bot, said, 1)
         why = await answer_to(bot, "/why", 2)
     assert f"“{said}”" in format_markdown(why)[0].text
-    assert f"<p>My last answer (to “{html.escape(said, quote=False)}”) was made of:</p>" in (render_markdown(why) or "")
+    assert f"<p>My last answer (to “{html.escape(said, quote=False)}”) was made of:</p>" in "".join(
+        render_markdown(why)
+    )
 
 
 async def test_why_tells_of_what_could_not_be_answered_and_not_of_the_answer_before(storage):

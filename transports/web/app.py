@@ -43,6 +43,7 @@ class WebTransport:
     """
 
     name = NAME
+    offers_retry = True
 
     def __init__(
         self,

@@ -51,7 +51,9 @@ class Setbacks:
         """Set a turn aside and tell the person so; the apology is no part of the conversation."""
         now = self._clock()
         logger.error("turn.set_aside", extra={"reason": reason, "error_id": turn.error_id})
-        apology = in_language("answer.apology", language, error_id=turn.error_id)
+        offers_retry = getattr(transport, "offers_retry", False)
+        key = "answer.apology_with_retry" if offers_retry else "answer.apology"
+        apology = in_language(key, language, error_id=turn.error_id)
         payloads = plan_notice(transport, turn, apology, now)
 
         def set_aside(connection: Connection) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import json
+import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import httpx
@@ -117,14 +119,15 @@ class Events:
                 return event
         raise AssertionError(f"the stream ended without {name}; it had {self.seen}")
 
-    async def until_written(self, text: str) -> None:
-        """Return when the draft says text."""
-        written = ""
-        while written != text:
+    async def until_written(self, text: str) -> list[str]:
+        """Return the blocks of the draft when they say text."""
+        blocks: list[str] = []
+        while unescape(re.sub(r"<[^>]*>", "", "".join(blocks))).strip() != text:
             event = await self.next()
             assert event is not None
-            if event.name in ("draft", "delta"):
-                written = event.data["text"] if event.name == "draft" else written + event.data["text"]
+            if event.name in ("draft", "blocks"):
+                blocks = [*blocks[: event.data.get("at", 0)], *event.data["blocks"]]
+        return blocks
 
     async def until_idle(self) -> list[Event]:
         """Return what came until nothing is waited for any more."""

@@ -161,7 +161,7 @@ async def test_arguments_are_shown_as_they_are(run_site) -> None:
         visitor = await site.visitor()
         async with visitor.events() as events:
             await visitor.say("pay her")
-            html = (await question_in(events))["html"]
+            html = "".join((await question_in(events))["blocks"])
     assert "&lt;b&gt;bold&lt;/b&gt; *star* `tick` ```fence``` [x](https://x.org)" in html
     assert "\\u202eevil\\u202c &amp; \\" in html
     assert "<a " not in html

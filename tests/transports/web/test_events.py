@@ -20,7 +20,7 @@ async def test_a_message_and_its_answer_come_once_each_and_in_order(site):
         assert events.texts == ["hello", "You said: hello"]
         question, answer = events.messages
         assert (question["role"], question["client_id"]) == ("user", "message-1")
-        assert (answer["role"], answer["html"]) == ("assistant", "<p>You said: hello</p>\n")
+        assert (answer["role"], answer["blocks"]) == ("assistant", ["<p>You said: hello</p>\n"])
 
 
 async def test_the_answer_is_shown_while_it_is_written(run_site, typist):
@@ -30,13 +30,13 @@ async def test_the_answer_is_shown_while_it_is_written(run_site, typist):
             await visitor.say("tell me")
             await events.until("state", lambda data: data["working"])
             typist.write("Once ")
-            await events.until_written("Once ")
+            await events.until_written("Once")
             typist.write("upon ", "a time")
-            assert (await events.until("delta")).data == {"text": "upon a time"}
+            await events.until_written("Once upon a time")
             typist.write(None)
             await events.until_answered()
             assert events.texts == ["tell me", "Once upon a time"]
-            names = [event.name for event in events.seen if event.name != "delta"]
+            names = [event.name for event in events.seen if event.name != "blocks"]
             assert names[-4:] == ["message", "draft", "message", "state"]
 
 
@@ -46,9 +46,9 @@ async def test_who_comes_in_the_middle_sees_the_whole_draft(run_site, typist):
         async with visitor.events() as first:
             await visitor.say("tell me")
             typist.write("Once upon ")
-            await first.until_written("Once upon ")
+            await first.until_written("Once upon")
         async with visitor.events() as second:
-            assert (await second.until("draft")).data["text"] == "Once upon "
+            assert (await second.until("draft")).data["blocks"] == ["<p>Once upon</p>\n"]
             assert second.texts == ["tell me"]
             typist.write("a time", None)
             await second.until_answered()
@@ -68,7 +68,7 @@ async def test_a_tool_that_runs_is_named(run_site):
         visitor = await site.visitor()
         async with visitor.events() as events:
             await visitor.say("what is a bot?")
-            await events.until("draft", lambda data: data == {"text": "", "activity": "look_up"})
+            await events.until("draft", lambda data: data == {"blocks": [], "activity": "look_up"})
             is_free.set()
             await events.until_answered()
             assert events.texts[-1] == "It is a word."
@@ -259,7 +259,7 @@ async def test_a_client_that_goes_away_while_the_answer_is_written_harms_nothing
             async with visitor.events() as events:
                 await visitor.say("tell me")
                 typist.write("Once ")
-                await events.until_written("Once ")
+                await events.until_written("Once")
         typist.write(*("word " for _ in range(1000)), None)
         async with visitor.events() as events:
             await events.until_answered()
@@ -297,6 +297,6 @@ async def test_the_answer_to_a_command_is_a_notice_and_no_part_of_the_conversati
             await visitor.say("/new")
             notice = (await events.until("notice")).data
             assert notice["text"].startswith("A fresh start.")
-            assert notice["html"].startswith("<p>A fresh start.")
+            assert notice["blocks"][0].startswith("<p>A fresh start.")
             assert (notice["asked"], notice["is_trouble"]) == ("/new", False)
             assert events.messages == []

@@ -1,13 +1,18 @@
 """The hub: what is not kept, and never in the way."""
 
 import gc
+import re
 
-from transports.web.outgoing.streaming import LONGEST_DRAFT, Hub, LiveAnswer
+from transports.web.outgoing.draft import LONGEST_DRAFT
+from transports.web.outgoing.streaming import Hub, LiveAnswer
 
 
-def written(hub: Hub, session: str) -> str:
+async def written(hub: Hub, session: str) -> str:
     draft = hub.channel(session).draft
-    return "" if draft is None else "".join(draft.pieces)
+    if draft is None:
+        return ""
+    await draft.format(is_all=True)
+    return re.sub(r"<[^>]*>", "", "".join(draft.all_blocks)).strip()
 
 
 async def test_a_live_answer_waits_for_nobody():
@@ -25,7 +30,7 @@ async def test_a_draft_is_bounded():
     live = LiveAnswer(hub.channel("a"))
     for _ in range(10):
         live.on_text("x" * (LONGEST_DRAFT // 4))
-    assert len(written(hub, "a")) <= LONGEST_DRAFT + LONGEST_DRAFT // 4
+    assert len(await written(hub, "a")) <= LONGEST_DRAFT + LONGEST_DRAFT // 4
 
 
 async def test_what_is_said_beside_a_call_is_no_part_of_the_answer():
@@ -35,9 +40,9 @@ async def test_what_is_said_beside_a_call_is_no_part_of_the_answer():
     live.on_text("Let me see.")
     live.on_activity("look_up")
     assert channel.draft is not None
-    assert (written(hub, "a"), channel.draft.activity) == ("", "look_up")
+    assert (await written(hub, "a"), channel.draft.activity) == ("", "look_up")
     live.on_text("It is 5.")
-    assert (written(hub, "a"), channel.draft.activity) == ("It is 5.", None)
+    assert (await written(hub, "a"), channel.draft.activity) == ("It is 5.", None)
 
 
 async def test_every_watcher_is_woken():

@@ -10,7 +10,7 @@ from botservice.contexts.step_records import read_steps
 from botservice.texts import in_language
 from botservice.turns.start.exchanges import find_attempt
 from transports.web.conversations.mine import find_chat
-from transports.web.outgoing.outbound import render_markdown
+from transports.web.outgoing.markdown import render_markdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,4 +33,4 @@ def explain_answer(
     sources = read_sources([each.item for each in steps])
     text = explain(_Speaker(language), attempt, sources, may_see=True, is_last=False)
     inspected = f"/inspect/t/{attempt.turn_id}"
-    return {"text": text, "html": render_markdown(text), "inspect": inspected}
+    return {"text": text, "html": "".join(render_markdown(text)), "inspect": inspected}

@@ -10,7 +10,8 @@ from typing import Any, Final
 from botservice.errors import StorageError
 from botservice.messages import Role
 from botservice.storage import Storage
-from transports.web.outgoing.streaming import Channel, Draft, Hub
+from transports.web.outgoing.draft import Draft
+from transports.web.outgoing.streaming import Channel, Hub
 from transports.web.outgoing.timeline import Cursor, News, Seen, read_news
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,23 @@ def format_event(name: str, data: Any, event_id: object = None) -> str:
     return f"{head}event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a page has of the draft.
+
+    Attributes:
+        complete: How many blocks that are complete.
+        open_block: The one that still grew.
+        calls: The version of the calls.
+        progress: What a tool said of its work.
+    """
+
+    complete: int = 0
+    open_block: str = ""
+    calls: int = 0
+    progress: tuple[str, str] | None = None
+
+
 class PageStream:
     """What one page has been told, and what it is to be told next."""
 
@@ -59,8 +77,7 @@ class PageStream:
         self._is_working: bool | None = None
         self._is_in_trouble = False
         self._draft: Draft | None = None
-        self._pieces = 0
-        self._progress: tuple[str, str] | None = None
+        self._shown = Shown()
 
     async def events(self) -> AsyncIterator[str]:
         """Yield events until the hub closes."""
@@ -69,6 +86,7 @@ class PageStream:
         with self._channel.watching() as changed:
             seen: int | None = None
             said_at = polled_at = loop.time()
+            is_quiet = False
             while not self._hub.is_closed:
                 changed.clear()
                 text = ""
@@ -76,13 +94,14 @@ class PageStream:
                     is_first = seen is None
                     seen, polled_at = self._channel.changes, loop.time()
                     text = "".join(await self._follow_storage(is_first=is_first))
-                text += "".join(self._follow_draft(has_read_all=seen == self._channel.changes))
+                has_read_all = seen == self._channel.changes
+                text += "".join(await self._follow_draft(has_read_all=has_read_all, is_quiet=is_quiet))
                 if not text and loop.time() - said_at >= self._pace.heartbeat:
                     text = ": still here\n\n"
                 if text:
                     said_at = loop.time()
                     yield text
-                await _wait(changed, min(self._poll_seconds, self._pace.heartbeat))
+                is_quiet = await _wait(changed, min(self._poll_seconds, self._pace.heartbeat))
 
     @property
     def _poll_seconds(self) -> float:
@@ -119,39 +138,56 @@ class PageStream:
             yield format_event("notice", notice, cursor)
         for waiting in news.waiting:
             yield format_event("waiting", waiting)
+        for message_id in news.unanswered:
+            yield format_event("stopped", {"id": message_id})
         if is_first or self._is_in_trouble or news.is_working != self._is_working:
             self._is_working, self._is_in_trouble = news.is_working, False
             yield format_event("state", {"working": news.is_working})
 
-    def _follow_draft(self, *, has_read_all: bool) -> Iterator[str]:
-        """Yield what the draft has more than the page.
+    async def _follow_draft(self, *, has_read_all: bool, is_quiet: bool) -> list[str]:
+        """Return what the draft has more than the page.
 
         A draft that ended stays until its answer takes its place, or until nothing is worked on; and the next one waits
         for that, too.
+
+        Args:
+            is_quiet: Whether nothing has come for a while: then what there is is shown to the last word.
         """
         draft = self._channel.draft
         if draft is not self._draft and not has_read_all:
-            return
-        if draft is None or draft.is_closed:
-            if self._draft is not None and not self._is_working:
-                self._draft = None
-                yield format_event("draft_end", {})
-            return
-        pieces = draft.pieces[0 if draft is not self._draft else self._pieces :]
-        if draft is not self._draft:
-            self._progress = None
-            yield format_event("draft", {"text": "".join(pieces), "activity": draft.activity})
-        elif pieces:
-            yield format_event("delta", {"text": "".join(pieces)})
-        self._draft, self._pieces = draft, len(draft.pieces)
-        if draft.progress is not None and draft.progress != self._progress:
-            self._progress = draft.progress
+            return []
+        if draft is None or (draft.is_closed and (draft is not self._draft or not self._is_working)):
+            return self._end_draft()
+        is_new = draft is not self._draft
+        await draft.format(is_all=is_new or is_quiet)
+        if is_new:
+            self._draft, self._shown = draft, Shown()
+        return list(self._tell_draft(draft, is_new=is_new))
+
+    def _end_draft(self) -> list[str]:
+        if self._draft is None or self._is_working:
+            return []
+        self._draft = None
+        return [format_event("draft_end", {})]
+
+    def _tell_draft(self, draft: Draft, *, is_new: bool) -> Iterator[str]:
+        shown = self._shown
+        if is_new:
+            yield format_event("draft", {"activity": draft.activity, "blocks": draft.all_blocks})
+        elif (len(draft.blocks), draft.open_block) != (shown.complete, shown.open_block):
+            yield format_event("blocks", {"at": shown.complete, "blocks": draft.all_blocks[shown.complete :]})
+        if draft.calls.version != shown.calls:
+            yield format_event("calls", {"calls": draft.calls.shown})
+        if draft.progress is not None and draft.progress != shown.progress:
             yield format_event("progress", dict(zip(("activity", "text"), draft.progress, strict=True)))
+        self._shown = Shown(len(draft.blocks), draft.open_block, draft.calls.version, draft.progress)
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> None:
+async def _wait(event: asyncio.Event, seconds: float) -> bool:
+    """Return when an event is set, or when the time is over: whether that is why."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()
     except TimeoutError:
-        pass
+        return True
+    return False

@@ -4,31 +4,10 @@ import asyncio
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from botservice.messages import ToolCall
-
-LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest
-
-
-class Draft:
-    """An answer as far as it is written.
-
-    Attributes:
-        number: Tells a channel's drafts apart.
-        pieces: What was written, in the order it came.
-        activity: The tool that runs now.
-        progress: The tool that last said something of its work, and what.
-        is_closed: Whether nothing more comes; the stored answer is next.
-    """
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.pieces: list[str] = []
-        self.activity: str | None = None
-        self.progress: tuple[str, str] | None = None
-        self.is_closed = False
-        self.length = 0
+from transports.web.outgoing.calls import ShownCalls
+from transports.web.outgoing.draft import Draft
 
 
 class Channel:
@@ -43,7 +22,6 @@ class Channel:
         self.draft: Draft | None = None
         self.changes = 0
         self._watchers: set[asyncio.Event] = set()
-        self._drafts = 0
 
     @property
     def watchers(self) -> int:
@@ -62,8 +40,7 @@ class Channel:
 
     def begin_draft(self) -> Draft:
         """Return a new draft in the place of the last one."""
-        self._drafts += 1
-        self.draft = Draft(self._drafts)
+        self.draft = Draft()
         return self.draft
 
     def note_stored(self) -> None:
@@ -117,8 +94,9 @@ class LiveAnswer:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._draft = channel.begin_draft()
+        self._calls = ShownCalls()
         self._is_begun = False
+        self._begin_again()
         channel.note_stored()
 
     def on_text(self, piece: str) -> None:
@@ -128,9 +106,7 @@ class LiveAnswer:
         if draft.activity is not None:
             self._begin_again()
             draft = self._draft
-        if draft.length < LONGEST_DRAFT:
-            draft.pieces.append(piece)
-            draft.length += len(piece)
+        if draft.add(piece):
             self._channel.wake()
 
     def on_activity(self, activity: str) -> None:
@@ -143,6 +119,17 @@ class LiveAnswer:
     def on_progress(self, call: ToolCall, text: str) -> None:
         """Take what a tool says of its work."""
         self._draft.progress = call.name, text
+        self._calls.note_progress(call, text)
+        self._channel.wake()
+
+    def on_call(self, call: ToolCall) -> None:
+        """Take a call that begins."""
+        self._calls.begin(call)
+        self._channel.wake()
+
+    def on_call_end(self, call: ToolCall, *, is_error: bool) -> None:
+        """Take what became of a call."""
+        self._calls.end(call, is_error=is_error)
         self._channel.wake()
 
     def on_restart(self) -> None:
@@ -152,7 +139,7 @@ class LiveAnswer:
 
     async def close(self) -> None:
         """End it; the answer's delivery follows."""
-        self._draft.is_closed = True
+        self._draft.close()
         self._channel.note_stored()
 
     def _note_begun(self) -> None:
@@ -163,3 +150,4 @@ class LiveAnswer:
 
     def _begin_again(self) -> None:
         self._draft = self._channel.begin_draft()
+        self._draft.calls = self._calls

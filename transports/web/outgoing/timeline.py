@@ -16,7 +16,9 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
 from botservice.turns.waiting.records import IS_OPEN
 from transports.web.inbound import NAME, context_keys, read_event, read_post
-from transports.web.outgoing.outbound import iso, render_markdown, show_buttons, show_message
+from transports.web.outgoing.markdown import render_markdown
+from transports.web.outgoing.marks import IS_STOPPED, find_unanswered
+from transports.web.outgoing.outbound import iso, show_buttons, show_message
 
 PAGE: Final = 100  # messages
 
@@ -123,6 +125,7 @@ class News:
         begins_anew: Whether what the page shows may be gone, or is too far back: it starts with this.
         waiting: What was accepted and is not in the history yet.
         is_working: Whether a turn waits or runs.
+        unanswered: Questions whose turn was stopped before the first word, as far as the page may not know it.
     """
 
     cursor: Cursor = Cursor()
@@ -131,6 +134,7 @@ class News:
     waiting: list[Shown] = field(default_factory=list)
     seen: Seen = Seen()
     is_working: bool = False
+    unanswered: list[int] = field(default_factory=list)
 
 
 def read_news(connection: Connection, session: str, cursor: Cursor, seen: Seen) -> News:
@@ -159,6 +163,7 @@ def read_news(connection: Connection, session: str, cursor: Cursor, seen: Seen) 
         waiting,
         Seen(event_id, min(each for each in (first_open, first_waiting, next_turn) if each is not None)),
         is_working=first_open is not None,
+        unanswered=find_unanswered(connection, context.id, seen.turn_id),
     )
 
 
@@ -239,6 +244,7 @@ def _read_rows(connection: Connection, context_id: int, condition: ColumnElement
             messages.c.answers_turn_id,
             _BUTTONS,
             _VERDICT,
+            IS_STOPPED,
         )
         .where(messages.c.context_id == context_id, messages.c.role.in_(_SHOWN_ROLES), condition)
         .order_by(messages.c.position.desc())
@@ -305,7 +311,7 @@ def _show_notice(row: Any) -> Shown:
     said = read_post(row.said) if is_command and row.said is not None else None
     shown = {"id": row.id, "place": row.replaces or row.id, "text": text, "at": iso(row.created_at), "files": files}
     shown |= {"is_trouble": is_trouble, "asked": said.text if said is not None else None}
-    return shown | {"html": render_markdown(text), "buttons": show_buttons(row.buttons)}
+    return shown | {"blocks": render_markdown(text), "buttons": show_buttons(row.buttons)}
 
 
 def _read_waiting(connection: Connection, context_id: int, after_id: int) -> tuple[list[Shown], int]:

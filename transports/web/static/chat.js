@@ -1,5 +1,6 @@
 // The chat: what the server tells is shown, what the person does is posted.
 
+import { clearDraft, putDraft, showCalls } from "./draft.js";
 import { setUpComposer } from "./composer.js";
 import { follow } from "./stream.js";
 import { setUpScrolling } from "./scrolling.js";
@@ -7,12 +8,12 @@ import * as view from "./view.js";
 import { conversation, newId, post } from "./posting.js";
 
 const status = document.getElementById("status");
-const progress = document.getElementById("progress");
 const stop = document.getElementById("stop");
 const problem = document.getElementById("problem");
 const earlier = document.getElementById("earlier");
 
-const IDLE = { activity: "", progress: "", isWriting: false, isStopping: false };
+const RETRY = "/retry";
+const IDLE = { activity: "", isWriting: false, isStopping: false };
 const state = { working: false, isConnected: true, trouble: false, ...IDLE };
 
 function say() {
@@ -25,9 +26,15 @@ function say() {
   else if (state.working) text = state.isWriting ? "Writing…" : "Thinking…";
   if (status.textContent !== text) status.textContent = text;
   status.classList.toggle("busy", isBusy);
-  progress.textContent = isBusy && !state.isStopping ? state.progress : "";
   stop.hidden = !state.working;
   stop.disabled = state.isStopping;
+  view.showWork(state.working && !state.isStopping);
+}
+
+// Where the focus goes when what had it is about to go: a touch screen would open its keyboard for the field.
+function keepFocus() {
+  const place = matchMedia("(hover: none)").matches ? "scroll" : "text";
+  document.getElementById(place).focus({ preventScroll: true });
 }
 
 function complain(text) {
@@ -48,7 +55,7 @@ const handlers = {
     if (document.hidden && message.role === "assistant") document.title = `● ${document.body.dataset.service}`;
   },
   notice: (notice) => view.showNotice(notice),
-  waiting: (message) => view.showWaiting(message, "Waiting…", { isAccepted: true }),
+  waiting: (message) => message.text !== RETRY && view.showWaiting(message, "Waiting…", { isAccepted: true }),
   trouble: () => (state.trouble = true),
   state: ({ working }) => {
     const wasStopped = state.working && !working && state.isStopping;
@@ -61,18 +68,20 @@ const handlers = {
     if (!working) document.dispatchEvent(new CustomEvent("settled"));
     if (wasStopped) queueMicrotask(() => (status.textContent = "Stopped."));
   },
-  draft: ({ text, activity }) => {
-    Object.assign(state, { activity: activity || "", progress: "", isWriting: text !== "" });
-    view.showDraft(text);
+  draft: ({ blocks, activity }) => {
+    Object.assign(state, { activity: activity || "", isWriting: blocks.length > 0 });
+    putDraft(0, blocks);
   },
-  delta: ({ text }) => {
+  blocks: ({ at, blocks }) => {
     state.isWriting = true;
-    view.growDraft(text);
+    putDraft(at, blocks);
   },
-  progress: ({ activity, text }) => Object.assign(state, { activity, progress: text }),
+  calls: ({ calls }) => showCalls(calls),
+  stopped: ({ id }) => view.markStopped(id),
+  progress: ({ activity }) => (state.activity = activity),
   draft_end: () => {
-    Object.assign(state, { activity: "", progress: "", isWriting: false });
-    view.hideDraft();
+    Object.assign(state, { activity: "", isWriting: false });
+    clearDraft();
   },
 };
 
@@ -83,8 +92,10 @@ document.addEventListener("visibilitychange", () => {
 follow({
   isAwaited: () => state.working,
   onEvent: (name, data) => {
-    scrolling.keep(() => handlers[name](data));
-    say();
+    scrolling.keep(() => {
+      handlers[name](data);
+      say();
+    });
   },
   onConnection: (isConnected) => {
     state.isConnected = isConnected;
@@ -96,7 +107,7 @@ follow({
 async function stopAnswer() {
   if (!state.working || state.isStopping) return;
   state.isStopping = true;
-  document.getElementById("text").focus(); // the button that had it is about to go
+  keepFocus();
   say();
   const answer = await post("/web/stop", { id: newId() });
   if (answer.ok) return;
@@ -111,6 +122,15 @@ stop.addEventListener("click", stopAnswer);
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !event.isComposing && !event.defaultPrevented) stopAnswer();
+});
+
+document.addEventListener("retry", async ({ detail: button }) => {
+  complain("");
+  keepFocus();
+  const answer = await post("/web/messages", { id: newId(), text: RETRY, is_pressed: true });
+  if (answer.ok) return;
+  complain(answer.error);
+  button.disabled = false;
 });
 
 document.addEventListener("decide", async ({ detail: { decides, row } }) => {

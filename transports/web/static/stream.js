@@ -2,8 +2,8 @@
 
 import { conversation } from "./posting.js";
 
-const STORED = ["reset", "earlier", "message", "notice", "waiting", "state", "trouble"];
-const NAMES = [...STORED, "draft", "delta", "progress", "draft_end"];
+const STORED = ["reset", "earlier", "message", "notice", "waiting", "stopped", "state", "trouble"];
+const NAMES = [...STORED, "draft", "blocks", "calls", "progress", "draft_end"];
 const LONGEST_WAIT = 15_000; // milliseconds
 const HIDDEN_FOR = 30_000; // a page that nobody sees lets go of its connection
 

@@ -1,10 +1,11 @@
-// What stands on the page: messages, the draft, and what waits.
+// What stands on the page: messages, and what waits.
 
 import { attachActions } from "./actions.js";
+import { putBlocks } from "./blocks.js";
+import { awaitAnswer, clearDraft, takeBody } from "./draft.js";
 
 const log = document.getElementById("log");
 const waiting = document.getElementById("waiting");
-const draft = document.getElementById("draft");
 const welcome = document.getElementById("welcome");
 const service = document.body.dataset.service;
 
@@ -26,30 +27,23 @@ function timeOf(at) {
   return element("time", { datetime: at, title: full.format(moment) }, text);
 }
 
-function bodyOf(text, html) {
-  if (html === undefined || html === null) return element("div", { class: "body plain", dir: "auto" }, text);
-  const body = element("div", { class: "body", dir: "auto" });
-  body.innerHTML = html; // made by the server from markdown, without any HTML of its author's
-  for (const block of body.querySelectorAll("pre")) wrapCode(block);
+function bodyOf(text) {
+  return element("div", { class: "body plain", dir: "auto" }, text);
+}
+
+function fillBody(body, blocks) {
+  putBlocks(body, 0, blocks);
   return body;
 }
 
-function wrapCode(block) {
-  block.tabIndex = 0;
-  if (!navigator.clipboard) return;
-  const copy = element("button", { type: "button" }, "Copy");
-  copy.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(block.textContent);
-      copy.textContent = "Copied";
-    } catch {
-      copy.textContent = "Not copied";
-    }
-    setTimeout(() => (copy.textContent = "Copy"), 1500);
+// Says that this is where an answer was stopped, or that there is none, and offers to ask again.
+function markOf(text) {
+  const retry = element("button", { type: "button", class: "retry" }, "Retry");
+  retry.addEventListener("click", () => {
+    retry.disabled = true;
+    document.dispatchEvent(new CustomEvent("retry", { detail: retry }));
   });
-  const frame = element("div", { class: "code" });
-  block.replaceWith(frame);
-  frame.append(block, copy);
+  return element("div", { class: "mark" }, element("span", {}, text), retry);
 }
 
 function filesOf(files) {
@@ -85,20 +79,27 @@ function buttonsOf(buttons) {
   return row;
 }
 
-function messageElement(message) {
+function messageElement(message, body = element("div", { class: "body" })) {
   const isUser = message.role === "user";
   const who = isUser ? message.name || "You" : service;
   const made = element("li", { class: `message ${isUser ? "user" : "assistant"}`, id: `message-${message.id}` });
   made.dataset.at = message.at;
   made.append(element("span", { class: "unseen" }, `${who}: `));
-  if (message.text) made.append(bodyOf(message.text, message.html));
+  if (message.blocks?.length) made.append(fillBody(body, message.blocks));
+  else if (message.text && isUser) made.append(bodyOf(message.text));
   if (message.files.length) made.append(filesOf(message.files));
   if (message.buttons?.length) made.append(buttonsOf(message.buttons));
   const meta = element("div", { class: "meta" }, timeOf(message.at));
   if (isUser && message.name) meta.prepend(element("span", {}, message.name));
   made.append(meta);
+  if (message.is_stopped) addMark(made, isUser);
   attachActions(made, message);
   return made;
+}
+
+function addMark(made, isQuestion) {
+  if (made.querySelector(".mark")) return;
+  made.querySelector(".meta").before(markOf(isQuestion ? "Stopped before an answer" : "Stopped"));
 }
 
 function noticeElement(notice) {
@@ -107,9 +108,10 @@ function noticeElement(notice) {
   made.dataset.row = notice.id;
   made.tabIndex = -1; // where the focus goes when its buttons go
   if (notice.asked) made.append(element("div", { class: "asked" }, notice.asked));
-  made.append(bodyOf(notice.text, notice.html));
+  made.append(fillBody(element("div", { class: "body" }), notice.blocks));
   if (notice.files?.length) made.append(filesOf(notice.files));
   if (notice.buttons?.length) made.append(buttonsOf(notice.buttons));
+  if (notice.is_trouble) made.append(markOf("Not answered"));
   made.append(element("div", { class: "meta" }, timeOf(notice.at)));
   return made;
 }
@@ -131,13 +133,14 @@ function insertByTime(made) {
 }
 
 export function showMessage(message) {
-  const made = messageElement(message);
+  const known = document.getElementById(`message-${message.id}`);
+  const isAnswer = message.role === "assistant";
+  const made = isAnswer && !known ? messageElement(message, takeBody()) : messageElement(message);
   if (message.client_id) made.dataset.clientId = message.client_id;
   findWaiting(message.client_id)?.remove();
-  const known = document.getElementById(made.id);
   if (known) known.replaceWith(made);
   else log.append(made);
-  if (message.role === "assistant") hideDraft();
+  if (isAnswer) clearDraft();
   welcome.hidden = true;
 }
 
@@ -152,7 +155,7 @@ export function showNotice(notice) {
     return;
   }
   insertByTime(made);
-  hideDraft();
+  clearDraft();
   welcome.hidden = true;
 }
 
@@ -193,24 +196,21 @@ export function dropAccepted() {
   for (const each of waiting.querySelectorAll(".accepted")) each.remove();
 }
 
-export function showDraft(text) {
-  draft.hidden = text === "";
-  draft.firstElementChild.textContent = text;
+export function markStopped(id) {
+  const made = document.getElementById(`message-${id}`);
+  if (made) addMark(made, true);
 }
 
-export function growDraft(piece) {
-  draft.hidden = false;
-  draft.firstElementChild.append(piece);
-}
-
-export function hideDraft() {
-  showDraft("");
+// Shows that an answer is to come, as long as it would stand below its question.
+export function showWork(isWorking) {
+  log.classList.toggle("working", isWorking);
+  awaitAnswer(isWorking && Boolean(log.lastElementChild?.matches(".user")));
 }
 
 export function clear() {
   log.replaceChildren();
   waiting.replaceChildren();
-  hideDraft();
+  clearDraft();
 }
 
 export function ready() {

@@ -1,0 +1,238 @@
+"""How answers look while they are written, once they are stored, and where there is none, in a real Chromium."""
+
+import asyncio
+
+import pytest
+
+from botservice import LLMError, ToolCall, progress, tool
+
+expect = pytest.importorskip("playwright.async_api").expect
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+ANSWER = """## Plan
+
+| city | height |
+|---|--:|
+| Oslo | 23 |
+| Bern | 540 |
+
+```python
+def first_line(): return "a line of code that is so much longer than any phone is wide, is it not?"
+```
+
+$$
+\\frac{a}{b} = c
+$$
+
+The *end*."""
+ARABIC = "# خطة قصيرة\n\nتلك إجابة قصيرة.\n\n- أولًا\n\n```python\nprint('مرحبا')\n```"
+# Where every element of an answer stands.
+PLACES = """() => [...document.querySelectorAll(".assistant .block, .assistant .block *")].map(each => {
+    const box = each.getBoundingClientRect();
+    return [each.nodeName, box.x, box.y, box.width, box.height].join(" ");
+})"""
+
+
+async def test_nothing_jumps_when_the_answer_ends_and_after_a_reload_it_is_the_same(run_site, typist, open_page):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("Show me")
+        typist.write(*[ANSWER[begin : begin + 7] for begin in range(0, len(ANSWER), 7)])
+        await expect(page.locator("#draft")).to_contain_text("The end.")
+        await page.evaluate("document.querySelector('#draft pre').isTheSame = true")
+        before = await page.evaluate(PLACES)
+        typist.write(None)
+        await expect(page.answers).to_have_count(1)
+        await expect(page.locator("#draft")).to_be_hidden()
+        assert await page.evaluate("document.querySelector('#log pre').isTheSame"), "it is not made anew"
+        assert await page.evaluate(PLACES) == before
+        shown = await page.answers.locator(".body").inner_html()
+        await page.reload()
+        await expect(page.answers).to_contain_text("The end.")
+        assert await page.answers.locator(".body").inner_html() == shown
+
+
+async def test_tables_and_code_can_be_read_while_they_are_written(run_site, typist, open_page):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("Show me")
+        typist.write("| a | b |\n|---|---|\n| 1 | 2 |\n")
+        await expect(page.locator("#draft td")).to_have_text(["1", "2"])
+        await page.evaluate("document.querySelector('#draft table').isTheSame = true")
+        typist.write("| 3 | 4 |\n\n```python\ndef f():\n")
+        await expect(page.locator("#draft td")).to_have_text(["1", "2", "3", "4"])
+        await expect(page.locator("#draft pre .keyword")).to_have_text("def")
+        assert await page.evaluate("document.querySelector('#draft table').isTheSame")
+        await page.evaluate("getSelection().selectAllChildren(document.querySelector('#draft pre .keyword'))")
+        typist.write("    return 1\n```\n\nafter")
+        await expect(page.locator("#draft")).to_contain_text("after")
+        assert await page.evaluate("getSelection().toString()") == "def"
+        typist.write(None)
+        await expect(page.answers.locator("math, pre, table")).to_have_count(2)
+
+
+async def test_who_comes_in_the_middle_sees_all_of_it_in_one_go(run_site, typist, open_page):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("Show me")
+        typist.write(ANSWER[:150])
+        await expect(page.locator("#draft pre")).to_have_count(1)
+        other = await page.open_tab(site.url)
+        await expect(other.locator("#draft pre")).to_have_count(1)
+        typist.write(ANSWER[150:], None)
+        for each in (page, other):
+            await expect(each.answers.locator("math")).to_have_count(1)
+
+
+async def test_the_place_of_the_answer_is_held_while_it_is_thought_about(run_site, typist, open_page):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await expect(page.locator("#draft .dots")).to_be_hidden()
+        await page.say("Think")
+        await expect(page.locator("#draft .dots")).to_be_visible()
+        question, dots = page.questions.last, page.locator("#draft .dots")
+        assert (await dots.bounding_box())["y"] > (await question.bounding_box())["y"]
+        typist.write("Well", None)
+        await expect(page.answers.locator(".body")).to_have_text("Well")
+        await expect(page.locator("#draft")).to_be_hidden()
+
+
+async def test_a_tool_at_work_is_a_card_that_can_be_opened_and_stays_open(run_site, open_page):
+    is_free, is_far = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def look_up(word: str, password: str) -> str:
+        """Look a word up."""
+        progress("page 3")
+        await is_far.wait()
+        progress("page 9")
+        await is_free.wait()
+        return "a word"
+
+    call = ToolCall("", "look_up", {"word": "<i>x</i>", "password": "correct horse"})
+    async with run_site([call, "It is a word."], tools=[look_up]) as site:
+        page = await open_page(site.url)
+        await page.say("what is x?")
+        card = page.locator("#draft .call")
+        await expect(card.locator("summary")).to_contain_text("look_up")
+        await expect(card.locator(".said")).to_have_text("page 3")
+        await expect(card.locator("pre")).to_be_hidden()
+        await card.locator("summary").focus()
+        await page.keyboard.press("Enter")
+        await expect(card.locator("pre")).to_contain_text("word: <i>x</i>")
+        await expect(card.locator("pre")).not_to_contain_text("correct horse")
+        is_far.set()
+        await expect(card.locator(".said")).to_have_text("page 9")
+        await expect(card.locator("pre")).to_be_visible()
+        is_free.set()
+        await expect(page.answers).to_contain_text("It is a word.")
+        await expect(page.locator("#draft .call")).to_have_count(0)
+
+
+async def test_a_stop_before_the_first_word_leaves_a_mark_everywhere_and_retry_asks_again(
+    run_site, sqlite_url, typist, open_page
+):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("Count")
+        await typist.is_asked.wait()
+        await expect(page.locator("#draft .dots")).to_be_visible()
+        await page.get_by_role("button", name="Stop").click()
+        await expect(page.questions.locator(".mark")).to_contain_text("Stopped before an answer")
+        await expect(page.locator("#draft")).to_be_hidden()
+        await expect(page.locator("#text")).to_be_focused()
+        cookies = await page.context.storage_state()
+    async with run_site(llm=typist, storage_url=sqlite_url) as site:  # after a restart, on another device
+        for each in cookies["cookies"]:
+            each["domain"] = "127.0.0.1"
+        page = await open_page(site.url, storage_state=cookies)
+        await expect(page.questions.locator(".mark")).to_contain_text("Stopped before an answer")
+        typist.write("one", None)
+        await page.get_by_role("button", name="Retry").click()
+        await expect(page.answers).to_contain_text("one")
+        await expect(page.questions).to_have_count(1)
+        await expect(page.locator(".mark")).to_have_count(0)
+        await expect(page.locator("#waiting li")).to_have_count(0)
+        await expect(page.locator("#text")).to_be_focused()
+
+
+async def test_an_answer_that_was_stopped_is_marked_and_only_the_last_one_can_be_asked_again(
+    run_site, typist, open_page
+):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("Count")
+        typist.write("one, two")
+        await expect(page.locator("#draft")).to_contain_text("one, two")
+        await page.keyboard.press("Escape")
+        await expect(page.answers.locator(".mark")).to_contain_text("Stopped")
+        await page.reload()
+        await expect(page.answers.locator(".mark")).to_contain_text("Stopped")
+        await expect(page.get_by_role("button", name="Retry")).to_be_visible()
+        await page.say("Go on")
+        await expect(page.get_by_role("button", name="Retry")).to_be_hidden()
+        typist.write("three", None)
+        await expect(page.answers).to_have_count(2)
+        await expect(page.answers.first.locator(".mark")).to_contain_text("Stopped")
+        await expect(page.get_by_role("button", name="Retry")).to_be_hidden()
+
+
+async def test_a_turn_that_failed_is_asked_again_by_a_button_that_the_keyboard_reaches(run_site, open_page):
+    async with run_site([LLMError("broken", is_transient=False), "better"]) as site:
+        page = await open_page(site.url)
+        await page.say("hello")
+        notice = page.locator("#log .trouble")
+        await expect(notice).to_contain_text("Sorry, I could not answer this")
+        await expect(notice).not_to_contain_text("whoever runs me")
+        await page.reload()
+        await page.get_by_role("button", name="Retry").focus()
+        await page.keyboard.press("Enter")
+        await expect(page.answers).to_contain_text("better")
+        await expect(page.locator("#text")).to_be_focused()
+        await expect(page.get_by_role("button", name="Retry")).to_be_hidden()
+
+
+async def test_what_is_written_from_the_right_stands_at_the_right_with_its_full_width(run_site, open_page):
+    async with run_site([ARABIC]) as site:
+        page = await open_page(site.url)
+        await page.say("Arabic, please")
+        await expect(page.answers).to_have_count(1)
+        column, body = [await page.locator(each).bounding_box() for each in ("#log", "#log .assistant .body")]
+        assert (body["x"], body["width"]) == (column["x"], column["width"])
+        right = "each => { const text = document.createRange(); text.selectNodeContents(each); "
+        right += "return text.getBoundingClientRect().right; }"
+        for name in ("h1", "p"):
+            edge = await page.answers.locator(name).evaluate(right)
+            assert abs(edge - column["x"] - column["width"]) < 2
+        assert await page.answers.locator("li").evaluate("each => getComputedStyle(each).direction") == "rtl"
+        assert await page.answers.locator("pre").evaluate("each => getComputedStyle(each).direction") == "ltr"
+
+
+@pytest.mark.parametrize("options", [PHONE, {}], ids=["phone", "desktop"])
+async def test_the_button_that_copies_code_covers_none_of_it(run_site, open_page, options):
+    async with run_site([ANSWER]) as site:
+        page = await open_page(site.url, permissions=["clipboard-read", "clipboard-write"], **options)
+        await page.say("code")
+        button = page.answers.get_by_role("button", name="Copy")
+        await expect(button).to_be_visible()
+        box, code = await button.bounding_box(), await page.answers.locator("pre").bounding_box()
+        assert box["y"] + box["height"] <= code["y"]
+        assert await button.evaluate("each => getComputedStyle(each).opacity") == "1"
+        await button.click()
+        await expect(page.answers.get_by_role("button", name="Copied")).to_be_visible()
+        assert (await page.evaluate("navigator.clipboard.readText()")).startswith("def first_line(): return")
+
+
+async def test_tables_code_and_formulas_scroll_by_themselves(run_site, open_page):
+    wide = "| " + " | ".join(f"a long heading {each}" for each in range(9)) + " |\n" + "|---" * 9 + "|\n"
+    formula = "$$\n" + " + ".join(f"x_{{{each}}}^2" for each in range(60)) + "\n$$"
+    async with run_site([f"{wide}\n\n{ANSWER}\n\n{formula}"]) as site:
+        page = await open_page(site.url, **PHONE)
+        await page.say("wide")
+        await expect(page.answers).to_have_count(1)
+        for selector in (".table >> nth=0", "pre", "div.formula >> nth=-1"):
+            block = page.answers.locator(selector)
+            assert await block.evaluate("each => each.scrollWidth > each.clientWidth"), selector
+            await block.focus()
+        assert await page.evaluate("document.getElementById('scroll').scrollWidth <= innerWidth")

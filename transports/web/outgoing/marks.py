@@ -1,0 +1,49 @@
+"""Which messages stand where a turn was stopped: the answer as far as it was written, or else the question."""
+
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, func, literal, or_, select
+
+from botservice.storage.tables.conversations import events, messages, turns
+from botservice.turns.turn import Outcome
+
+_MOST_LOOKED_AT: Final = 50  # turns, where nobody knows which of them have been looked at
+
+_answers = messages.alias("answers")
+_asks = messages.alias("asks")
+_STOPPED: Final = turns.c.outcome == Outcome.STOPPED.value
+_HAS_ANSWER: Final = select(_answers.c.id).where(_answers.c.answers_turn_id == turns.c.id).exists()
+
+# By the number of the one turn that a message may be about, so that no other is looked at.
+_TURN_OF_MESSAGE: Final = func.coalesce(
+    messages.c.answers_turn_id,
+    select(events.c.turn_id).where(events.c.id == messages.c.event_id).correlate(messages).scalar_subquery(),
+)
+IS_STOPPED: Final = (
+    select(literal(1))
+    .where(turns.c.id == _TURN_OF_MESSAGE, _STOPPED, or_(messages.c.answers_turn_id.is_not(None), ~_HAS_ANSWER))
+    .correlate(messages)
+    .exists()
+    .label("is_stopped")
+)
+"""Whether a message is such a one."""
+
+_RECENT: Final = (
+    select(turns.c.id)
+    .where(turns.c.context_id == bindparam("context"), turns.c.id >= bindparam("from_turn"))
+    .order_by(turns.c.id.desc())
+    .limit(_MOST_LOOKED_AT)
+)
+_UNANSWERED: Final = (
+    select(func.max(_asks.c.id))
+    .join(events, events.c.id == _asks.c.event_id)
+    .join(turns, turns.c.id == events.c.turn_id)
+    .where(turns.c.id.in_(_RECENT), _STOPPED, ~_HAS_ANSWER)
+    .group_by(turns.c.id)
+    .order_by(turns.c.id)
+)
+
+
+def find_unanswered(connection: Connection, context_id: int, from_turn: int) -> list[int]:
+    """Return the questions of turns that were stopped before the first word, among the newest turns from one on."""
+    return list(connection.execute(_UNANSWERED, {"context": context_id, "from_turn": from_turn}).scalars())
