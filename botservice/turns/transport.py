@@ -16,7 +16,11 @@ ReadEvent = Callable[[StoredEvent], Awaitable[InboundMessage | None]]
 
 
 class Live(Protocol):
-    """Shows a person that, and what, the bot is about to answer. Nothing of it needs to last."""
+    """Shows a person that, and what, the bot is about to answer. Nothing of it needs to last.
+
+    One that shows calls of tools by themselves may have `on_call` and `on_call_ended` as well; it gets no activity of
+    them then.
+    """
 
     def on_text(self, piece: str) -> None:
         """Take the next piece of the answer."""
@@ -32,6 +36,22 @@ class Live(Protocol):
 
     async def close(self) -> None:
         """End it; the answer is stored next, and its deliveries follow. It may be called more than once."""
+
+
+def begin_call(live: Live, call: ToolCall) -> None:
+    """Have a call shown that begins, as far as live shows such things."""
+    take: Callable[[ToolCall], None] | None = getattr(live, "on_call", None)
+    if take is None:
+        live.on_activity(call.name)
+    else:
+        take(call)
+
+
+def end_call(live: Live, call: ToolCall, *, has_failed: bool) -> None:
+    """Have the end of a call shown, where live shows calls by themselves."""
+    take: Callable[..., None] | None = getattr(live, "on_call_ended", None)
+    if take is not None:
+        take(call, has_failed=has_failed)
 
 
 class StreamRecord(Protocol):

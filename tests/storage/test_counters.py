@@ -118,7 +118,9 @@ def _undo_migration(url: str) -> None:
         connection.execute(text("DROP INDEX ix_facts_ended_by"))
         observing_tables = ("observed", "notes", "refused_notes", "refused_facts", "observer_reservations")
         sign_in_tables = ("tool_sign_ins", "tool_sign_in_states")
-        for table in ("pending_calls", "tool_grants", *sign_in_tables, *observing_tables):  # of later ones
+        slack_tables = ("slack_grids", "slack_refusals", "slack_titles")
+        later_tables = ("pending_calls", "tool_grants", *sign_in_tables, *observing_tables, *slack_tables)
+        for table in later_tables:
             connection.execute(text(f"DROP TABLE {table}"))
         of_facts = [("facts", column) for column in ("set_by", "valid_from", "valid_to", "ended_by")]
         for table, column in (("turns", "question_id"), ("deliveries", "replaces"), *of_facts):

@@ -33,14 +33,18 @@ from transports.slack.incoming.intake import Intake
 from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.reading import Reader
 from transports.slack.incoming.sockets import SocketListener
-from transports.slack.outgoing.canvas import Tempo
+from transports.slack.outgoing.canvas import Style, Tempo
+from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.formatting import Pings
 from transports.slack.outgoing.outbound import Sender
 from transports.slack.outgoing.planning import plan_answer
+from transports.slack.outgoing.resting import Resting
+from transports.slack.outgoing.status import Statuses
 from transports.slack.outgoing.streaming import Stage
 from transports.slack.outgoing.streams import Streams
 from transports.slack.workspaces.installing import Installing, OAuthApp
 from transports.slack.workspaces.people import People
+from transports.slack.workspaces.refusals import Refusals
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -115,18 +119,28 @@ class SlackTransport:
         self._pings = manners.pings
         files = Files(self._client, manners.reading, lambda: self._storage)
         self._reader = Reader(self._client, self._workspaces, people, files, lambda: self._storage)
+        refusals = Refusals(lambda: self._storage)
+        statuses = Statuses(self._client, people)
+        resting = Resting(self._workspaces, statuses, self._is_waiting)
         self._sender = Sender(
-            self._client, self._workspaces, streams, pace or Pace(), self._read_file, previews=manners.previews
+            self._client,
+            self._workspaces,
+            streams,
+            pace or Pace(),
+            self._read_file,
+            refusals,
+            Ending(self._client, refusals, resting),
+            previews=manners.previews,
         )
         self._stage = Stage(
             self._client,
             self._workspaces,
             people,
             streams,
-            manners.tempo,
-            manners.pings,
-            self._is_waiting,
-            previews=manners.previews,
+            Style(manners.tempo, manners.pings, manners.previews),
+            statuses,
+            resting,
+            refusals,
         )
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
