@@ -42,6 +42,7 @@ from transports.slack.outgoing.resting import Resting
 from transports.slack.outgoing.status import Statuses
 from transports.slack.outgoing.streaming import Stage
 from transports.slack.outgoing.streams import Streams
+from transports.slack.outgoing.titles import Titles
 from transports.slack.workspaces.installing import Installing, OAuthApp
 from transports.slack.workspaces.people import People
 from transports.slack.workspaces.refusals import Refusals
@@ -122,6 +123,7 @@ class SlackTransport:
         refusals = Refusals(lambda: self._storage)
         statuses = Statuses(self._client, people)
         resting = Resting(self._workspaces, statuses, self._is_waiting)
+        self._titles = Titles(self._client, self._workspaces, statuses, refusals, lambda: self._storage)
         self._sender = Sender(
             self._client,
             self._workspaces,
@@ -186,6 +188,7 @@ class SlackTransport:
 
     async def close(self) -> None:
         """Let go of every connection."""
+        await self._titles.close()
         await self._stage.close()
         await self._client.close()
 
@@ -238,6 +241,7 @@ class SlackTransport:
         ts = await self._sender.send(context_keys, delivery)
         if delivery.payload.get("is_notice"):
             self._stage.rest(context_keys, delivery)
+        self._titles.give(context_keys, delivery)
         return ts
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:

@@ -26,6 +26,8 @@ from transports.slack.incoming.changes import ChangedMessage, read_change
 from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.membership import membership_of
+from transports.slack.incoming.titles import renamed_session
+from transports.slack.outgoing.titles import mark_renamed
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -88,6 +90,8 @@ class Intake:
                 await self._accept(stop_event(body))
             case "member_joined_channel" | "member_left_channel":
                 await self._take_membership(body)
+            case "agent_session_title_changed":
+                await self._note_title(body)
             case "app_home_opened":
                 self._show_home(body)
             case "app_uninstalled" | "tokens_revoked" as kind:
@@ -138,6 +142,15 @@ class Intake:
             await storage.write(lambda connection: note_departure(connection, chat))
         elif person is not None:
             await storage.write(lambda connection: note_invitation(connection, chat, person, now))
+
+    async def _note_title(self, body: Mapping[str, Any]) -> None:
+        """Take note that a session has the title that a person gave it."""
+        _, storage = self._opened()
+        renamed = renamed_session(body)
+        if renamed is not None:
+            keys, thread_ts = renamed
+            now = storage.now()
+            await storage.write(lambda connection: mark_renamed(connection, keys, thread_ts, now))
 
     def _is_meant(self, message: SlackMessage, bots: frozenset[str | None]) -> bool:
         """Return whether the bot is named, or may be: reading decides where its name is not known yet."""
