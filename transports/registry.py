@@ -1,6 +1,6 @@
 """Which transports the settings turn on. A transport is imported only where it is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from botservice.commands import Command
@@ -35,7 +35,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
             )
         )
     if has_slack(settings):
-        found.append(build_slack(settings, reading))
+        found.append(build_slack(settings, reading, tuple if service is None else lambda: list(service.agent.tools)))
     found.append(WebTransport(access=Access.of(settings)))
     found.extend(() if service is None else service.transports)
     names = [transport.name for transport in found]
@@ -90,8 +90,13 @@ def has_slack(settings: Settings) -> bool:
     return settings.slack_bot_token is not None or settings.slack_client_id is not None
 
 
-def build_slack(settings: Settings, reading: "Reading | None" = None) -> "SlackTransport":
+def build_slack(
+    settings: Settings, reading: "Reading | None" = None, tools: Callable[[], Sequence[str]] = tuple
+) -> "SlackTransport":
     """Return the transport of Slack.
+
+    Args:
+        tools: Returns the names of the agent's tools.
 
     Raises:
         SettingsError: what installations need is not all there.
@@ -111,6 +116,7 @@ def build_slack(settings: Settings, reading: "Reading | None" = None) -> "SlackT
             pings=Pings(users=pings is not SlackPings.NONE, everybody=pings is SlackPings.ALL),
             previews=settings.link_previews or settings.slack_unfurl,
             reading=reading or build_reading(settings),
+            tools=tools,
         ),
     )
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from starlette.routing import BaseRoute, Route
 
 from botservice.contexts.context import ContextKeys, find_context
-from botservice.errors import SettingsError
+from botservice.errors import BotServiceError, SettingsError
 from botservice.messages import InboundMessage, Message
 from botservice.reading.reader import PdfReader
 from botservice.settings import SlackListen
@@ -19,6 +19,7 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from botservice.turns.waiting.calls import PendingKind
 from botservice.turns.waiting.records import find_open
+from transports.errands import Errands
 from transports.files.documents import Reading
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace
@@ -43,9 +44,11 @@ from transports.slack.outgoing.status import Statuses
 from transports.slack.outgoing.streaming import Stage
 from transports.slack.outgoing.streams import Streams
 from transports.slack.outgoing.titles import Titles
+from transports.slack.suggestions import Suggestions, ToolNames
 from transports.slack.workspaces.installing import Installing, OAuthApp
 from transports.slack.workspaces.people import People
 from transports.slack.workspaces.refusals import Refusals
+from transports.slack.workspaces.views import Views
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -66,6 +69,7 @@ class Manners:
         tempo: How soon and how often progress is shown.
         reading: What can be read besides text; by default PDFs.
         home: What stands on people's pages besides usage.
+        tools: Returns the names of the agent's tools, for what people may press to ask.
     """
 
     listening: SlackListen = SlackListen.THREADS
@@ -74,6 +78,7 @@ class Manners:
     tempo: Tempo = field(default_factory=Tempo)
     reading: Reading = field(default_factory=lambda: Reading(read_pdf=PdfReader()))
     home: tuple[HomeSection, ...] = ()
+    tools: ToolNames = tuple
 
 
 class SlackTransport:
@@ -109,18 +114,27 @@ class SlackTransport:
         self._workspaces = Workspaces(self._client, token, installations)
         self._has_token = token is not None
         self._storage: Storage | None = None
+        self._errands = Errands()
         streams, people = Streams(), People(self._client)
         self._home = Home(self._client, self._workspaces, people, manners.home)
         interactions = Interactions(self._client, self._workspaces, people)
         decisions = Decisions(self._client, self._workspaces, people, interactions)
+        refusals, views = Refusals(lambda: self._storage), Views(self._client)
+        self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
         self._intake = Intake(
-            self._workspaces, interactions, decisions, self._show_home, installations, manners.listening
+            self._workspaces,
+            interactions,
+            decisions,
+            self._show_home,
+            self._suggest,
+            views,
+            installations,
+            manners.listening,
         )
         bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
         self._pings = manners.pings
         files = Files(self._client, manners.reading, lambda: self._storage)
-        self._reader = Reader(self._client, self._workspaces, people, files, lambda: self._storage)
-        refusals = Refusals(lambda: self._storage)
+        self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
         statuses = Statuses(self._client, people)
         resting = Resting(self._workspaces, statuses, self._is_waiting)
         self._titles = Titles(self._client, self._workspaces, statuses, refusals, lambda: self._storage)
@@ -188,6 +202,7 @@ class SlackTransport:
 
     async def close(self) -> None:
         """Let go of every connection."""
+        await self._errands.close()
         await self._titles.close()
         await self._stage.close()
         await self._client.close()
@@ -242,6 +257,8 @@ class SlackTransport:
         if delivery.payload.get("is_notice"):
             self._stage.rest(context_keys, delivery)
         self._titles.give(context_keys, delivery)
+        if "forgets_in" in delivery.payload:
+            self._errands.send(self._clear(context_keys, str(delivery.payload["forgets_in"])), name="slack-suggestions")
         return ts
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
@@ -276,6 +293,17 @@ class SlackTransport:
     async def _show_home(self, team_id: str, user_id: str) -> None:
         if self._storage is not None:
             await self._home.show(self._storage, team_id, user_id)
+
+    async def _suggest(self, team_id: str, user_id: str, channel_id: str) -> None:
+        if self._storage is not None:
+            await self._suggestions.show(self._storage, team_id, user_id, channel_id)
+
+    async def _clear(self, context_keys: Mapping[str, str], language: str) -> None:
+        if not self.is_shared(context_keys):
+            try:
+                await self._suggestions.clear(context_keys["team_id"], context_keys["channel_id"], language)
+            except BotServiceError as error:
+                logger.warning("slack.suggestions_not_cleared", extra={"reason": str(error)})
 
     async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
         return await read_stored_file(self._storage, context_keys, digest)

@@ -29,6 +29,14 @@ def conversations_open(world: World, params: Params) -> dict[str, Any]:
     return {"channel": {"id": channel}}
 
 
+@method("conversations.info", "channel", scope="channels:read")
+def conversations_info(world: World, params: Params) -> dict[str, Any]:
+    channel = str(params.get("channel"))
+    if BOT_USER not in world.channels.get(channel, ()):
+        raise SlackError("channel_not_found")
+    return {"channel": {"id": channel, "name": channel.removeprefix("C0").lower()}}
+
+
 @method(
     "conversations.replies",
     *("channel", "ts", "oldest", "latest", "inclusive", "limit", "cursor", "include_all_metadata"),

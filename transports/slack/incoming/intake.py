@@ -28,6 +28,7 @@ from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.membership import membership_of
 from transports.slack.incoming.titles import renamed_session
 from transports.slack.outgoing.titles import mark_renamed
+from transports.slack.workspaces.views import Views, viewer_of, without_view
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,9 @@ _TRANSPORT = "slack"
 
 OnHome = Callable[[str, str], Awaitable[None]]
 """Shows a person of a workspace what the bot remembers."""
+
+OnOpen = Callable[[str, str, str], Awaitable[None]]
+"""Shows a person of a workspace, in a channel, what they may ask."""
 
 
 class Removal(Protocol):
@@ -54,6 +58,8 @@ class Intake:
         interactions: Interactions,
         decisions: Decisions,
         on_home: OnHome,
+        on_open: OnOpen,
+        views: Views,
         removal: Removal | None,
         listening: SlackListen = SlackListen.THREADS,
     ) -> None:
@@ -61,6 +67,8 @@ class Intake:
         self._interactions = interactions
         self._decisions = decisions
         self._on_home = on_home
+        self._on_open = on_open
+        self._views = views
         self._removal = removal
         self._listening = listening
         self._inbox: Inbox | None = None
@@ -93,7 +101,10 @@ class Intake:
             case "agent_session_title_changed":
                 await self._note_title(body)
             case "app_home_opened":
+                self._look(body)
                 self._show_home(body)
+            case "app_context_changed":
+                self._look(body)
             case "app_uninstalled" | "tokens_revoked" as kind:
                 await self._forget_workspace(kind, body)
             case _:
@@ -123,6 +134,9 @@ class Intake:
         if message is None:
             await self._take_change(read_change(body))
             return
+        if message.is_direct:
+            self._look(body, "app_context")
+        body = without_view(body)
         bots = bots_of(body) | {self._workspaces.known_bot(message.team_id)} - {None}
         if message.user_id in bots:
             self._opened()
@@ -189,15 +203,26 @@ class Intake:
             raise StorageUnavailable("this process takes in nothing at the moment")
         return self._inbox, self._storage
 
+    def _look(self, body: Mapping[str, Any], name: str = "context") -> None:
+        """Take note of what somebody looks at, where an event tells it; of that, nothing is stored."""
+        event, team, user = field(body, "event"), team_of(body), viewer_of(body)
+        self._opened()
+        if isinstance(event, Mapping) and name in event and team is not None and user is not None:
+            self._views.note(team, user, event[name])
+
     def _show_home(self, body: Mapping[str, Any]) -> None:
         event = field(body, "event")
-        team, user = team_of(body), word(field(event, "user"))
-        if field(event, "tab") == "home" and team is not None and user is not None:
-            self._errands.send(self._show(team, user), name="slack-home")
+        team, user, channel = team_of(body), word(field(event, "user")), word(field(event, "channel"))
+        if team is None or user is None:
+            return
+        if field(event, "tab") == "home":
+            self._errands.send(self._show(self._on_home(team, user)), name="slack-home")
+        elif field(event, "tab") == "messages" and channel is not None:
+            self._errands.send(self._show(self._on_open(team, user, channel)), name="slack-suggestions")
 
-    async def _show(self, team: str, user: str) -> None:
+    async def _show(self, page: Awaitable[None]) -> None:
         try:
-            await self._on_home(team, user)
+            await page
         except Exception:  # a border: a page that is not shown costs nobody an answer
             logger.exception("slack.home_not_shown")
 

@@ -18,6 +18,7 @@ from transports.slack.outgoing.formatting import Pings, format_answer
 
 _NAMES: Final = frozenset(command.name for command in standard_commands())
 _COMMAND: Final = re.compile(rf"(?<![\w/!])/(?=(?:{'|'.join(sorted(_NAMES))})(?![\w/]))")
+_FORGET: Final = re.compile(rb"forget")  # as a command, or on the button that asks whether to go on
 # A payload is {"text" or "file", "thread_ts", "question", …}; files are named by the digest of their bytes.
 
 
@@ -39,6 +40,8 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
         pieces[-1]["is_notice"] = True
     elif pieces and not is_for_service:
         pieces[-1]["asks_feedback"] = answer.language or DEFAULT_LANGUAGE
+    if pieces and (is_notice or is_for_service) and _is_forgetting(events):
+        pieces[-1]["forgets_in"] = answer.language or DEFAULT_LANGUAGE
     whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
     payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]
     return [payload | place for payload in payloads]
@@ -93,6 +96,11 @@ def _command_like(event: StoredEvent) -> bool:
         said = parse_command(f"/{str(field(body, 'text') or '').strip().lstrip('/')}")
         return said is None or said.name in _NAMES
     return way is Way.BUTTON
+
+
+def _is_forgetting(events: Sequence[StoredEvent]) -> bool:
+    """Return whether somebody may have had something forgotten."""
+    return any(_FORGET.search(event.raw) is not None for event in events)
 
 
 def _file(attachment: Attachment) -> dict[str, Any]:
