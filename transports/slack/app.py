@@ -32,6 +32,7 @@ from transports.slack.incoming.endpoint import PATH, EventsEndpoint
 from transports.slack.incoming.files import Files
 from transports.slack.incoming.intake import Intake
 from transports.slack.incoming.interactions import Interactions
+from transports.slack.incoming.papers import Papers
 from transports.slack.incoming.reading import Reader
 from transports.slack.incoming.sockets import SocketListener
 from transports.slack.outgoing.canvas import Style, Tempo
@@ -133,7 +134,7 @@ class SlackTransport:
         )
         bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
         self._pings = manners.pings
-        files = Files(self._client, manners.reading, lambda: self._storage)
+        files = Files(self._client, Papers(self._client, refusals), manners.reading, lambda: self._storage)
         self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
         statuses = Statuses(self._client, people)
         resting = Resting(self._workspaces, statuses, self._is_waiting)

@@ -16,7 +16,7 @@ from botservice.storage.tables.slack import feedback
 from botservice.tools.remembering import remember
 from botservice.turns.turn import StoredEvent
 from transports.slack.app import Manners
-from transports.slack.blocks import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.blocks import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 from transports.slack.inbound import Way, raw
 
 
@@ -121,6 +121,19 @@ async def test_a_question_about_a_message_is_answered_privately(api: SlackApi, b
     assert "Bob" in prompt
     assert "The launch is on 4 May & we are late" in prompt
     assert api.said("C0OTHER") == []
+
+
+async def test_a_question_from_the_menu_is_answered_in_the_direct_conversation(api: SlackApi, bot_on) -> None:
+    async with bot_on(api) as bot:
+        api.interact("shortcut", callback_id=ASK_ANYTHING)
+        modal = (await api.until(lambda: api.world.modals))[0]
+        assert modal["title"]["text"] == "Ask a question"
+        view = modal | {"state": {"values": {QUESTION_BLOCK: {QUESTION_INPUT: {"value": "When is it?"}}}}}
+        api.interact("view_submission", view=view, retries=True)
+        await api.until(api.said)
+        assert "about" not in str(bot.llm.prompts[-1][-1]["content"])
+    assert api.said() == ["You said: When is it?"]
+    assert api.world.responses == []
 
 
 async def test_what_people_think_of_an_answer_is_stored_with_its_turn(

@@ -15,6 +15,7 @@ from transports.errands import Errands
 from transports.slack.inbound import (
     SlackMessage,
     bots_of,
+    enterprise_of,
     field,
     message_event,
     read_message,
@@ -91,6 +92,7 @@ class Intake:
         Raises:
             StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
         """
+        await self._note_grid(body)
         match field(field(body, "event"), "type"):
             case "message" | "app_mention":
                 await self._take_message(body)
@@ -117,6 +119,7 @@ class Intake:
             BotServiceError: it is not stored.
         """
         _, storage = self._opened()
+        await self._note_grid(body)
         await self._accept(await self._interactions.command(body, storage))
 
     async def take_interaction(self, body: Mapping[str, Any]) -> None:
@@ -126,6 +129,7 @@ class Intake:
             BotServiceError: it is not stored.
         """
         inbox, storage = self._opened()
+        await self._note_grid(body)
         if not await self._decisions.take(body, inbox):
             await self._accept(await self._interactions.interaction(body, storage))
 
@@ -156,6 +160,12 @@ class Intake:
             await storage.write(lambda connection: note_departure(connection, chat))
         elif person is not None:
             await storage.write(lambda connection: note_invitation(connection, chat, person, now))
+
+    async def _note_grid(self, body: Mapping[str, Any]) -> None:
+        team, enterprise = team_of(body), enterprise_of(body)
+        if team is not None and enterprise is not None and team != enterprise:
+            self._opened()
+            await self._workspaces.note_grid(team, enterprise)
 
     async def _note_title(self, body: Mapping[str, Any]) -> None:
         """Take note that a session has the title that a person gave it."""

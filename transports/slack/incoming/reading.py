@@ -178,7 +178,7 @@ class Reader:
         quoted = await self._text(str(about.get("text") or ""), workspace)
         writer = word(about.get("user"))
         name = None if writer is None else (await self._people.find(workspace, writer)).name
-        held = (read_about(about, name, quoted, workspace),)
+        held = (read_about(about, name, quoted, workspace),) if about else ()
         return InboundMessage(question.strip(), _author(person), language=person.language, references=held)
 
     async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
