@@ -220,7 +220,7 @@ PLACES: Final = (
     Place(
         "memory of the process",
         (),
-        "search indexes, vectors of questions, names that Slack gave",
+        "search indexes, vectors of questions, names that Slack gave, what somebody has open there",
         "indexes at the next look at the chat; the rest makes room for newer, and is in no prompt of anybody else",
         "history/test_search.py::test_a_forgotten_context_leaves_memory",
     ),

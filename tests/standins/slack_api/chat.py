@@ -97,6 +97,17 @@ def post_message(world: World, params: Params) -> dict[str, Any]:
     return {"channel": channel, "ts": post.ts, "message": post.wire()}
 
 
+@method("chat.postEphemeral", "channel", "user", "text", "blocks", "thread_ts", scope="chat:write")
+def post_ephemeral(world: World, params: Params) -> dict[str, Any]:
+    channel = _channel(world, params)
+    require(params, "user")
+    if params["user"] not in world.channels[channel]:
+        raise SlackError("user_not_in_channel")
+    _thread(world, params, channel)
+    world.whispers.append((channel, str(params["user"]), str(_content(world, params)["text"])))
+    return {"message_ts": world.next_ts()}
+
+
 @method("chat.update", "channel", "ts", "text", "markdown_text", "blocks", "metadata", scope="chat:write")
 def update(world: World, params: Params) -> dict[str, Any]:
     post = world.find(_channel(world, params), params.get("ts"))

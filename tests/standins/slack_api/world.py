@@ -92,6 +92,7 @@ class World:
         self.modals: list[dict[str, Any]] = []
         self.fetched: list[str] = []  # addresses that this server has asked, to show what lies behind them
         self.responses: list[tuple[str, dict[str, Any]]] = []
+        self.whispers: list[tuple[str, str, str]] = []
         self.statuses: list[tuple[str, str, str]] = []
         self.titles: dict[tuple[str, str], str] = {}
         self.prompts: dict[str, list[dict[str, str]]] = {}

@@ -110,6 +110,20 @@ async def test_a_workspace_without_charts_shows_the_title_and_the_table(api: Sla
     assert api.outcomes("chat.postMessage") == ["invalid_blocks", "ok"]
 
 
+async def test_an_answer_that_grew_costs_one_more_call_whatever_is_refused(api: SlackApi, bot_on, typist) -> None:
+    api.world.without = {"data_visualization", "data_table"}
+    async with bot_on(api, typist):
+        api.person_says("how many?")
+        typist.write("Look: ")
+        await api.until(lambda: [each for each in api.world.posts if each.is_streaming])
+        typist.write(f"\n\n{CHART}\n\n{TABLE}")
+        typist.finish()
+        await api.until(api.said)
+    assert [outcome for name, _, outcome in api.calls_made if name.endswith("Stream")].count("invalid_blocks") == 1
+    assert "**Visitors by month**" in api.said()[0]
+    assert TABLE in api.said()[0]
+
+
 async def test_a_third_chart_is_a_table(api: SlackApi, bot_on) -> None:
     async with bot_on(api, ["\n\n".join([CHART] * 3)]):
         api.person_says("how many?")

@@ -243,3 +243,27 @@ async def test_an_answer_where_only_the_asker_sees_it_is_tried_again(api: SlackA
         api.command("two")
         await api.until(lambda: api.world.responses)
     assert api.world.responses[0][1]["text"] == "You said: two"
+
+
+async def test_in_a_channel_what_concerns_one_person_is_read_by_them_alone(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        ts = api.person_says(f"<@{BOT_USER}> !memory", channel="C0GENERAL")
+        await api.until(lambda: api.world.whispers)
+        api.person_says(f"<@{BOT_USER}> !help", channel="C0GENERAL", thread_ts=ts)
+        await api.until(lambda: api.said("C0GENERAL"))
+    ((channel, user, _),) = api.world.whispers
+    assert (channel, user) == ("C0GENERAL", "U0ALICE")
+    assert api.calls("chat.postEphemeral")[0]["thread_ts"] == ts
+    assert [block["type"] for block in api.calls("chat.postEphemeral")[0]["blocks"]] == ["markdown"]
+    assert len(api.said("C0GENERAL")) == 1, "help is for everybody"
+    assert "!help" in api.said("C0GENERAL")[0]
+
+
+@pytest.mark.parametrize("code", ["unknown_method", "missing_scope", "user_not_in_channel"])
+async def test_where_that_is_refused_the_answer_comes_as_before(api: SlackApi, bot_on, code: str) -> None:
+    async with bot_on(api):
+        api.order(Refuse(code), "chat.postEphemeral", times=None)
+        for number in (1, 2):
+            api.person_says(f"<@{BOT_USER}> !memory", channel="C0GENERAL")
+            await api.until(lambda number=number: len(api.said("C0GENERAL")) == number)
+    assert len(api.calls("chat.postEphemeral")) == (2 if code == "user_not_in_channel" else 1)

@@ -15,7 +15,7 @@ from transports.slack.workspaces.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
 
-_MAX_TRIES: Final = 4  # all of it; without charts; without tables; without the session's status
+_ALL: Final = frozenset(Feature)
 
 
 class Ending:
@@ -42,16 +42,14 @@ class Ending:
         Raises:
             SlackFailure: it is not known, or may go later.
         """
-        for _ in range(_MAX_TRIES):
-            refused = await self._refusals.of(workspace.team_id)
+        for refused in (await self._refusals.of(workspace.team_id), _ALL):  # one more call, whatever is not drawn there
             figures = [each for each in find_figures(text, refused) if each.begin >= len(stream.text)]
-            chunks = stream.last_chunks(text, figures) or None
+            chunks, needs = stream.last_chunks(text, figures) or None, drawn(figures)
             try:
                 await self._stop(workspace, stream.channel, stream.ts, context_keys, chunks=chunks, **below)
             except SlackFailure as failure:
                 if failure.is_later:
                     raise
-                needs = drawn(figures)
                 if not needs or not (failure.is_about_figures or failure.is_about_arguments):
                     logger.info("slack.stream_replaced", extra={"reason": failure.code})
                     return False

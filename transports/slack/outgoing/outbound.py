@@ -16,7 +16,7 @@ from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.figures import Figure, find_figures, in_words
 from transports.slack.outgoing.forms import forms_of, suspect
 from transports.slack.outgoing.streams import Streams
-from transports.slack.workspaces.refusals import Refusals
+from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -92,6 +92,8 @@ class Sender:
         response_url = delivery.payload.get("response_url")
         if isinstance(response_url, str) and "text" in delivery.payload and await self._respond(response_url, delivery):
             return None
+        if "only_for" in delivery.payload and await self._whisper(workspace, place, delivery):
+            return None
         if "file" in delivery.payload:
             if delivery.external_id is not None:
                 await self._take_away(workspace, place, delivery.external_id, context_keys)
@@ -130,6 +132,25 @@ class Sender:
             if failure.is_later:
                 raise
             logger.info("slack.response_url_expired")  # the conversation with the bot takes it
+            return False
+        return True
+
+    async def _whisper(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> bool:
+        """Answer in a channel so that only the asker sees it; return whether that was possible."""
+        if not await self._refusals.has(workspace.team_id, Feature.EPHEMERAL):
+            return False
+        text = str(delivery.payload["text"])
+        await self._pace.turn(place["channel"], delivery.turn_id)
+        await delivery.confirm()
+        form = {"text": text, "blocks": [markdown(text), *_below(delivery)]}
+        user = delivery.payload["only_for"]
+        try:
+            await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
+        except SlackFailure as failure:
+            if failure.is_later:
+                raise
+            if failure.is_not_here:
+                await self._refusals.note(workspace.team_id, Feature.EPHEMERAL, failure)
             return False
         return True
 

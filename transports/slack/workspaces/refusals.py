@@ -40,6 +40,7 @@ class Feature(StrEnum):
     PROMPTS = "assistant.threads.setSuggestedPrompts"
     CANVASES = "canvases.getContent"
     LISTS = "slackLists.items.list"
+    EPHEMERAL = "chat.postEphemeral"
 
 
 class Refusals:
