@@ -36,15 +36,9 @@ from transports.slack.incoming.papers import Papers
 from transports.slack.incoming.reading import Reader
 from transports.slack.incoming.sockets import SocketListener
 from transports.slack.outgoing.canvas import Style, Tempo
-from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.outbound import Sender
 from transports.slack.outgoing.planning import plan_answer
-from transports.slack.outgoing.resting import Resting
-from transports.slack.outgoing.status import Statuses
-from transports.slack.outgoing.streaming import Stage
-from transports.slack.outgoing.streams import Streams
-from transports.slack.outgoing.titles import Titles
+from transports.slack.showing import Known, build_showing
 from transports.slack.suggestions import Suggestions, ToolNames
 from transports.slack.workspaces.installing import Installing, OAuthApp
 from transports.slack.workspaces.people import People
@@ -116,7 +110,7 @@ class SlackTransport:
         self._has_token = token is not None
         self._storage: Storage | None = None
         self._errands = Errands()
-        streams, people = Streams(), People(self._client)
+        people = People(self._client)
         self._home = Home(self._client, self._workspaces, people, manners.home)
         interactions = Interactions(self._client, self._workspaces, people)
         decisions = Decisions(self._client, self._workspaces, people, interactions)
@@ -132,42 +126,21 @@ class SlackTransport:
             installations,
             manners.listening,
         )
-        bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
         self._pings = manners.pings
         files = Files(self._client, Papers(self._client, refusals), manners.reading, lambda: self._storage)
         self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
-        statuses = Statuses(self._client, people)
-        resting = Resting(self._workspaces, statuses, self._is_waiting)
-        self._titles = Titles(self._client, self._workspaces, statuses, refusals, lambda: self._storage)
-        self._sender = Sender(
-            self._client,
-            self._workspaces,
-            streams,
-            pace or Pace(),
-            self._read_file,
-            refusals,
-            Ending(self._client, refusals, resting),
-            previews=manners.previews,
-        )
-        self._stage = Stage(
-            self._client,
-            self._workspaces,
-            people,
-            streams,
-            Style(manners.tempo, manners.pings, manners.previews),
-            statuses,
-            resting,
-            refusals,
-        )
+        known = Known(self._client, self._workspaces, people, refusals, lambda: self._storage)
+        style = Style(manners.tempo, manners.pings, manners.previews)
+        self._showing = build_showing(known, style, pace or Pace(), self._read_file, self._is_waiting)
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
         self._socket = SocketListener(socket_bolt, self._client, app_token) if app_token is not None else None
         self._taking_in: asyncio.Task[None] | None = None
-        self.routes: Sequence[BaseRoute] = ()
+        self.routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes
         if signing_secret is not None:
-            self.routes = [Route(PATH, EventsEndpoint(bolt, signing_secret).answer, methods=["POST"])]
-        if self._installing is not None:
-            self.routes = [*self.routes, *self._installing.routes]
+            bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
+            events = EventsEndpoint(bolt, signing_secret)
+            self.routes = [Route(PATH, events.answer, methods=["POST"]), *self.routes]
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in. Where Slack cannot be reached, that is tried again until it can.
@@ -204,8 +177,8 @@ class SlackTransport:
     async def close(self) -> None:
         """Let go of every connection."""
         await self._errands.close()
-        await self._titles.close()
-        await self._stage.close()
+        await self._showing.titles.close()
+        await self._showing.stage.close()
         await self._client.close()
 
     def describe(self) -> str:
@@ -254,17 +227,17 @@ class SlackTransport:
         Raises:
             DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryUnknown: nobody can say.
         """
-        ts = await self._sender.send(context_keys, delivery)
+        ts = await self._showing.sender.send(context_keys, delivery)
         if delivery.payload.get("is_notice"):
-            self._stage.rest(context_keys, delivery)
-        self._titles.give(context_keys, delivery)
+            self._showing.stage.rest(context_keys, delivery)
+        self._showing.titles.give(context_keys, delivery)
         if "forgets_in" in delivery.payload:
             self._errands.send(self._clear(context_keys, str(delivery.payload["forgets_in"])), name="slack-suggestions")
         return ts
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows that the bot is at work; None where nobody is answered in the open."""
-        return self._stage.live(context_keys, events, record)
+        return self._showing.stage.live(context_keys, events, record)
 
     async def _take_in(self) -> None:
         """Take in until cancelled, whatever happens."""
