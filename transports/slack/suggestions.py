@@ -32,7 +32,11 @@ _MAX_QUESTION: Final = 200
 _FEWEST_WORDS: Final = 3  # "thanks" and "yes, please" are nothing to say again
 _LOOKED_AT: Final = 50
 # Those of the service have questions of their own; the others are asked about by their names.
-_QUESTIONS: Final = {"remind_me": "reminders", "recall": "recall", "remember": "facts"}
+_QUESTIONS: Final = {
+    "remind_me": "suggest.reminders",
+    "recall": "suggest.recall",
+    "remember": "suggest.facts",
+}
 _OWN_TOOLS: Final = frozenset({"cancel_reminder", "current_time", "forget_fact", "list_reminders"})
 # In the conversation of these two alone, in their own words: nothing that a file or a quotation says.
 _OWN_WORDS = (
@@ -127,7 +131,7 @@ def _is_question(text: str) -> bool:
 def _about_tools(names: Sequence[str], language: str | None) -> list[str]:
     """Return a question for each of the agent's tools that people would ask for."""
     say = partial(in_language, language=language)
-    known = [say(f"suggest.{_QUESTIONS[name]}") for name in names if name in _QUESTIONS]
+    known = [say(_QUESTIONS[name]) for name in names if name in _QUESTIONS]
     others = [name for name in names if name not in _QUESTIONS and name not in _OWN_TOOLS]
     return [*(say("suggest.tool", tool=name.replace("__", ": ").replace("_", " ")) for name in others), *known]
 
