@@ -24,28 +24,35 @@ _MAX_SERIES: Final = 6
 _MAX_CATEGORIES: Final = 20
 _MAX_TITLE: Final = 50
 _MAX_LABEL: Final = 20
-_HEAD: Final = re.compile(r"\s*(pie|bar|line|area)\s*:\s*(\S.*?)\s*", re.IGNORECASE)
+_HEAD: Final = re.compile(r"(pie|bar|line|area):([^\n]+)", re.IGNORECASE)
 _TABLES: Final = MarkdownIt("commonmark").enable("table")
 
 
 def in_words(content: str) -> str | None:
     """Return what a chart says without being drawn, its title and its table; None where it is no chart."""
+    found, rest = _read_head(content)
+    return None if found is None else f"**{found[1]}**\n\n{rest.strip()}\n"
+
+
+def _read_head(content: str) -> tuple[tuple[str, str] | None, str]:
+    """Return what kind of chart is called what, and the rest; None where the first line does not say so."""
     head, _, rest = content.partition("\n")
-    found = _HEAD.fullmatch(head)
-    return None if found is None else f"**{found[2]}**\n\n{rest.strip()}\n"
+    found = _HEAD.fullmatch(head.strip())
+    title = "" if found is None else found[2].strip()
+    return (None if found is None or not title else (found[1].lower(), title)), rest
 
 
 def chart_block(content: str) -> dict[str, Any] | None:
     """Return a chart as a block; None where it is not one, or Slack would not take it."""
-    head, _, rest = content.partition("\n")
-    found, tokens = _HEAD.fullmatch(head), _TABLES.parse(rest.strip())
+    found, rest = _read_head(content)
+    tokens = _TABLES.parse(rest.strip())
     is_table = bool(tokens) and tokens[0].type == "table_open" and tokens[-1].type == "table_close"
     cells = read_cells(tokens) if is_table else None
-    if found is None or not cells or len(found[2]) > _MAX_TITLE:
+    if found is None or not cells or len(found[1]) > _MAX_TITLE:
         return None
-    kind = found[1].lower()
+    kind, title = found
     chart = _pie(cells) if kind == "pie" else _with_axes(kind, cells)
-    return None if chart is None else {"type": "data_visualization", "title": found[2], "chart": chart}
+    return None if chart is None else {"type": "data_visualization", "title": title, "chart": chart}
 
 
 def _pie(cells: Cells) -> dict[str, Any] | None:
