@@ -204,6 +204,8 @@ class InboundMessage:
         is_whole: Whether reading the event in full would give nothing more: neither files, nor what was said before.
         unread: The names of files that could not be read; the person is told so.
         references: What it quotes, forwards or shares of others; text holds nothing of that.
+        looking_at: What its author has open while they write, in a few words. Only the model is told, in this turn
+            alone: it is stored nowhere.
     """
 
     text: str
@@ -222,6 +224,7 @@ class InboundMessage:
     own_text: str | None = None
     is_anonymous: bool = False
     references: tuple[Reference, ...] = ()
+    looking_at: str | None = None
 
     @property
     def full_text(self) -> str:

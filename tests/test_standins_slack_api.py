@@ -20,6 +20,31 @@ async def client(api: SlackApi) -> AsyncWebClient:
     return AsyncWebClient(token=api.bot_token, base_url=api.url, retry_handlers=[])
 
 
+def table(rows: int = 1, text: str = "x", columns: int = 1, **more: object) -> dict:
+    row = [{"type": "raw_text", "text": text}] * columns
+    return {"type": "data_table", "caption": "c", "rows": [row] * (rows + 1), **more}
+
+
+CHART = {
+    "type": "data_visualization",
+    "title": "t",
+    "chart": {"type": "pie", "segments": [{"label": "a", "value": 1}]},
+}
+ODD = [
+    table(101),
+    table(0),
+    table(columns=21),
+    table(caption=""),
+    table(page_size=101),
+    table(text=""),
+    table(colour="red"),
+    CHART | {"title": "x" * 51},
+    CHART | {"chart": {"type": "pie", "segments": [{"label": "a", "value": 1}] * 7}},
+    CHART | {"chart": {"type": "radar"}},
+    {"type": "no_such_block"},
+]
+PROMPT = {"title": "t", "message": "m"}
+SUGGESTED = {"channel_id": "D0ALICE", "prompts": [PROMPT]}
 HELLO = {"channel": "D0ALICE", "markdown_text": "hello"}
 
 
@@ -43,6 +68,16 @@ HELLO = {"channel": "D0ALICE", "markdown_text": "hello"}
             {"channel_id": "D0ALICE", "thread_ts": "1.1", "status": "busy"},
             "invalid_arguments",
         ),
+        ("agents.sessions.rename", {"channel_id": "D0ALICE", "title": "x", "thread_ts": "1.1"}, "session_not_found"),
+        ("agents.sessions.rename", {"channel_id": "D0ALICE", "title": "x" * 201}, "invalid_arguments"),
+        ("assistant.threads.setSuggestedPrompts", {"channel_id": "D0ALICE", "prompts": "x"}, "invalid_arguments"),
+        ("assistant.threads.setSuggestedPrompts", SUGGESTED | {"prompts": [PROMPT] * 5}, "invalid_arguments"),
+        ("canvases.getContent", {"canvas_id": "F1"}, "canvas_not_found"),
+        ("slackLists.items.list", {"list_id": "F1"}, "list_not_found"),
+        ("conversations.info", {"channel": "C0GENERAL"}, "channel_not_found"),  # what is read takes no JSON
+        *(("chat.postMessage", {"channel": "D0ALICE", "blocks": [each]}, "invalid_blocks") for each in ODD),
+        ("chat.postMessage", {"channel": "D0ALICE", "blocks": [CHART] * 3}, "invalid_blocks"),
+        ("chat.postMessage", {"channel": "D0ALICE", "blocks": [table(50, "x" * 150)] * 2}, "invalid_blocks"),
         ("users.info", {"user": "U0ALICE"}, "user_not_found"),  # what is read takes no JSON
         ("no.such.method", {}, "unknown_method"),
     ],
@@ -70,6 +105,24 @@ async def test_streams_live_and_end_as_slacks_do(api: SlackApi, client: AsyncWeb
     with pytest.raises(SlackApiError, match="message_not_in_streaming_state"):
         await stream.append(markdown_text=" three")
     assert post.shown == "one two"
+
+
+@pytest.mark.parametrize(
+    ("chunk", "error"),
+    [
+        ({"type": "plan_update", "title": "Steps"}, "invalid_chunks"),  # only where the stream shows a plan
+        ({"type": "task_update", "id": "1", "title": "t", "status": "done"}, "invalid_chunks"),
+        ({"type": "task_update", "id": "1", "title": "t", "status": "complete", "colour": "red"}, "invalid_chunks"),
+        ({"type": "blocks", "blocks": [table(101)]}, "invalid_blocks"),
+        ({"type": "sound"}, "invalid_chunks"),
+    ],
+)
+async def test_a_stream_takes_no_odd_pieces(api: SlackApi, client: AsyncWebClient, chunk: dict, error: str) -> None:
+    ts = api.person_says("hello", deliver=False)
+    start = await client.api_call("chat.startStream", json={"channel": "D0ALICE", "thread_ts": ts})
+    with pytest.raises(SlackApiError) as caught:
+        await client.api_call("chat.appendStream", json={"channel": "D0ALICE", "ts": start["ts"], "chunks": [chunk]})
+    assert caught.value.response["error"] == error
 
 
 async def test_threads_are_read_page_by_page_with_their_metadata(api: SlackApi, client: AsyncWebClient) -> None:

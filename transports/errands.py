@@ -17,6 +17,11 @@ class Errands:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def settle(self) -> None:
+        """Return when all that was begun is done."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
     async def close(self) -> None:
         """Cut off what is not done, and return when it has ended."""
         tasks = list(self._tasks)

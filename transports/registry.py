@@ -1,6 +1,6 @@
 """Which transports the settings turn on. A transport is imported only where it is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from botservice.commands import Command
@@ -37,7 +37,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     if settings.telegram_bot_token is not None:
         found.append(build_telegram(settings, reading, offered))
     if has_slack(settings):
-        found.append(build_slack(settings, reading))
+        found.append(build_slack(settings, reading, tuple if service is None else lambda: list(service.agent.tools)))
     asker = None if service is None else Asker(service, settings)
     found.append(
         WebTransport(access=Access.of(settings), reading=reading, commands=offered, service=service, asker=asker)
@@ -95,8 +95,13 @@ def has_slack(settings: Settings) -> bool:
     return settings.slack_bot_token is not None or settings.slack_client_id is not None
 
 
-def build_slack(settings: Settings, reading: "Reading | None" = None) -> "SlackTransport":
+def build_slack(
+    settings: Settings, reading: "Reading | None" = None, tools: Callable[[], Sequence[str]] = tuple
+) -> "SlackTransport":
     """Return the transport of Slack.
+
+    Args:
+        tools: Returns the names of the agent's tools.
 
     Raises:
         SettingsError: what installations need is not all there.
@@ -116,6 +121,7 @@ def build_slack(settings: Settings, reading: "Reading | None" = None) -> "SlackT
             pings=Pings(users=pings is not SlackPings.NONE, everybody=pings is SlackPings.ALL),
             previews=settings.link_previews or settings.slack_unfurl,
             reading=reading or build_reading(settings),
+            tools=tools,
         ),
     )
 

@@ -16,6 +16,7 @@ from botservice.tools.tool import NeedsApproval
 
 T = TypeVar("T")
 SUB_AGENT_TIMEOUT_SECONDS = 600.0
+_NOT_KEPT = "[what the person had open: not kept]"
 
 
 class Prompt(list[ChatMessage]):
@@ -40,18 +41,26 @@ class Prompt(list[ChatMessage]):
         self._sections: list[tuple[str, int]] = []
         self._sources: dict[int, Message] = {}
         self._origins: dict[int, ChatMessage] = {}
+        self._passing: list[ChatMessage] = []
 
     def add_section(
-        self, name: str, messages: Iterable[ChatMessage], *, sources: Iterable[Message] = (), is_copied: bool = False
+        self,
+        name: str,
+        messages: Iterable[ChatMessage],
+        *,
+        sources: Iterable[Message] = (),
+        is_copied: bool = False,
+        is_kept: bool = True,
     ) -> None:
         """Put messages at the end.
 
         Args:
-            name: system, notes, window, earlier (steps of prompts before this one), person, waiting, found, question or
-                steps.
+            name: system, notes, window, earlier (steps of prompts before this one), person, waiting, looking_at, found,
+                question or steps.
             sources: The messages of the history that they show.
             is_copied: Put in copies, and take note of what they are copies of: the same objects come again with the
                 next prompt, and what somebody does to this one's must not reach them.
+            is_kept: Whether the record of what was sent may hold them.
         """
         first = len(self)
         given = list(messages)
@@ -63,6 +72,13 @@ class Prompt(list[ChatMessage]):
         self._sources.update(enumerate(sources, first))
         if is_copied:
             self._origins.update(enumerate(given, first))
+        if not is_kept:
+            self._passing.extend(self[first:])
+
+    def kept(self) -> list[ChatMessage]:
+        """Return it as it may be recorded: what passes with the turn is named, and no more."""
+        passing = {id(message) for message in self._passing}
+        return [{**each, "content": _NOT_KEPT} if id(each) in passing else each for each in self]
 
     def sections(self) -> dict[str, tuple[int, int]]:
         """Return the place of each section's first message, and the one after its last."""

@@ -19,6 +19,7 @@ class Pieces:
         notes: Of the chat.
         person: What is known of whoever asks.
         waiting: Which calls wait for a person's word.
+        looking_at: What whoever asks has open.
         found: Best first.
         is_group: Whether more than one person speaks in the chat: then the model is told who said what.
         earlier: The steps before the current prompt's work, oldest first. A step goes or stays as a whole, so that
@@ -29,6 +30,7 @@ class Pieces:
     notes: str = ""
     person: str = ""
     waiting: str = ""
+    looking_at: str = ""
     found: list[SearchHit] = field(default_factory=list)
     window: list[Message] = field(default_factory=list)
     is_group: bool = False
@@ -68,7 +70,8 @@ def fit(
     person = scales.text(pieces.person) if pieces.person else 0
     waiting = scales.text(pieces.waiting) if pieces.waiting else 0
     notes = scales.text(pieces.notes) if pieces.notes else 0
-    fixed = question + scales.text(pieces.system) + notes + person + waiting
+    looking_at = scales.text(pieces.looking_at) if pieces.looking_at else 0
+    fixed = question + scales.text(pieces.system) + notes + person + waiting + looking_at
     room = max_tokens - fixed - sum(window) - sum(found)
     pieces.steps, room, is_complete = _newest(steps, room, scales, at_least=1)
     if is_complete:

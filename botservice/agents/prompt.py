@@ -65,6 +65,7 @@ class PromptBuilder:
             notes=notes,
             person=person,
             waiting=waiting,
+            looking_at=_describe_view(context.looking_at),
             found=found,
             window=window,
             is_group=recall.is_group,
@@ -182,6 +183,8 @@ def _assemble(pieces: Pieces) -> Prompt:
         prompt.add_section("person", [{"role": "user", "content": pieces.person}])
     if pieces.waiting:
         prompt.add_section("waiting", [{"role": "user", "content": pieces.waiting}])
+    if pieces.looking_at:
+        prompt.add_section("looking_at", [{"role": "user", "content": pieces.looking_at}], is_kept=False)
     if pieces.found and pieces.question is not None:
         told = describe_found(pieces.found, pieces.question.created_at)
         prompt.add_section("found", [{"role": "user", "content": told}])
@@ -189,6 +192,12 @@ def _assemble(pieces: Pieces) -> Prompt:
     prompt.add_section("question", asked, sources=question)
     prompt.add_section("steps", _messages(pieces.steps), is_copied=True)
     return prompt
+
+
+def _describe_view(looking_at: str | None) -> str:
+    if not looking_at:
+        return ""
+    return f"[What the person has open while they ask: {looking_at}. It is a place; you have read nothing of it.]"
 
 
 def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:

@@ -80,6 +80,7 @@ class AgentContext:
         delegate: Has another agent work on a task, while a turn runs; None elsewhere.
         language: Two letters, of whoever began the current turn; None where that is not known.
         turn_id: The turn that memory belongs to.
+        looking_at: What whoever began the current turn has open while they ask; it is stored nowhere.
         asked_by: Who asks in the current turn, where that is not who wrote the message that is answered.
         task: The step of memory that says what the current prompt asks; the work on it comes after.
         open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
@@ -101,6 +102,7 @@ class AgentContext:
         self.on_thought: TextSink | None = None
         self.delegate: Callable[..., Any] | None = None
         self.language: str | None = None
+        self.looking_at: str | None = None
         self.turn_id: int | None = None
         self.asked_by: Author | None = None
         self.task: TaskStep | None = None

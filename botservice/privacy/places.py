@@ -237,7 +237,7 @@ PLACES: Final = (
     Place(
         "memory of the process",
         (),
-        "search indexes, vectors of questions, names that Slack gave",
+        "search indexes, vectors of questions, names that Slack gave, what somebody has open there",
         "indexes at the next look at the chat; the rest makes room for newer, and is in no prompt of anybody else",
         "history/test_search.py::test_a_forgotten_context_leaves_memory",
     ),
@@ -322,6 +322,9 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
         "installed_at",
     ),
     "slack_oauth_states": ("state", "expires_at"),
+    "slack_grids": ("team_id", "enterprise_id"),
+    "slack_refusals": ("team_id", "feature", "refused_at"),
+    "slack_titles": ("context_id", "thread_ts", "titled_at"),
     "tool_sign_ins": ("id", "identity_id", "server", "created_at", "updated_at"),
     "tool_sign_in_states": ("digest", "identity_id", "server", "expires_at"),
     "ended_logins": ("digest", "expires_at"),

@@ -36,13 +36,30 @@ class Live(Protocol):
 
 @runtime_checkable
 class ShowsCalls(Protocol):
-    """What a `Live` may do besides: show each call of a tool, with its arguments and what became of it."""
+    """What a `Live` may do besides: show each call of a tool, with its arguments and what became of it.
+
+    It gets no activity of calls then.
+    """
 
     def on_call(self, call: ToolCall) -> None:
         """Take a call that begins."""
 
     def on_call_end(self, call: ToolCall, *, is_error: bool) -> None:
         """Take what became of a call."""
+
+
+def begin_call(live: Live, call: ToolCall) -> None:
+    """Have a call shown that begins, as far as live shows such things."""
+    if isinstance(live, ShowsCalls):
+        live.on_call(call)
+    else:
+        live.on_activity(call.name)
+
+
+def end_call(live: Live, call: ToolCall, *, is_error: bool) -> None:
+    """Have the end of a call shown, where live shows calls by themselves."""
+    if isinstance(live, ShowsCalls):
+        live.on_call_end(call, is_error=is_error)
 
 
 class StreamRecord(Protocol):

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from starlette.routing import BaseRoute, Route
 
 from botservice.contexts.context import ContextKeys, find_context
-from botservice.errors import SettingsError
+from botservice.errors import BotServiceError, SettingsError
 from botservice.messages import InboundMessage, Message
 from botservice.reading.reader import PdfReader
 from botservice.settings import SlackListen
@@ -19,6 +19,7 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from botservice.turns.waiting.calls import PendingKind
 from botservice.turns.waiting.records import find_open
+from transports.errands import Errands
 from transports.files.documents import Reading
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace
@@ -31,16 +32,18 @@ from transports.slack.incoming.endpoint import PATH, EventsEndpoint
 from transports.slack.incoming.files import Files
 from transports.slack.incoming.intake import Intake
 from transports.slack.incoming.interactions import Interactions
+from transports.slack.incoming.papers import Papers
 from transports.slack.incoming.reading import Reader
 from transports.slack.incoming.sockets import SocketListener
-from transports.slack.outgoing.canvas import Tempo
+from transports.slack.outgoing.canvas import Style, Tempo
 from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.outbound import Sender
 from transports.slack.outgoing.planning import plan_answer
-from transports.slack.outgoing.streaming import Stage
-from transports.slack.outgoing.streams import Streams
+from transports.slack.showing import Known, build_showing
+from transports.slack.suggestions import Suggestions, ToolNames
 from transports.slack.workspaces.installing import Installing, OAuthApp
 from transports.slack.workspaces.people import People
+from transports.slack.workspaces.refusals import Refusals
+from transports.slack.workspaces.views import Views
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -61,6 +64,7 @@ class Manners:
         tempo: How soon and how often progress is shown.
         reading: What can be read besides text; by default PDFs.
         home: What stands on people's pages besides usage.
+        tools: Returns the names of the agent's tools, for what people may press to ask.
     """
 
     listening: SlackListen = SlackListen.THREADS
@@ -69,6 +73,7 @@ class Manners:
     tempo: Tempo = field(default_factory=Tempo)
     reading: Reading = field(default_factory=lambda: Reading(read_pdf=PdfReader()))
     home: tuple[HomeSection, ...] = ()
+    tools: ToolNames = tuple
 
 
 class SlackTransport:
@@ -104,39 +109,38 @@ class SlackTransport:
         self._workspaces = Workspaces(self._client, token, installations)
         self._has_token = token is not None
         self._storage: Storage | None = None
-        streams, people = Streams(), People(self._client)
+        self._errands = Errands()
+        people = People(self._client)
         self._home = Home(self._client, self._workspaces, people, manners.home)
         interactions = Interactions(self._client, self._workspaces, people)
         decisions = Decisions(self._client, self._workspaces, people, interactions)
+        refusals, views = Refusals(lambda: self._storage), Views(self._client)
+        self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
         self._intake = Intake(
-            self._workspaces, interactions, decisions, self._show_home, installations, manners.listening
-        )
-        bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
-        self._pings = manners.pings
-        files = Files(self._client, manners.reading, lambda: self._storage)
-        self._reader = Reader(self._client, self._workspaces, people, files, lambda: self._storage)
-        self._sender = Sender(
-            self._client, self._workspaces, streams, pace or Pace(), self._read_file, previews=manners.previews
-        )
-        self._stage = Stage(
-            self._client,
             self._workspaces,
-            people,
-            streams,
-            manners.tempo,
-            manners.pings,
-            self._is_waiting,
-            previews=manners.previews,
+            interactions,
+            decisions,
+            self._show_home,
+            self._suggest,
+            views,
+            installations,
+            manners.listening,
         )
+        self._pings = manners.pings
+        files = Files(self._client, Papers(self._client, refusals), manners.reading, lambda: self._storage)
+        self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
+        known = Known(self._client, self._workspaces, people, refusals, lambda: self._storage)
+        style = Style(manners.tempo, manners.pings, manners.previews)
+        self._showing = build_showing(known, style, pace or Pace(), self._read_file, self._is_waiting)
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
         self._socket = SocketListener(socket_bolt, self._client, app_token) if app_token is not None else None
         self._taking_in: asyncio.Task[None] | None = None
-        self.routes: Sequence[BaseRoute] = ()
+        self.routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes
         if signing_secret is not None:
-            self.routes = [Route(PATH, EventsEndpoint(bolt, signing_secret).answer, methods=["POST"])]
-        if self._installing is not None:
-            self.routes = [*self.routes, *self._installing.routes]
+            bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
+            events = EventsEndpoint(bolt, signing_secret)
+            self.routes = [Route(PATH, events.answer, methods=["POST"]), *self.routes]
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in. Where Slack cannot be reached, that is tried again until it can.
@@ -172,7 +176,9 @@ class SlackTransport:
 
     async def close(self) -> None:
         """Let go of every connection."""
-        await self._stage.close()
+        await self._errands.close()
+        await self._showing.titles.close()
+        await self._showing.stage.close()
         await self._client.close()
 
     def describe(self) -> str:
@@ -221,14 +227,17 @@ class SlackTransport:
         Raises:
             DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryUnknown: nobody can say.
         """
-        ts = await self._sender.send(context_keys, delivery)
+        ts = await self._showing.sender.send(context_keys, delivery)
         if delivery.payload.get("is_notice"):
-            self._stage.rest(context_keys, delivery)
+            self._showing.stage.rest(context_keys, delivery)
+        self._showing.titles.give(context_keys, delivery)
+        if "forgets_in" in delivery.payload:
+            self._errands.send(self._clear(context_keys, str(delivery.payload["forgets_in"])), name="slack-suggestions")
         return ts
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows that the bot is at work; None where nobody is answered in the open."""
-        return self._stage.live(context_keys, events, record)
+        return self._showing.stage.live(context_keys, events, record)
 
     async def _take_in(self) -> None:
         """Take in until cancelled, whatever happens."""
@@ -258,6 +267,17 @@ class SlackTransport:
     async def _show_home(self, team_id: str, user_id: str) -> None:
         if self._storage is not None:
             await self._home.show(self._storage, team_id, user_id)
+
+    async def _suggest(self, team_id: str, user_id: str, channel_id: str) -> None:
+        if self._storage is not None:
+            await self._suggestions.show(self._storage, team_id, user_id, channel_id)
+
+    async def _clear(self, context_keys: Mapping[str, str], language: str) -> None:
+        if not self.is_shared(context_keys):
+            try:
+                await self._suggestions.clear(context_keys["team_id"], context_keys["channel_id"], language)
+            except BotServiceError as error:
+                logger.warning("slack.suggestions_not_cleared", extra={"reason": str(error)})
 
     async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
         return await read_stored_file(self._storage, context_keys, digest)

@@ -9,6 +9,7 @@ from botservice.texts import in_language
 FEEDBACK: Final = "feedback"
 BUTTON: Final = "say"
 ASK_CALLBACK: Final = "ask_about_message"
+ASK_ANYTHING: Final = "ask_anything"
 QUESTION_BLOCK: Final = "question"
 QUESTION_INPUT: Final = "text"
 
@@ -64,13 +65,17 @@ def button_row(buttons: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def question_dialog(kept: str, language: str | None) -> dict[str, Any]:
-    """Return the dialog that asks what somebody wants to know of a message."""
+    """Return the dialog that asks what somebody wants to know.
+
+    Args:
+        kept: What stands with it of the message that it is about; "" where it is about none.
+    """
     say = partial(in_language, language=language)
     return {
         "type": "modal",
         "callback_id": ASK_CALLBACK,
         "private_metadata": kept,
-        "title": {"type": "plain_text", "text": say("question.title")},
+        "title": {"type": "plain_text", "text": say("question.title" if kept else "question.anything")},
         "submit": {"type": "plain_text", "text": say("question.submit")},
         "close": {"type": "plain_text", "text": say("question.close")},
         "blocks": [

@@ -1,12 +1,15 @@
 """Trying the settings against the real Slack, and saying what to do and which line of the manifest it is about."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import aiohttp
 
 from botservice.errors import BotServiceError
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.incoming.endpoint import PATH
-from transports.slack.manifest import bot_scopes
+from transports.slack.manifest import OPTIONAL_SCOPES, bot_scopes
 
 _MANIFEST = "transports/slack/manifest.json"
 
@@ -54,13 +57,20 @@ async def _check_token(client: SlackClient, token: str) -> str:
         raise _explain(client, failure, "SLACK_BOT_TOKEN", "OAuth & Permissions, Bot User OAuth Token") from failure
     given = headers.get("x-oauth-scopes")
     if given is not None:
-        missing = sorted(set(bot_scopes()) - {each.strip() for each in given.split(",")})
-        if missing:
-            lines = ", ".join(f'"{each}"' for each in missing)
+        lacking = set(bot_scopes()) - {each.strip() for each in given.split(",")}
+        lines = ", ".join(f'"{each}"' for each in sorted(lacking - OPTIONAL_SCOPES))
+        if lines:
             raise BotServiceError(
                 f"the app lacks {lines}: add it at oauth_config.scopes.bot of the app's manifest ({_MANIFEST} has "
                 "every line), and install the app into the workspace again"
             )
+        if lacking:
+            rest = ", ".join(f'"{each}"' for each in sorted(lacking))
+            return f"{_who(answer)}; canvases and lists are named and not read, without {rest}"
+    return _who(answer)
+
+
+def _who(answer: Mapping[str, Any]) -> str:
     return f"{answer.get('user')} answers in {answer.get('team')}"
 
 

@@ -34,6 +34,22 @@ _FORM = frozenset(
         "msg_too_long",
     }
 )
+# What is drawn in a message, such as a table, is not known in this workspace.
+_FIGURES = frozenset({"invalid_blocks", "invalid_blocks_format", "invalid_chunks"})
+_ARGUMENTS = frozenset({"invalid_arguments", "invalid_session_status", "invalid_task_display_mode"})
+# Neither another time nor in another form: the workspace has no such thing, or the app may not use it.
+_NOT_HERE = frozenset(
+    {
+        "access_denied",
+        "feature_not_enabled",
+        "method_deprecated",
+        "missing_scope",
+        "no_permission",
+        "not_allowed_token_type",
+        "unknown_method",
+        *_ARGUMENTS,
+    }
+)
 _STREAMING_OFF = frozenset(
     {"channel_type_not_supported", "feature_not_enabled", "not_allowed_token_type", "unknown_method"}
 )
@@ -75,6 +91,21 @@ class SlackFailure(BotServiceError):
     def is_about_form(self) -> bool:
         """Whether the same words may pass in a simpler form."""
         return self.code in _FORM
+
+    @property
+    def is_about_figures(self) -> bool:
+        """Whether what is drawn in a message is not known there."""
+        return self.code in _FIGURES
+
+    @property
+    def is_about_arguments(self) -> bool:
+        """Whether something that was asked for is not known there."""
+        return self.code in _ARGUMENTS
+
+    @property
+    def is_not_here(self) -> bool:
+        """Whether a method cannot be used in this workspace."""
+        return self.code in _NOT_HERE
 
     @property
     def is_without_streams(self) -> bool:

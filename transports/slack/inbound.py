@@ -138,7 +138,12 @@ def team_of(body: object) -> str | None:
     for value in (field(body, "team_id"), field(field(body, "team"), "id"), field(field(body, "event"), "team")):
         if (team := word(value)) is not None:
             return team
-    return word(field(field(body, "enterprise"), "id")) or word(field(body, "enterprise_id"))
+    return enterprise_of(body)
+
+
+def enterprise_of(body: object) -> str | None:
+    """Return the organisation to which the workspace belongs for which something is delivered."""
+    return word(field(body, "enterprise_id")) or word(field(field(body, "enterprise"), "id"))
 
 
 def raw(way: Way, body: object, **more: object) -> bytes:

@@ -3,7 +3,7 @@
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 
 @cache
@@ -17,6 +17,10 @@ def read_manifest() -> dict[str, Any]:
 def bot_scopes() -> list[str]:
     """Return what the bot must be allowed to do."""
     return list(read_manifest()["oauth_config"]["scopes"]["bot"])
+
+
+OPTIONAL_SCOPES: Final = frozenset({"canvases:read", "lists:read"})
+"""What the bot does without: canvases and lists are named then, and not read."""
 
 
 def bot_events() -> list[str]:

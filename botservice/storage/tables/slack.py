@@ -33,6 +33,32 @@ slack_oauth_states = Table(
     Column("expires_at", Timestamp, nullable=False, index=True),
 )
 
+# Which workspaces belong to an organisation: where that has installed the bot for all of them, its token speaks there.
+slack_grids = Table(
+    "slack_grids",
+    metadata,
+    Column("team_id", Text, primary_key=True),
+    Column("enterprise_id", Text, nullable=False),
+)
+
+# What a workspace has refused of what Slack offers, so that it is not tried again at every message.
+slack_refusals = Table(
+    "slack_refusals",
+    metadata,
+    Column("team_id", Text, primary_key=True),
+    Column("feature", Text, primary_key=True),
+    Column("refused_at", Timestamp, nullable=False),
+)
+
+# The sessions that have a title, by their threads; not the title itself, which stands at Slack.
+slack_titles = Table(
+    "slack_titles",
+    metadata,
+    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("thread_ts", Text, primary_key=True),
+    Column("titled_at", Timestamp, nullable=False),
+)
+
 # What a person thinks of an answer: "good" or "bad".
 feedback = Table(
     "feedback",

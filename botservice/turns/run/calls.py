@@ -17,7 +17,7 @@ from botservice.tools.limits import find_too_many
 from botservice.tools.progress import showing_progress
 from botservice.turns.buttons import offer_buttons
 from botservice.turns.run import journal
-from botservice.turns.transport import Live, ShowsCalls
+from botservice.turns.transport import Live, begin_call, end_call
 
 _STOPPED = "Stopped by the person before it had ended: its outcome is unknown."
 _FILES = "observations_files"
@@ -90,14 +90,11 @@ class CallRunner:
     async def _run_one(self, index: int, calls: Sequence[ToolCall], *, is_alone: bool) -> None:
         call = calls[index]
         if self._live is not None:
-            self._live.on_activity(call.name)
-        shown = self._live if isinstance(self._live, ShowsCalls) else None
-        if shown is not None:
-            shown.on_call(call)
+            begin_call(self._live, call)
         with showing_progress(None if self._live is None else partial(self._live.on_progress, call)):
             outcome = _keepable(await execute(self._tools, call, self._context))
-        if shown is not None:
-            shown.on_call_end(call, is_error=outcome.is_error)
+        if self._live is not None:
+            end_call(self._live, call, is_error=outcome.is_error)
         self.outcomes[index] = outcome
         # The last result to come is stored with the step itself; one commit less for most steps.
         if not is_alone and len(self.outcomes) < len(calls) and outcome.later is None:

@@ -33,7 +33,9 @@ class Said(Protocol):
 def record_prompt(step: MemoryStep, prompt: Sequence[ChatMessage], log: PromptLog) -> None:
     """Write into step what the model was sent for it, and where the parts of that come from."""
     if isinstance(prompt, Prompt):
-        step.set_value("model_input_messages", log.record(prompt, sources=prompt.sources(), origins=prompt.origins()))
+        step.set_value(
+            "model_input_messages", log.record(prompt.kept(), sources=prompt.sources(), origins=prompt.origins())
+        )
         step.set_value("prompt_sections", prompt.sections())
         if prompt.model is not None:
             step.set_value("model", prompt.model)

@@ -84,6 +84,7 @@ class Beginning:
             return
         heard = [message for message in read if message is not None]
         context.language = _language(heard)
+        context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
         last = context.chat_history.last_user_message
         asking = [each for each in heard if each.is_addressed and not self._is_command(each)]
         asking = asking or [each for each in heard if each.is_addressed]  # of a command that asks, such as /retry

@@ -125,6 +125,7 @@ async def _open(
 ) -> int:
     spoken = await _read(inbound, now)
     prompt = context.system_prompt_for(prompt)
+    context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
     context.begin_turn(prompt, _task(spoken.asked) if spoken.is_addressed else None, keeps_steps=keeps_steps)
     put_in = {id(step) for step in context.unsaved_steps()}
     changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+from standins.slack_api.blocks import MAX_MARKDOWN, check_blocks, check_task
 from standins.slack_api.world import BOT_ID, BOT_USER, Post, SlackError, World
 
 Params = dict[str, Any]
 Method = Callable[[World, Params], dict[str, Any]]
 methods: dict[str, tuple[Method, frozenset[str], str]] = {}
 
-MAX_MARKDOWN = 12_000
 MAX_TEXT = 40_000
 
 
@@ -49,7 +49,7 @@ def _thread(world: World, params: Params, channel: str) -> str | None:
     return parent.ts
 
 
-def _content(params: Params) -> dict[str, Any]:
+def _content(world: World, params: Params) -> dict[str, Any]:
     """Return what a message says.
 
     Raises:
@@ -62,38 +62,8 @@ def _content(params: Params) -> dict[str, Any]:
         raise SlackError("no_text")
     if len(text) > MAX_TEXT or len(markdown or "") > MAX_MARKDOWN:
         raise SlackError("msg_too_long")
-    check_blocks(blocks)
+    check_blocks(blocks, world)
     return {"text": text, "markdown_text": markdown, "blocks": list(blocks)}
-
-
-def check_blocks(blocks: list[dict[str, Any]]) -> None:
-    if len(blocks) > 50:
-        raise SlackError("invalid_blocks")
-    if sum(len(block["text"]) for block in blocks if block["type"] == "markdown") > MAX_MARKDOWN:
-        raise SlackError("msg_blocks_too_long")
-    for block in blocks:
-        if block["type"] == "markdown" and not block["text"]:
-            raise SlackError("invalid_blocks")
-        if block["type"] == "section" and len(block["text"]["text"]) > 3000:
-            raise SlackError("invalid_blocks")
-        if block["type"] == "header" and len(block["text"]["text"]) > 150:
-            raise SlackError("invalid_blocks")
-        if block["type"] == "actions":
-            _check_actions(block)
-        if block["type"] == "context_actions" and not 1 <= len(block["elements"]) <= 5:
-            raise SlackError("invalid_blocks")
-        if len(block.get("block_id", "")) > 255:
-            raise SlackError("invalid_blocks")
-
-
-def _check_actions(block: dict[str, Any]) -> None:
-    names = [element.get("action_id") for element in block["elements"]]
-    is_fit = 1 <= len(names) <= 25 and len(set(names)) == len(names)
-    for element in block["elements"]:
-        label = element["text"]["text"]
-        is_fit = is_fit and 1 <= len(label) <= 75 and len(element.get("value") or "") <= 2000
-    if not is_fit:
-        raise SlackError("invalid_blocks")
 
 
 def _metadata(params: Params) -> dict[str, Any] | None:
@@ -115,7 +85,7 @@ def post_message(world: World, params: Params) -> dict[str, Any]:
             channel,
             world.next_ts(),
             BOT_USER,
-            **_content(params),
+            **_content(world, params),
             thread_ts=_thread(world, params, channel),
             metadata=_metadata(params),
             bot_id=BOT_ID,
@@ -127,6 +97,17 @@ def post_message(world: World, params: Params) -> dict[str, Any]:
     return {"channel": channel, "ts": post.ts, "message": post.wire()}
 
 
+@method("chat.postEphemeral", "channel", "user", "text", "blocks", "thread_ts", scope="chat:write")
+def post_ephemeral(world: World, params: Params) -> dict[str, Any]:
+    channel = _channel(world, params)
+    require(params, "user")
+    if params["user"] not in world.channels[channel]:
+        raise SlackError("user_not_in_channel")
+    _thread(world, params, channel)
+    world.whispers.append((channel, str(params["user"]), str(_content(world, params)["text"])))
+    return {"message_ts": world.next_ts()}
+
+
 @method("chat.update", "channel", "ts", "text", "markdown_text", "blocks", "metadata", scope="chat:write")
 def update(world: World, params: Params) -> dict[str, Any]:
     post = world.find(_channel(world, params), params.get("ts"))
@@ -134,7 +115,7 @@ def update(world: World, params: Params) -> dict[str, Any]:
         raise SlackError("cant_update_message")
     if post.is_streaming:
         raise SlackError("streaming_state_conflict")
-    given = _content(params)
+    given = _content(world, params)
     if "blocks" not in params and not params.get("text"):
         del given["blocks"]  # they stay as they are
     for name, value in given.items():
@@ -166,7 +147,11 @@ def start_stream(world: World, params: Params) -> dict[str, Any]:
                 raise SlackError(f"missing_{name}")
     post = Post(channel, world.next_ts(), BOT_USER, bot_id=BOT_ID, markdown_text="", is_streaming=True)
     post.thread_ts = _thread(world, params, channel)
-    _grow(post, params)
+    mode = params.get("task_display_mode")
+    if mode is not None and (mode not in ("plan", "timeline") or "task_display_mode" in world.without):
+        raise SlackError("invalid_arguments")
+    post.task_display_mode = mode or "timeline"
+    _grow(world, post, params)
     world.add(post)
     world.preview(post.shown)
     return {"channel": channel, "ts": post.ts}
@@ -177,7 +162,7 @@ def append_stream(world: World, params: Params) -> dict[str, Any]:
     post = _streaming(world, params)
     if not params.get("markdown_text") and not params.get("chunks"):
         raise SlackError("no_text")
-    _grow(post, params)
+    _grow(world, post, params)
     world.preview(post.shown)
     return {"channel": post.channel, "ts": post.ts}
 
@@ -189,11 +174,12 @@ def append_stream(world: World, params: Params) -> dict[str, Any]:
 )
 def stop_stream(world: World, params: Params) -> dict[str, Any]:
     post = _streaming(world, params)
-    check_blocks(params.get("blocks") or [])
-    _grow(post, params)
+    check_blocks(params.get("blocks") or [], world)
+    _end_session(world, post, params)
+    _grow(world, post, params)
     world.preview(post.shown)
     post.metadata = _metadata(params)
-    post.blocks = list(params.get("blocks") or [])
+    post.blocks += list(params.get("blocks") or [])
     post.is_streaming = False
     return {"channel": post.channel, "ts": post.ts, "message": post.wire()}
 
@@ -205,19 +191,45 @@ def _streaming(world: World, params: Params) -> Post:
     return post
 
 
-def _grow(post: Post, params: Params) -> None:
-    text = params.get("markdown_text") or ""
-    if len(text) > MAX_MARKDOWN:
+def _end_session(world: World, post: Post, params: Params) -> None:
+    status = params.get("session_status")
+    if status is None:
+        return
+    if "session_status" in world.without or status not in ("active", "suspended", "closed"):
+        raise SlackError("invalid_arguments")
+    world.statuses.append((post.channel, post.thread_ts or "", status))
+
+
+def _grow(world: World, post: Post, params: Params) -> None:
+    text, chunks = params.get("markdown_text") or "", params.get("chunks") or []
+    blocks = [block for chunk in chunks if chunk["type"] == "blocks" for block in chunk["blocks"]]
+    check_blocks(blocks, world)
+    said = text + "".join(chunk["text"] for chunk in chunks if chunk["type"] == "markdown_text")
+    if len(said) > MAX_MARKDOWN:
         raise SlackError("msg_too_long")
-    for chunk in params.get("chunks") or []:
+    for chunk in chunks:
         match chunk["type"]:
             case "markdown_text":
                 text += chunk["text"]
             case "task_update":
-                if chunk["status"] not in ("pending", "in_progress", "complete", "error") or not chunk["title"]:
+                check_task(chunk)
+                _take_task(post, chunk)
+            case "plan_update":
+                if not chunk["title"] or post.task_display_mode != "plan":
                     raise SlackError("invalid_chunks")
-                post.tasks[chunk["id"]] = chunk
+                post.plan = chunk["title"]
+            case "blocks":
+                text += "".join(f"\n⟦{block['type']}⟧\n" for block in chunk["blocks"])
+                post.blocks += chunk["blocks"]
             case _:
                 raise SlackError("invalid_chunks")
     post.markdown_text = (post.markdown_text or "") + text
     post.states.append(post.markdown_text)
+
+
+def _take_task(post: Post, chunk: dict[str, Any]) -> None:
+    """Take what is told of a tool; its details and sources are added to each other."""
+    before = post.tasks.get(chunk["id"], {})
+    added = {"details": before.get("details", "") + chunk.get("details", "")}
+    added["sources"] = before.get("sources", []) + chunk.get("sources", [])
+    post.tasks[chunk["id"]] = chunk | {name: each for name, each in added.items() if each}

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from standins.slack_api.chat import Params, check_blocks, method, require
+from standins.slack_api.blocks import check_blocks
+from standins.slack_api.chat import Params, method, require
 from standins.slack_api.world import APP_ID, BOT_ID, BOT_USER, TEAM, Post, SlackError, World
 
 
@@ -26,6 +27,14 @@ def conversations_open(world: World, params: Params) -> dict[str, Any]:
     if channel is None:
         raise SlackError("user_not_found")
     return {"channel": {"id": channel}}
+
+
+@method("conversations.info", "channel", scope="channels:read")
+def conversations_info(world: World, params: Params) -> dict[str, Any]:
+    channel = str(params.get("channel"))
+    if BOT_USER not in world.channels.get(channel, ()):
+        raise SlackError("channel_not_found")
+    return {"channel": {"id": channel, "name": channel.removeprefix("C0").lower()}}
 
 
 @method(
@@ -163,3 +172,52 @@ def oauth_access(world: World, params: Params) -> dict[str, Any]:
         "authed_user": {"id": "U0ALICE"},
         "is_enterprise_install": False,
     }
+
+
+@method("agents.sessions.rename", "channel_id", "thread_ts", "title", scope="chat:write")
+def rename_session(world: World, params: Params) -> dict[str, Any]:
+    if not world.is_agent or "agents.sessions.rename" in world.without:
+        raise SlackError("unknown_method")
+    require(params, "channel_id", "title")
+    if not 1 <= len(params["title"]) <= 200:
+        raise SlackError("invalid_arguments")
+    place = params["channel_id"], str(params.get("thread_ts"))
+    if place not in {(channel, thread) for channel, thread, _ in world.statuses}:
+        raise SlackError("session_not_found")
+    world.titles[place] = params["title"]
+    return {"title": params["title"]}
+
+
+@method("assistant.threads.setSuggestedPrompts", "channel_id", "prompts", "title", "thread_ts", scope="assistant:write")
+def suggest(world: World, params: Params) -> dict[str, Any]:
+    if "assistant.threads.setSuggestedPrompts" in world.without:
+        raise SlackError("unknown_method")
+    require(params, "channel_id")
+    prompts = params.get("prompts")
+    if not isinstance(prompts, list) or len(prompts) > 4 or any(set(each) != {"title", "message"} for each in prompts):
+        raise SlackError("invalid_arguments")
+    if not params.get("thread_ts"):  # with it, an agent's call fails without a word
+        world.prompts[params["channel_id"]] = prompts
+    return {}
+
+
+@method("canvases.getContent", "canvas_id", "content_type", scope="canvases:read")
+def canvas_content(world: World, params: Params) -> dict[str, Any]:
+    if "canvases.getContent" in world.without:
+        raise SlackError("unknown_method")
+    content = world.canvases.get(str(params.get("canvas_id")))
+    if content is None:
+        raise SlackError("canvas_not_found")
+    return {"content": content}
+
+
+@method("slackLists.items.list", "list_id", "limit", "cursor", "archived", scope="lists:read")
+def list_items(world: World, params: Params) -> dict[str, Any]:
+    if "slackLists.items.list" in world.without:
+        raise SlackError("unknown_method")
+    items = world.lists.get(str(params.get("list_id")))
+    if items is None:
+        raise SlackError("list_not_found")
+    begin, size = int(params.get("cursor") or 0), int(params.get("limit") or 100)
+    more = {"next_cursor": str(begin + size)} if begin + size < len(items) else {}
+    return {"items": items[begin : begin + size], "response_metadata": more}

@@ -112,6 +112,14 @@ class People:
             "is_ext_shared_channel": False,
         }
 
+    def rename_session(self, channel: str, thread_ts: str, title: str, *, user: str = "U0ALICE") -> None:
+        """Have a person give a session another title."""
+        with self.condition:
+            at = self.world.next_ts()
+            self.world.titles[channel, thread_ts] = title
+        place = {"channel": channel, "thread_ts": thread_ts, "event_ts": at}
+        self.send_event({"type": "agent_session_title_changed", "title": title, "user": user, **place})
+
     def command(self, text: str, *, channel: str = "C0GENERAL", user: str = "U0ALICE") -> str:
         """Have a person give the slash command; return the name of its response_url."""
         name = self.world.next_id("R")

@@ -21,6 +21,7 @@ from standins.slack_api.world import TEAM, SlackError, World
 FORM_ONLY = frozenset(
     {
         "conversations.history",
+        "conversations.info",
         "conversations.replies",
         "files.getUploadURLExternal",
         "files.info",

@@ -38,6 +38,8 @@ class Post:
     bot_id: str | None = None
     is_streaming: bool = False
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    task_display_mode: str | None = None
+    plan: str | None = None
     states: list[str] = field(default_factory=list)
     unfurl: bool = True
     reactions: list[str] = field(default_factory=list)
@@ -47,7 +49,12 @@ class Post:
         """What is to be read."""
         if self.markdown_text is not None:
             return self.markdown_text
-        parts = [block["text"] for block in self.blocks if block["type"] == "markdown"]
+        drawn = ("data_table", "data_visualization")
+        parts = [
+            b["text"] if b["type"] == "markdown" else f"⟦{b['type']}⟧"
+            for b in self.blocks
+            if b["type"] in ("markdown", *drawn)
+        ]
         return "\n\n".join(parts) if parts else self.text
 
     def wire(self) -> dict[str, Any]:
@@ -85,7 +92,13 @@ class World:
         self.modals: list[dict[str, Any]] = []
         self.fetched: list[str] = []  # addresses that this server has asked, to show what lies behind them
         self.responses: list[tuple[str, dict[str, Any]]] = []
+        self.whispers: list[tuple[str, str, str]] = []
         self.statuses: list[tuple[str, str, str]] = []
+        self.titles: dict[tuple[str, str], str] = {}
+        self.prompts: dict[str, list[dict[str, str]]] = {}
+        self.canvases: dict[str, str] = {}
+        self.lists: dict[str, list[dict[str, Any]]] = {}
+        self.without: set[str] = set()  # what this workspace does not have yet
         self.is_agent = True
         self.has_stop_button = True
         self.scopes: set[str] | None = None

@@ -35,6 +35,13 @@ async def test_what_works_is_said(api: SlackApi) -> None:
     assert "https://bot.example.com/slack/events" in found.text
 
 
+async def test_a_scope_that_it_does_without_is_named_and_no_error(api: SlackApi) -> None:
+    api.world.scopes = set(bot_scopes()) - {"canvases:read"}
+    found = await finding(**own(api))
+    assert not found.is_wrong
+    assert 'not read, without "canvases:read"' in found.text
+
+
 async def test_a_missing_scope_is_named_with_its_line(api: SlackApi) -> None:
     api.world.scopes = set(bot_scopes()) - {"files:read"}
     found = await finding(**own(api))
@@ -91,11 +98,11 @@ def test_the_manifest_subscribes_to_what_is_heard_and_no_more() -> None:
 
 
 def test_the_manifest_names_what_the_code_answers_to() -> None:
-    from transports.slack.blocks import ASK_CALLBACK
+    from transports.slack.blocks import ASK_ANYTHING, ASK_CALLBACK
 
     manifest = read_manifest()
     assert json.loads(json.dumps(manifest)) == manifest
-    assert [each["callback_id"] for each in manifest["features"]["shortcuts"]] == [ASK_CALLBACK]
+    assert [each["callback_id"] for each in manifest["features"]["shortcuts"]] == [ASK_CALLBACK, ASK_ANYTHING]
     assert manifest["features"]["agent_view"]["agent_description"]
     assert manifest["settings"]["interactivity"]["is_enabled"]
     assert "assistant_view" not in manifest["features"]

@@ -35,6 +35,7 @@ ODD: list[Any] = [
 ]
 KINDS = [
     *("message", "app_mention", "agent_session_stopped", "app_home_opened"),
+    *("agent_session_title_changed", "app_context_changed"),
     *("app_uninstalled", "tokens_revoked", "member_joined_channel", "member_left_channel"),
 ]
 
@@ -42,6 +43,12 @@ KINDS = [
 def bodies(api: SlackApi) -> list[tuple[str, dict[str, Any]]]:
     """Return one good body of every kind."""
     event = api.message_event(Post("D0ALICE", "1795000000.000001", "U0ALICE", "hello <@U0BOB> <#C1|x>"))
+    viewed = {"channel_id": "C0GENERAL", "message_ts": "1.1"}
+    entities = [
+        {"type": "slack#/types/channel_id", "value": "C0GENERAL", "team_id": "T0001"},
+        {"type": "slack#/types/message_context", "value": viewed},
+    ]
+    event |= {"context": {"entities": entities}, "app_context": {"entities": entities}, "tab": "messages"}
     found = [
         ("events_api", api.envelope({**event, "type": kind, "thread_ts": "1795000000.000000"}, "Ev1")) for kind in KINDS
     ]
@@ -55,6 +62,7 @@ def bodies(api: SlackApi) -> list[tuple[str, dict[str, Any]]]:
     found.append(("interactive", {"type": "view_submission", **person, "view": view}))
     shortcut = {"callback_id": "ask_about_message", "message": {"text": "x", "user": "U1"}, "channel": {"id": "C1"}}
     found.append(("interactive", {"type": "message_action", **person, **shortcut}))
+    found.append(("interactive", {"type": "shortcut", **person, "callback_id": "ask_anything"}))
     command = {"command": "/botservice", "text": "hi", "user_id": "U0ALICE", "team_id": "T0001", "trigger_id": "t2"}
     found.append(("slash_commands", {**command, "channel_id": "C1", "response_url": f"{api.base}/response/x"}))
     return found

@@ -16,7 +16,7 @@ from botservice.storage.tables.slack import feedback
 from botservice.tools.remembering import remember
 from botservice.turns.turn import StoredEvent
 from transports.slack.app import Manners
-from transports.slack.blocks import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.blocks import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 from transports.slack.inbound import Way, raw
 
 
@@ -121,6 +121,19 @@ async def test_a_question_about_a_message_is_answered_privately(api: SlackApi, b
     assert "Bob" in prompt
     assert "The launch is on 4 May & we are late" in prompt
     assert api.said("C0OTHER") == []
+
+
+async def test_a_question_from_the_menu_is_answered_in_the_direct_conversation(api: SlackApi, bot_on) -> None:
+    async with bot_on(api) as bot:
+        api.interact("shortcut", callback_id=ASK_ANYTHING)
+        modal = (await api.until(lambda: api.world.modals))[0]
+        assert modal["title"]["text"] == "Ask a question"
+        view = modal | {"state": {"values": {QUESTION_BLOCK: {QUESTION_INPUT: {"value": "When is it?"}}}}}
+        api.interact("view_submission", view=view, retries=True)
+        await api.until(api.said)
+        assert "about" not in str(bot.llm.prompts[-1][-1]["content"])
+    assert api.said() == ["You said: When is it?"]
+    assert api.world.responses == []
 
 
 async def test_what_people_think_of_an_answer_is_stored_with_its_turn(
@@ -230,3 +243,27 @@ async def test_an_answer_where_only_the_asker_sees_it_is_tried_again(api: SlackA
         api.command("two")
         await api.until(lambda: api.world.responses)
     assert api.world.responses[0][1]["text"] == "You said: two"
+
+
+async def test_in_a_channel_what_concerns_one_person_is_read_by_them_alone(api: SlackApi, bot_on) -> None:
+    async with bot_on(api):
+        ts = api.person_says(f"<@{BOT_USER}> !memory", channel="C0GENERAL")
+        await api.until(lambda: api.world.whispers)
+        api.person_says(f"<@{BOT_USER}> !help", channel="C0GENERAL", thread_ts=ts)
+        await api.until(lambda: api.said("C0GENERAL"))
+    ((channel, user, _),) = api.world.whispers
+    assert (channel, user) == ("C0GENERAL", "U0ALICE")
+    assert api.calls("chat.postEphemeral")[0]["thread_ts"] == ts
+    assert [block["type"] for block in api.calls("chat.postEphemeral")[0]["blocks"]] == ["markdown"]
+    assert len(api.said("C0GENERAL")) == 1, "help is for everybody"
+    assert "!help" in api.said("C0GENERAL")[0]
+
+
+@pytest.mark.parametrize("code", ["unknown_method", "missing_scope", "user_not_in_channel"])
+async def test_where_that_is_refused_the_answer_comes_as_before(api: SlackApi, bot_on, code: str) -> None:
+    async with bot_on(api):
+        api.order(Refuse(code), "chat.postEphemeral", times=None)
+        for number in (1, 2):
+            api.person_says(f"<@{BOT_USER}> !memory", channel="C0GENERAL")
+            await api.until(lambda number=number: len(api.said("C0GENERAL")) == number)
+    assert len(api.calls("chat.postEphemeral")) == (2 if code == "user_not_in_channel" else 1)

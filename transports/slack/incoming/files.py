@@ -17,6 +17,7 @@ from transports.files.kept import FileText
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import field, word
+from transports.slack.incoming.papers import Paper, Papers, paper_of
 from transports.slack.workspaces.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class SentFile:
 
     Attributes:
         url: Where it lies; only Slack itself is ever asked with the token.
+        paper: What kind of Slack's own documents it is.
     """
 
     id: str | None
@@ -40,9 +42,12 @@ class SentFile:
     url: str | None
     size_bytes: int | None
     must_be_asked_for: bool = False
+    paper: Paper | None = None
 
     def __str__(self) -> str:
-        kind = {"image": "picture", "audio": "audio", "video": "video"}.get(self.mime_type.partition("/")[0], "file")
+        kind = self.paper or {"image": "picture", "audio": "audio", "video": "video"}.get(
+            self.mime_type.partition("/")[0], "file"
+        )
         size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
         return ", ".join(part for part in (kind, self.name and quote_name(self.name), size) if part)
 
@@ -53,10 +58,12 @@ class Files:
     def __init__(
         self,
         client: SlackClient,
+        papers: Papers,
         reading: Reading | None = None,
         storage: Callable[[], Storage | None] = lambda: None,
     ) -> None:
         self._client = client
+        self._papers = papers
         self._reading = reading or Reading()
         self._storage = storage
 
@@ -77,6 +84,13 @@ class Files:
     ) -> tuple[Attachment | None, FileText]:
         if file.must_be_asked_for and file.id is not None:
             file = await self._ask(workspace, file)
+        if file.paper is not None:
+            return await self._read_paper(workspace, file, attempt)
+        return await self._download(workspace, file, attempt)
+
+    async def _download(
+        self, workspace: Workspace, file: SentFile, attempt: Attempt | None
+    ) -> tuple[Attachment | None, FileText]:
         if file.size_bytes is not None and file.size_bytes > MAX_FILE_BYTES:
             return None, _too_large(file)
         if file.url is None or not self._is_slacks(file.url):
@@ -94,6 +108,17 @@ class Files:
         key = ("slack", f"{workspace.team_id}:{file.id}") if file.id is not None else None
         attachment = Attachment(file.mime_type, file.name, data)
         return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
+
+    async def _read_paper(
+        self, workspace: Workspace, file: SentFile, attempt: Attempt | None
+    ) -> tuple[Attachment | None, FileText]:
+        """Return a canvas or a list as its words; it changes, so that it is read each time."""
+        read = None
+        if file.paper is not None and file.id is not None:
+            read = await self._papers.read(workspace, file.paper, file.id, file.name)
+        if read is None:
+            return None, FileText(f"[{file}: Slack does not give out its words]", unread=file.name or str(file))
+        return await read_document(read, str(file), self._reading, attempt=attempt)
 
     async def _ask(self, workspace: Workspace, file: SentFile) -> SentFile:
         """Return a file of which an event tells only that it is there."""
@@ -116,7 +141,7 @@ class Files:
 
 def read_file(file: Mapping[str, Any]) -> SentFile:
     """Return what an event says of a file."""
-    name, kind, size = field(file, "name"), field(file, "mimetype"), field(file, "size")
+    name, kind, size = field(file, "name") or field(file, "title"), field(file, "mimetype"), field(file, "size")
     url = field(file, "url_private_download") or field(file, "url_private")
     is_external = field(file, "mode") == "external" or field(file, "is_external") is True
     return SentFile(
@@ -126,6 +151,7 @@ def read_file(file: Mapping[str, Any]) -> SentFile:
         url if isinstance(url, str) and not is_external else None,
         size if isinstance(size, int) and not isinstance(size, bool) else None,
         must_be_asked_for=field(file, "file_access") == "check_file_info" or (url is None and not is_external),
+        paper=paper_of(file),
     )
 
 

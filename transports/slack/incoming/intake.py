@@ -15,6 +15,7 @@ from transports.errands import Errands
 from transports.slack.inbound import (
     SlackMessage,
     bots_of,
+    enterprise_of,
     field,
     message_event,
     read_message,
@@ -26,6 +27,9 @@ from transports.slack.incoming.changes import ChangedMessage, read_change
 from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.membership import membership_of
+from transports.slack.incoming.titles import renamed_session
+from transports.slack.outgoing.titles import mark_renamed
+from transports.slack.workspaces.views import Views, viewer_of, without_view
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -34,6 +38,9 @@ _TRANSPORT = "slack"
 
 OnHome = Callable[[str, str], Awaitable[None]]
 """Shows a person of a workspace what the bot remembers."""
+
+OnOpen = Callable[[str, str, str], Awaitable[None]]
+"""Shows a person of a workspace, in a channel, what they may ask."""
 
 
 class Removal(Protocol):
@@ -52,6 +59,8 @@ class Intake:
         interactions: Interactions,
         decisions: Decisions,
         on_home: OnHome,
+        on_open: OnOpen,
+        views: Views,
         removal: Removal | None,
         listening: SlackListen = SlackListen.THREADS,
     ) -> None:
@@ -59,6 +68,8 @@ class Intake:
         self._interactions = interactions
         self._decisions = decisions
         self._on_home = on_home
+        self._on_open = on_open
+        self._views = views
         self._removal = removal
         self._listening = listening
         self._inbox: Inbox | None = None
@@ -81,6 +92,7 @@ class Intake:
         Raises:
             StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
         """
+        await self._note_grid(body)
         match field(field(body, "event"), "type"):
             case "message" | "app_mention":
                 await self._take_message(body)
@@ -88,8 +100,13 @@ class Intake:
                 await self._accept(stop_event(body))
             case "member_joined_channel" | "member_left_channel":
                 await self._take_membership(body)
+            case "agent_session_title_changed":
+                await self._note_title(body)
             case "app_home_opened":
+                self._look(body)
                 self._show_home(body)
+            case "app_context_changed":
+                self._look(body)
             case "app_uninstalled" | "tokens_revoked" as kind:
                 await self._forget_workspace(kind, body)
             case _:
@@ -102,6 +119,7 @@ class Intake:
             BotServiceError: it is not stored.
         """
         _, storage = self._opened()
+        await self._note_grid(body)
         await self._accept(await self._interactions.command(body, storage))
 
     async def take_interaction(self, body: Mapping[str, Any]) -> None:
@@ -111,6 +129,7 @@ class Intake:
             BotServiceError: it is not stored.
         """
         inbox, storage = self._opened()
+        await self._note_grid(body)
         if not await self._decisions.take(body, inbox):
             await self._accept(await self._interactions.interaction(body, storage))
 
@@ -119,6 +138,9 @@ class Intake:
         if message is None:
             await self._take_change(read_change(body))
             return
+        if message.is_direct:
+            self._look(body, "app_context")
+        body = without_view(body)
         bots = bots_of(body) | {self._workspaces.known_bot(message.team_id)} - {None}
         if message.user_id in bots:
             self._opened()
@@ -138,6 +160,21 @@ class Intake:
             await storage.write(lambda connection: note_departure(connection, chat))
         elif person is not None:
             await storage.write(lambda connection: note_invitation(connection, chat, person, now))
+
+    async def _note_grid(self, body: Mapping[str, Any]) -> None:
+        team, enterprise = team_of(body), enterprise_of(body)
+        if team is not None and enterprise is not None and team != enterprise:
+            self._opened()
+            await self._workspaces.note_grid(team, enterprise)
+
+    async def _note_title(self, body: Mapping[str, Any]) -> None:
+        """Take note that a session has the title that a person gave it."""
+        _, storage = self._opened()
+        renamed = renamed_session(body)
+        if renamed is not None:
+            keys, thread_ts = renamed
+            now = storage.now()
+            await storage.write(lambda connection: mark_renamed(connection, keys, thread_ts, now))
 
     def _is_meant(self, message: SlackMessage, bots: frozenset[str | None]) -> bool:
         """Return whether the bot is named, or may be: reading decides where its name is not known yet."""
@@ -176,15 +213,26 @@ class Intake:
             raise StorageUnavailable("this process takes in nothing at the moment")
         return self._inbox, self._storage
 
+    def _look(self, body: Mapping[str, Any], name: str = "context") -> None:
+        """Take note of what somebody looks at, where an event tells it; of that, nothing is stored."""
+        event, team, user = field(body, "event"), team_of(body), viewer_of(body)
+        self._opened()
+        if isinstance(event, Mapping) and name in event and team is not None and user is not None:
+            self._views.note(team, user, event[name])
+
     def _show_home(self, body: Mapping[str, Any]) -> None:
         event = field(body, "event")
-        team, user = team_of(body), word(field(event, "user"))
-        if field(event, "tab") == "home" and team is not None and user is not None:
-            self._errands.send(self._show(team, user), name="slack-home")
+        team, user, channel = team_of(body), word(field(event, "user")), word(field(event, "channel"))
+        if team is None or user is None:
+            return
+        if field(event, "tab") == "home":
+            self._errands.send(self._show(self._on_home(team, user)), name="slack-home")
+        elif field(event, "tab") == "messages" and channel is not None:
+            self._errands.send(self._show(self._on_open(team, user, channel)), name="slack-suggestions")
 
-    async def _show(self, team: str, user: str) -> None:
+    async def _show(self, page: Awaitable[None]) -> None:
         try:
-            await self._on_home(team, user)
+            await page
         except Exception:  # a border: a page that is not shown costs nobody an answer
             logger.exception("slack.home_not_shown")
 

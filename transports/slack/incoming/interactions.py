@@ -11,7 +11,7 @@ from typing import Any
 from botservice.errors import BotServiceError
 from botservice.storage import Storage
 from botservice.turns.turn import EventKind, InboundEvent
-from transports.slack.blocks import ASK_CALLBACK, BUTTON, FEEDBACK, question_dialog
+from transports.slack.blocks import ASK_ANYTHING, ASK_CALLBACK, BUTTON, FEEDBACK, question_dialog
 from transports.slack.client import SlackClient
 from transports.slack.feedback import write_feedback
 from transports.slack.inbound import Way, context_keys, field, order_of, raw, team_of, timestamp, word
@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 _CALL_SECONDS = 2.0
 _MAX_QUOTE_CHARACTERS = 1500
 _MAX_CONVERSATIONS = 10_000
+_MAX_KEPT_CHARACTERS = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +122,14 @@ class Interactions:
         return None
 
     async def _ask(self, body: Mapping[str, Any]) -> None:
-        """Open the dialog that asks what a person wants to know of a message."""
+        """Open the dialog that asks what a person wants to know: of a message, or at all."""
         team, trigger = team_of(body), word(field(body, "trigger_id"))
         message, user = field(body, "message"), word(field(field(body, "user"), "id"))
-        if field(body, "callback_id") != ASK_CALLBACK or message is None:
+        name = field(body, "callback_id")
+        is_about = name == ASK_CALLBACK and message is not None
+        if not (is_about or name == ASK_ANYTHING) or team is None or user is None or trigger is None:
             return
-        if team is None or user is None or trigger is None:
-            return
-        text = field(message, "text")
-        about = {
-            "text": str(text or "")[:_MAX_QUOTE_CHARACTERS],
-            "user": word(field(message, "user")),
-            "ts": timestamp(field(message, "ts")),
-            "channel": word(field(field(body, "channel"), "id")),
-            "response_url": field(body, "response_url"),
-        }
-        kept = json.dumps(about)
-        if len(kept) > 3000:  # what Slack keeps for a dialog; escapes may be long
-            kept = json.dumps(about | {"text": about["text"][:200] if isinstance(about["text"], str) else ""})
+        kept = _about(body, message) if is_about else ""
         workspace = await self._workspaces.find(team)
         async with asyncio.timeout(_CALL_SECONDS):
             person = await self._people.find(workspace, user)
@@ -184,6 +175,21 @@ class Interactions:
             del self._direct[next(iter(self._direct))]
         self._direct[team, user] = channel
         return channel
+
+
+def _about(body: Mapping[str, Any], message: object) -> str:
+    """Return what a dialog keeps of the message that it was opened for."""
+    text = str(field(message, "text") or "")
+    about = {
+        "text": text[:_MAX_QUOTE_CHARACTERS],
+        "user": word(field(message, "user")),
+        "ts": timestamp(field(message, "ts")),
+        "channel": word(field(field(body, "channel"), "id")),
+        "response_url": field(body, "response_url"),
+    }
+    kept = json.dumps(about)
+    # What Slack keeps for a dialog; escapes may be long.
+    return kept if len(kept) <= _MAX_KEPT_CHARACTERS else json.dumps(about | {"text": text[:200]})
 
 
 def _event(

@@ -23,6 +23,7 @@ from transports.slack.incoming.content import files_of, readable, users_in
 from transports.slack.incoming.files import Files, named
 from transports.slack.incoming.references import question_about, read_about, read_shared, shared_in, text_of_shared
 from transports.slack.workspaces.people import People, Person, account_of
+from transports.slack.workspaces.views import Views
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -60,12 +61,14 @@ class Reader:
         workspaces: Workspaces,
         people: People,
         files: Files,
+        views: Views,
         storage: Callable[[], Storage | None],
     ) -> None:
         self._client = client
         self._workspaces = workspaces
         self._people = people
         self._files = files
+        self._views = views
         self._storage = storage
 
     async def read(self, event: StoredEvent, *, is_peek: bool = False) -> InboundMessage | None:
@@ -125,6 +128,7 @@ class Reader:
             unread=tuple(fetched.unread),
             own_text=None if said == text else text,
             references=shared,
+            looking_at=await self._views.describe(workspace, message.user_id) if message.is_direct else None,
         )
 
     async def _shared(self, heard: object, workspace: Workspace) -> tuple[Reference, ...]:
@@ -174,7 +178,7 @@ class Reader:
         quoted = await self._text(str(about.get("text") or ""), workspace)
         writer = word(about.get("user"))
         name = None if writer is None else (await self._people.find(workspace, writer)).name
-        held = (read_about(about, name, quoted, workspace),)
+        held = (read_about(about, name, quoted, workspace),) if about else ()
         return InboundMessage(question.strip(), _author(person), language=person.language, references=held)
 
     async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:

@@ -12,7 +12,11 @@ from transports.slack.client import SlackClient
 from transports.slack.failures import NotInstalled, SlackFailure, as_delivery_error
 from transports.slack.outgoing.addresses import find_address
 from transports.slack.outgoing.arrivals import Arrivals, mark_of
+from transports.slack.outgoing.ending import Ending
+from transports.slack.outgoing.figures import Figure, find_figures, in_words
+from transports.slack.outgoing.forms import forms_of, suspect
 from transports.slack.outgoing.streams import Streams
+from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -34,12 +38,15 @@ class Sender:
         streams: Streams,
         pace: Pace,
         read_file: ReadFile,
+        refusals: Refusals,
+        ending: Ending,
         *,
         previews: bool = False,
     ) -> None:
         """Make one.
 
         Args:
+            ending: Ends streams.
             previews: Whether Slack may fetch what lies behind links, to show it.
         """
         self._client = client
@@ -48,6 +55,8 @@ class Sender:
         self._pace = pace
         self._read_file = read_file
         self._arrivals = Arrivals(client)
+        self._refusals = refusals
+        self._ending = ending
         self._previews = previews
         self._looks = {"unfurl_links": previews, "unfurl_media": previews}
 
@@ -83,12 +92,14 @@ class Sender:
         response_url = delivery.payload.get("response_url")
         if isinstance(response_url, str) and "text" in delivery.payload and await self._respond(response_url, delivery):
             return None
+        if "only_for" in delivery.payload and await self._whisper(workspace, place, delivery):
+            return None
         if "file" in delivery.payload:
             if delivery.external_id is not None:
-                await self._take_away(workspace, place, delivery.external_id)
+                await self._take_away(workspace, place, delivery.external_id, context_keys)
             return await self._send_file(workspace, place, delivery, context_keys)
         if delivery.external_id is not None:
-            shown = await self._end_stream(workspace, place, delivery, delivery.external_id)
+            shown = await self._end_stream(workspace, place, delivery, context_keys)
             if shown is not None:
                 return shown
         if (arrived := await self._arrivals.find(workspace, place, delivery)) is not None:
@@ -112,7 +123,9 @@ class Sender:
     async def _respond(self, url: str, delivery: Delivery) -> bool:
         """Answer where only the asker sees it; return whether that was possible."""
         text = str(delivery.payload["text"])
-        body = {"response_type": "ephemeral", "text": text, "blocks": self._blocks(delivery), **self._looks}
+        words = in_words(text, find_figures(text))
+        blocks = [markdown(words), *_below(delivery)]
+        body = {"response_type": "ephemeral", "text": words, "blocks": blocks, **self._looks}
         try:
             await self._client.respond(url, body)
         except SlackFailure as failure:
@@ -122,43 +135,46 @@ class Sender:
             return False
         return True
 
-    async def _end_stream(
-        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, ts: str
-    ) -> str | None:
-        """Make a stream the answer; None where it is not there any more."""
+    async def _whisper(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> bool:
+        """Answer in a channel so that only the asker sees it; return whether that was possible."""
+        if not await self._refusals.has(workspace.team_id, Feature.EPHEMERAL):
+            return False
         text = str(delivery.payload["text"])
-        stream = self._streams.take(place["channel"], ts)
-        if not self._previews and find_address(text) is not None:
-            # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
-            await self._take_away(workspace, place, ts)
-            return None
-        if stream is not None and stream.can_become(text):
-            blocks = [block for block in self._blocks(delivery) if block["type"] != "markdown"]
-            try:
-                chunks = stream.last_chunks(text)
-                await self._client.call(
-                    workspace.token,
-                    "chat.stopStream",
-                    channel=place["channel"],
-                    ts=ts,
-                    chunks=chunks or None,
-                    blocks=blocks or None,
-                    metadata=mark_of(delivery),
-                )
-            except SlackFailure as failure:
-                if failure.is_later:
-                    raise
-                logger.info("slack.stream_replaced", extra={"reason": failure.code})
-            else:
-                return ts
-        return await self._replace(workspace, place, delivery, ts)
-
-    async def _replace(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, ts: str) -> str | None:
+        await self._pace.turn(place["channel"], delivery.turn_id)
+        await delivery.confirm()
+        form = {"text": text, "blocks": [markdown(text), *_below(delivery)]}
+        user = delivery.payload["only_for"]
         try:
-            await self._client.call(workspace.token, "chat.stopStream", channel=place["channel"], ts=ts)
+            await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
         except SlackFailure as failure:
             if failure.is_later:
                 raise
+            if failure.is_not_here:
+                await self._refusals.note(workspace.team_id, Feature.EPHEMERAL, failure)
+            return False
+        return True
+
+    async def _end_stream(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
+    ) -> str | None:
+        """Make a stream the answer; None where it is not there any more."""
+        text, ts = str(delivery.payload["text"]), str(delivery.external_id)
+        stream = self._streams.take(place["channel"], ts)
+        if not self._previews and find_address(text) is not None:
+            # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
+            await self._take_away(workspace, place, ts, context_keys)
+            return None
+        if stream is not None and stream.can_become(text):
+            below = {"blocks": _below(delivery) or None, "metadata": mark_of(delivery)}
+            if await self._ending.complete(workspace, stream, text, context_keys, **below):
+                return ts
+        return await self._replace(workspace, place, delivery, context_keys)
+
+    async def _replace(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
+    ) -> str | None:
+        ts = str(delivery.external_id)
+        await self._ending.stop(workspace, place, ts, context_keys)
         try:
             await self._in_some_form(workspace, "chat.update", delivery, channel=place["channel"], ts=ts)
         except SlackFailure as failure:
@@ -167,44 +183,37 @@ class Sender:
             return None
         return ts
 
-    async def _take_away(self, workspace: Workspace, place: Mapping[str, Any], ts: str) -> None:
+    async def _take_away(
+        self, workspace: Workspace, place: Mapping[str, Any], ts: str, context_keys: Mapping[str, str]
+    ) -> None:
         """Take away a stream whose place a message or a file takes."""
-        for method in ("chat.stopStream", "chat.delete"):
-            try:
-                await self._client.call(workspace.token, method, channel=place["channel"], ts=ts)
-            except SlackFailure as failure:
-                if failure.is_later:
-                    raise
-                logger.info("slack.stream_left", extra={"method": method, "reason": failure.code})
+        await self._ending.stop(workspace, place, ts, context_keys)
+        try:
+            await self._client.call(workspace.token, "chat.delete", channel=place["channel"], ts=ts)
+        except SlackFailure as failure:
+            if failure.is_later:
+                raise
+            logger.info("slack.stream_left", extra={"reason": failure.code})
 
     async def _in_some_form(
         self, workspace: Workspace, method: str, delivery: Delivery, **place: Any
     ) -> dict[str, Any]:
-        """Send a text, simpler and simpler: with blocks, as markdown, as plain text."""
+        """Send a text, simpler and simpler: with figures, with blocks, as markdown, as plain text."""
         text = str(delivery.payload["text"])
-        blocks = self._blocks(delivery)
-        forms: list[dict[str, Any]] = [{"markdown_text": text}, {"text": text}]
-        if len(blocks) > 1 or method == "chat.update":  # which keeps old blocks, where it gets no new ones
-            forms.insert(0, {"text": text, "blocks": blocks})
+        figures: list[Figure] = find_figures(text, await self._refusals.of(workspace.team_id))
+        forms = forms_of(text, figures, _below(delivery), has_blocks=method == "chat.update")
         for number, form in enumerate(forms, start=1):
             try:
-                return await self._client.call(workspace.token, method, **place, **form, metadata=mark_of(delivery))
+                return await self._client.call(
+                    workspace.token, method, **place, **form.parameters, metadata=mark_of(delivery)
+                )
             except SlackFailure as failure:
                 if not failure.is_about_form or number == len(forms):
                     raise
+                if form.needs and failure.is_about_figures:
+                    await self._refusals.note(workspace.team_id, suspect(form.needs), failure)
                 logger.warning("slack.sent_differently", extra={"delivery": delivery.id, "reason": failure.code})
         raise DeliveryRefused("Slack takes this message in no form")
-
-    def _blocks(self, delivery: Delivery) -> list[dict[str, Any]]:
-        blocks = [markdown(str(delivery.payload["text"]))]
-        buttons = delivery.payload.get("choices")
-        row = button_row(buttons) if isinstance(buttons, list) else None
-        if row is not None:
-            blocks.append(row)
-        language = delivery.payload.get("asks_feedback")
-        if language:
-            blocks.append(feedback_buttons(delivery.turn_id, str(language)))  # "True" where an earlier release wrote it
-        return blocks
 
     async def _send_file(
         self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
@@ -226,7 +235,7 @@ class Sender:
         data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))
         if data is None:
             raise DeliveryRefused("the file is not kept any more")
-        name = str(file.get("name") or f"file{_ending(str(file['mime_type']))}")
+        name = str(file.get("name") or f"file{_suffix(str(file['mime_type']))}")
         if (arrived := await self._arrivals.find(workspace, place, delivery, file=(name, len(data)))) is not None:
             return arrived
         upload = await self._client.ask(
@@ -246,5 +255,15 @@ class Sender:
         return None
 
 
-def _ending(mime_type: str) -> str:
+def _below(delivery: Delivery) -> list[dict[str, Any]]:
+    """Return the blocks that stand under a text: what may be pressed, and what people think of it."""
+    buttons, language = delivery.payload.get("choices"), delivery.payload.get("asks_feedback")
+    row = button_row(buttons) if isinstance(buttons, list) else None
+    blocks = [] if row is None else [row]
+    if language:
+        blocks.append(feedback_buttons(delivery.turn_id, str(language)))  # "True" where an earlier release wrote it
+    return blocks
+
+
+def _suffix(mime_type: str) -> str:
     return f".{mime_type.partition('/')[2].partition(';')[0].partition('+')[0] or 'bin'}"

@@ -13,11 +13,15 @@ from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
 from transports.files.stored import digest
 from transports.overflow import fitting, head_of, note, whole_file
-from transports.slack.inbound import Way, field, read_message, stored, timestamp
+from transports.slack.inbound import SlackMessage, Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
 
+# What these tell concerns whoever asked: in channels nobody else reads it.
+_PERSONAL: Final = frozenset({"export", "link", "memory", "unlink", "usage", "why"})
 _NAMES: Final = frozenset(command.name for command in standard_commands())
 _COMMAND: Final = re.compile(rf"(?<![\w/!])/(?=(?:{'|'.join(sorted(_NAMES))})(?![\w/]))")
+_MENTIONS: Final = re.compile(r"<@[^<>]*>")
+_FORGET: Final = re.compile(rb"forget")  # as a command, or on the button that asks whether to go on
 # A payload is {"text" or "file", "thread_ts", "question", …}; files are named by the digest of their bytes.
 
 
@@ -39,6 +43,11 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
         pieces[-1]["is_notice"] = True
     elif pieces and not is_for_service:
         pieces[-1]["asks_feedback"] = answer.language or DEFAULT_LANGUAGE
+    if pieces and (is_notice or is_for_service) and _is_forgetting(events):
+        pieces[-1]["forgets_in"] = answer.language or DEFAULT_LANGUAGE
+    asker = _asker_alone(events)
+    if asker is not None:
+        pieces = [piece | {"only_for": asker} for piece in pieces]
     whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
     payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]
     return [payload | place for payload in payloads]
@@ -79,6 +88,27 @@ def response_url_of(body: object) -> str | None:
     return url if isinstance(url, str) else None
 
 
+def _asker_alone(events: Sequence[StoredEvent]) -> str | None:
+    """Return who asked, in a channel, what concerns them alone; None for anything else."""
+    askers = {_asker_of_personal(event) for event in events}
+    return askers.pop() if len(askers) == 1 else None
+
+
+def _asker_of_personal(event: StoredEvent) -> str | None:
+    way, body, _ = stored(event)
+    message = read_message(body) if way is Way.MESSAGE else None
+    if message is None or message.is_direct:
+        return None
+    said = _bare(message)
+    command = parse_command(f"/{said[1:]}") if said.startswith("!") else None
+    return message.user_id if command is not None and command.name in _PERSONAL else None
+
+
+def _bare(message: SlackMessage) -> str:
+    """Return what a message says without whom it names."""
+    return _MENTIONS.sub(" ", message.text).strip()
+
+
 def _is_for_service(events: Sequence[StoredEvent]) -> bool:
     """Return whether everything that was asked is a command of the service, or looks like one."""
     return bool(events) and all(_command_like(event) for event in events)
@@ -88,11 +118,16 @@ def _command_like(event: StoredEvent) -> bool:
     way, body, _ = stored(event)
     if way is Way.MESSAGE:
         message = read_message(body)
-        return message is not None and parse_command(message.text.strip().replace("!", "/", 1)) is not None
+        return message is not None and parse_command(_bare(message).replace("!", "/", 1)) is not None
     if way is Way.COMMAND:
         said = parse_command(f"/{str(field(body, 'text') or '').strip().lstrip('/')}")
         return said is None or said.name in _NAMES
     return way is Way.BUTTON
+
+
+def _is_forgetting(events: Sequence[StoredEvent]) -> bool:
+    """Return whether somebody may have had something forgotten."""
+    return any(_FORGET.search(event.raw) is not None for event in events)
 
 
 def _file(attachment: Attachment) -> dict[str, Any]:

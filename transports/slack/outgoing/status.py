@@ -56,13 +56,17 @@ class Statuses:
         if method == _LINE:
             await self._set_line(workspace, channel, thread_ts, user_id)
 
+    def has_sessions(self, team_id: str) -> bool:
+        """Return whether a workspace has sessions, as far as is known."""
+        return self._methods.get(team_id, _SESSION) == _SESSION
+
     async def rest(self, workspace: Workspace, channel: str, thread_ts: str, *, is_waiting: bool) -> None:
         """Show that the bot is done, or waits for somebody; a line goes away by itself when something is said.
 
         Raises:
             SlackFailure: it cannot be shown at the moment.
         """
-        if self._methods.get(workspace.team_id, _SESSION) == _SESSION:
+        if self.has_sessions(workspace.team_id):
             status = "suspended" if is_waiting else "active"
             await self._client.call(workspace.token, _SESSION, channel_id=channel, thread_ts=thread_ts, status=status)
 

@@ -2,30 +2,27 @@
 
 import asyncio
 import logging
-import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.errands import Errands
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
-from transports.slack.outgoing.canvas import Canvas, Target, Tempo
-from transports.slack.outgoing.formatting import Pings, without_pings
+from transports.slack.outgoing.canvas import Canvas, Style, Target
+from transports.slack.outgoing.resting import Resting
 from transports.slack.outgoing.status import Statuses
-from transports.slack.outgoing.streams import Streams, Task
+from transports.slack.outgoing.streams import Streams
+from transports.slack.outgoing.tasks import Tasks
 from transports.slack.workspaces.people import People
+from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS = 5.0
-
-IsWaiting = Callable[[Mapping[str, str]], Awaitable[bool]]
-"""Returns whether a conversation waits for somebody's word."""
 
 
 class Stage:
@@ -37,23 +34,20 @@ class Stage:
         workspaces: Workspaces,
         people: People,
         streams: Streams,
-        tempo: Tempo,
-        pings: Pings,
-        is_waiting: IsWaiting,
-        *,
-        previews: bool = False,
+        style: Style,
+        statuses: Statuses,
+        resting: Resting,
+        refusals: Refusals,
     ) -> None:
         self._client = client
         self._workspaces = workspaces
         self._streams = streams
-        self._tempo = tempo
-        self._pings = pings
-        self._previews = previews
-        self._statuses = Statuses(client, people)
+        self._style = style
+        self._people = people
+        self._statuses = statuses
+        self._resting = resting
+        self._refusals = refusals
         self._without_streams: set[str] = set()
-        self._is_waiting = is_waiting
-        self._locks: weakref.WeakValueDictionary[tuple[str, str], asyncio.Lock] = weakref.WeakValueDictionary()
-        self._errands = Errands()
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows a turn's progress; None where nobody is answered in the open."""
@@ -62,48 +56,43 @@ class Stage:
             return None
         canvas = None
         if target.team_id not in self._without_streams:
-            canvas = Canvas(
-                self._client, self._streams, target, record, self._tempo, self._pings, previews=self._previews
-            )
-        return Show(self, context_keys, target, canvas, self._tempo, self._pings)
+            canvas = Canvas(self._client, self._streams, target, record, self._style, self._refusals)
+        return Show(self, context_keys, target, canvas, self._style)
 
     async def close(self) -> None:
         """End what is still on its way."""
-        await self._errands.close()
+        await self._resting.close()
 
     async def workspace(self, target: Target) -> Workspace:
         """Return where a show takes place."""
         return await self._workspaces.find(target.team_id)
+
+    async def language(self, workspace: Workspace, target: Target) -> str | None:
+        """Return the language of whoever is answered."""
+        return (await self._people.find(workspace, target.user_id)).language
 
     async def begin(self, target: Target) -> None:
         """Show that the bot is at work."""
         workspace = await self.workspace(target)
         await self._statuses.begin(workspace, target.channel, target.thread_ts, target.user_id)
 
-    def end(self, context_keys: Mapping[str, str], target: Target) -> None:
-        """Show that it is not any more; nobody waits for that."""
-        work = self._rest(context_keys, target.team_id, target.channel, target.thread_ts)
-        self._errands.send(work, name="slack-status-end")
+    async def end(self, context_keys: Mapping[str, str], target: Target, stream_ts: str | None) -> None:
+        """Show that it is not any more; nobody waits for that, and the end of a stream may say so."""
+        refused = await self._refusals.of(target.team_id)
+        if stream_ts is not None and Feature.STATUS_AT_END not in refused:
+            self._resting.rest_with(context_keys, target.channel, target.thread_ts, stream_ts)
+        else:
+            self._resting.rest(context_keys, target.channel, target.thread_ts)
 
     def rest(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
         """Show whether a conversation waits for somebody, now that a message has said so, or that it is over."""
         thread_ts = delivery.payload.get("thread_ts") or context_keys.get("thread_ts")
         if isinstance(thread_ts, str):
-            work = self._rest(context_keys, context_keys["team_id"], context_keys["channel_id"], thread_ts)
-            self._errands.send(work, name="slack-status-rest")
+            self._resting.rest(context_keys, context_keys["channel_id"], thread_ts)
 
     def note_without_streams(self, target: Target) -> None:
         """Take note that a workspace has no streams: answers come as plain messages there."""
         self._without_streams.add(target.team_id)
-
-    async def _rest(self, context_keys: Mapping[str, str], team_id: str, channel: str, thread_ts: str) -> None:
-        lock = self._locks.setdefault((channel, thread_ts), asyncio.Lock())
-        try:
-            async with lock:  # what is read last is said last
-                workspace, is_waiting = await self._workspaces.find(team_id), await self._is_waiting(context_keys)
-                await self._statuses.rest(workspace, channel, thread_ts, is_waiting=is_waiting)
-        except BotServiceError as error:
-            logger.debug("slack.status_left", extra={"reason": str(error)})
 
 
 class Show:
@@ -115,19 +104,16 @@ class Show:
         context_keys: Mapping[str, str],
         target: Target,
         canvas: Canvas | None,
-        tempo: Tempo,
-        pings: Pings,
+        style: Style,
     ) -> None:
         self._stage = stage
         self._keys = context_keys
         self._target = target
         self._canvas = canvas
-        self._tempo = tempo
-        self._pings = pings
+        self._tempo = style.tempo
+        self._tasks = Tasks(style.pings, has_details=target.is_direct, has_sources=style.previews)
         self._text: list[str] = []
         self._shown_before = ""
-        self._tasks_shown: dict[str, Task] = {}
-        self._tasks_of_calls: dict[str, str] = {}
         self._is_working = False
         self._has_status = False
         self._is_closed = False
@@ -144,32 +130,31 @@ class Show:
             said = "".join(self._text)
             self._shown_before = f"{said}\n\n" if said.strip() else ""
             self._text = [self._shown_before] if self._shown_before else []
-            self._tasks_shown = {name: task.ended() for name, task in self._tasks_shown.items()}
+            self._tasks.end_all()
         self._text.append(piece)
         self._changed.set()
 
     def on_activity(self, activity: str) -> None:
         """Take what the bot does now."""
         self._is_working = True
-        title = without_pings(activity.replace("_", " "), self._pings)
-        self._tasks_shown[f"task-{len(self._tasks_shown) + 1}"] = Task(title)
+        self._tasks.begin(activity)
+        self._changed.set()
+
+    def on_call(self, call: ToolCall) -> None:
+        """Take a call that begins."""
+        self._is_working = True
+        self._tasks.begin_call(call)
+        self._changed.set()
+
+    def on_call_end(self, call: ToolCall, *, is_error: bool) -> None:
+        """Take what became of a call."""
+        self._tasks.end_call(call, has_failed=is_error)
         self._changed.set()
 
     def on_progress(self, call: ToolCall, text: str) -> None:
         """Take what a tool says of its work."""
-        title = call.name.replace("_", " ")
-        name = self._tasks_of_calls.get(call.id)
-        if name is None or self._tasks_shown[name].is_done:
-            name = self._find_task(title)
-        if name is not None:
-            self._tasks_of_calls[call.id] = name
-            self._tasks_shown[name] = Task(title, said=without_pings(text, self._pings))
+        if self._tasks.tell(call, text):
             self._changed.set()
-
-    def _find_task(self, title: str) -> str | None:
-        """Return a task that runs under a title, and has not said anything yet."""
-        running = (name for name, task in self._tasks_shown.items() if task == Task(title))
-        return next((name for name in running if name not in self._tasks_of_calls.values()), None)
 
     def on_restart(self) -> None:
         """Keep what was said of an answer that begins anew apart from what comes."""
@@ -184,9 +169,15 @@ class Show:
             await asyncio.wait([self._in_flight], timeout=_PATIENCE_SECONDS)
             self._in_flight.cancel()
             await asyncio.wait([self._in_flight])
-        if self._has_status and not self._is_closed:
-            self._stage.end(self._keys, self._target)
-        self._is_closed = True
+        was_closed, self._is_closed = self._is_closed, True
+        if self._has_status and not was_closed:
+            await self._end()
+
+    async def _end(self) -> None:
+        try:
+            await self._stage.end(self._keys, self._target, None if self._canvas is None else self._canvas.stream_ts)
+        except BotServiceError as error:
+            logger.debug("slack.status_left", extra={"reason": str(error)})
 
     async def _status(self) -> None:
         await asyncio.sleep(self._tempo.first_sign)
@@ -201,8 +192,9 @@ class Show:
         await asyncio.sleep(self._tempo.first_sign)
         try:
             workspace = await self._stage.workspace(self._target)
+            canvas.language = await self._stage.language(workspace, self._target)
             while True:
-                wait = canvas.wait("".join(self._text), self._tasks_shown)
+                wait = canvas.wait("".join(self._text), self._tasks.shown)
                 if wait is None:
                     self._changed.clear()
                     await self._changed.wait()
@@ -220,7 +212,7 @@ class Show:
             logger.exception("slack.stream_failed")
 
     async def _paint_once(self, canvas: Canvas, workspace: Workspace) -> None:
-        work = canvas.paint(workspace, "".join(self._text), dict(self._tasks_shown))
+        work = canvas.paint(workspace, "".join(self._text), dict(self._tasks.shown))
         self._in_flight = asyncio.create_task(work)
         try:
             await asyncio.shield(self._in_flight)

@@ -1,9 +1,13 @@
 """Answers that grow in Slack, from their first word until they are complete."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from transports.slack.outgoing.figures import Figure, as_chunks
+
 _MAX_STREAMS = 5000
+_MAX_LABEL = 75
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,21 +16,34 @@ class Task:
 
     Attributes:
         said: What it says of its work; only while it runs.
+        details: What it was called with.
+        sources: The addresses that it reads.
     """
 
     title: str
     is_done: bool = False
     said: str = ""
+    has_failed: bool = False
+    details: str = ""
+    sources: tuple[str, ...] = ()
 
-    def ended(self) -> "Task":
+    def ended(self, *, has_failed: bool = False) -> "Task":
         """Return it as it stands there when it has done its work."""
-        return Task(self.title, is_done=True)
+        return self if self.is_done else replace(self, is_done=True, said="", has_failed=has_failed)
 
-    def chunk(self, name: str) -> dict[str, Any]:
-        """Return it as it is sent. A title takes the place of the one before; details would be added to each other."""
+    def chunk(self, name: str, *, is_new: bool = False) -> dict[str, Any]:
+        """Return it as it is sent.
+
+        A title takes the place of the one before; details and sources are added to each other, so they are sent once.
+        """
         title = f"{self.title}: {self.said}" if self.said else self.title
-        status = "complete" if self.is_done else "in_progress"
-        return {"type": "task_update", "id": name, "title": title[:250] or "…", "status": status}
+        status = "in_progress" if not self.is_done else "error" if self.has_failed else "complete"
+        chunk: dict[str, Any] = {"type": "task_update", "id": name, "title": title[:250] or "…", "status": status}
+        if is_new and self.details:
+            chunk["details"] = self.details
+        if is_new and self.sources:
+            chunk["sources"] = [{"type": "url", "url": each, "text": each[:_MAX_LABEL]} for each in self.sources]
+        return chunk
 
 
 @dataclass(slots=True)
@@ -38,6 +55,7 @@ class OpenStream:
         tasks: The tools that it shows, by id.
         is_open: Whether Slack still takes more; after about five minutes it does not.
         is_certain: Whether it is known what Slack has taken.
+        is_plan: Whether its tools stand together, below a title of their own.
     """
 
     channel: str
@@ -46,16 +64,16 @@ class OpenStream:
     tasks: dict[str, Task] = field(default_factory=dict)
     is_open: bool = True
     is_certain: bool = True
+    is_plan: bool = False
 
     def can_become(self, text: str) -> bool:
         """Return whether text is what the stream says, with more behind it."""
         return self.is_open and self.is_certain and text.startswith(self.text)
 
-    def last_chunks(self, text: str) -> list[dict[str, Any]]:
+    def last_chunks(self, text: str, figures: Sequence[Figure] = ()) -> list[dict[str, Any]]:
         """Return what is still missing of text, and the end of every tool."""
         chunks = [task.ended().chunk(name) for name, task in self.tasks.items() if not task.is_done]
-        rest = text[len(self.text) :]
-        return [*chunks, {"type": "markdown_text", "text": rest}] if rest else chunks
+        return [*chunks, *as_chunks(text, figures, len(self.text))]
 
 
 class Streams:

@@ -14,8 +14,10 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select
 from botservice.errors import StorageUnavailable
 from botservice.storage import Storage
 from botservice.storage.encryption import Cipher
-from botservice.storage.tables.slack import slack_installations, slack_oauth_states
+from botservice.storage.tables.slack import slack_grids, slack_installations, slack_oauth_states
 from botservice.telemetry import register_secret
+from transports.slack.workspaces.refusals import forget_refusals
+from transports.slack.workspaces.rows import insert_once
 from transports.slack.workspaces.workspaces import Workspace
 
 _logger = logging.getLogger(__name__)
@@ -25,6 +27,7 @@ STATE_SECONDS = 600
 _IS_TEAM = (slack_installations.c.enterprise_id == bindparam("enterprise")) & (
     slack_installations.c.team_id == bindparam("team")
 )
+_ORGANISATION = select(slack_grids.c.enterprise_id).where(slack_grids.c.team_id == bindparam("team"))
 # A workspace's own installation counts before the one of its organisation.
 _FIND = (
     select(slack_installations)
@@ -32,6 +35,7 @@ _FIND = (
         or_(
             slack_installations.c.team_id == bindparam("team"),
             slack_installations.c.is_enterprise & (slack_installations.c.enterprise_id == bindparam("enterprise")),
+            slack_installations.c.is_enterprise & slack_installations.c.enterprise_id.in_(_ORGANISATION),
         ),
         or_(slack_installations.c.enterprise_id == bindparam("enterprise"), bindparam("enterprise") == ""),
     )
@@ -39,6 +43,8 @@ _FIND = (
     .limit(1)
 )
 _DELETE = delete(slack_installations).where(_IS_TEAM)
+_DELETE_GRID = delete(slack_grids).where(slack_grids.c.team_id == bindparam("team"))
+_TEAMS = select(slack_grids.c.team_id).where(slack_grids.c.enterprise_id == bindparam("enterprise"))
 _DELETE_TEAM = delete(slack_installations).where(slack_installations.c.team_id == bindparam("team"))
 _INSERT = insert(slack_installations)
 _ADD_STATE = insert(slack_oauth_states)
@@ -135,6 +141,15 @@ class InstallationStore(_Stored, AsyncInstallationStore):
         register_secret(token)
         return Workspace(team_id, token, row.bot_user_id, row.bot_id, row.team_name)
 
+    async def note_grid(self, team_id: str, enterprise_id: str) -> None:
+        """Take note of the organisation that a workspace belongs to."""
+
+        def write(connection: Connection) -> None:
+            connection.execute(_DELETE_GRID, {"team": team_id})
+            insert_once(connection, slack_grids, {"team_id": team_id, "enterprise_id": enterprise_id})
+
+        await self.storage.write(write)
+
     async def remove(self, team_id: str | None, enterprise_id: str | None) -> None:
         """Delete what is kept of an installation."""
 
@@ -163,6 +178,9 @@ class InstallationStore(_Stored, AsyncInstallationStore):
         def write(connection: Connection) -> None:
             connection.execute(_DELETE, {"enterprise": row["enterprise_id"], "team": row["team_id"]})
             connection.execute(_INSERT, row)
+            teams = connection.execute(_TEAMS, {"enterprise": row["enterprise_id"]}).scalars().all()
+            for team in (row["team_id"], *(teams if row["is_enterprise"] else ())):
+                forget_refusals(connection, team)
 
         await self.storage.write(write)
         _logger.info("slack.installed", extra={"team": row["team_id"] or row["enterprise_id"]})

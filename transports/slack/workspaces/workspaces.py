@@ -30,6 +30,9 @@ class Installations(Protocol):
     async def find(self, team_id: str, enterprise_id: str | None) -> Workspace | None:
         """Return the workspace as it was installed, if it was."""
 
+    async def note_grid(self, team_id: str, enterprise_id: str) -> None:
+        """Take note of the organisation that a workspace belongs to."""
+
 
 class Workspaces:
     """Knows every workspace: the one of the bot's own token, and those that have installed it."""
@@ -47,6 +50,7 @@ class Workspaces:
         self._clock = clock
         self._own: Workspace | None = None
         self._known: dict[str, tuple[Workspace, float]] = {}
+        self._grids: dict[str, str] = {}
         self._asking = asyncio.Lock()
 
     @property
@@ -104,6 +108,19 @@ class Workspaces:
             del self._known[next(iter(self._known))]
         self._known[team_id] = (found, self._clock() + _FRESH_SECONDS)
         return found
+
+    async def note_grid(self, team_id: str, enterprise_id: str) -> None:
+        """Take note of the organisation that a workspace belongs to: it may have installed the bot for all of its own.
+
+        Raises:
+            StorageUnavailable: it is not stored.
+        """
+        if self._installations is None or self._grids.get(team_id) == enterprise_id:
+            return
+        await self._installations.note_grid(team_id, enterprise_id)
+        if len(self._grids) >= _MAX_WORKSPACES:
+            del self._grids[next(iter(self._grids))]
+        self._grids[team_id] = enterprise_id
 
     def forget(self, team_id: str) -> None:
         """Take note that a workspace's token may be another one now."""

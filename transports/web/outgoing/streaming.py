@@ -124,6 +124,7 @@ class LiveAnswer:
 
     def on_call(self, call: ToolCall) -> None:
         """Take a call that begins."""
+        self.on_activity(call.name)
         self._calls.begin(call)
         self._channel.wake()
 

@@ -1,0 +1,195 @@
+"""Sessions: their titles, their states, and the tools of an answer as a plan."""
+
+import pytest
+from standins.slack_api import BOT_USER, Refuse, SlackApi, limited
+
+from botservice import Storage, Tool, ToolCall
+from botservice.messages import ToolCall as Call
+from transports.slack.app import Manners
+from transports.slack.outgoing.canvas import Tempo
+from transports.slack.outgoing.formatting import Pings
+from transports.slack.outgoing.tasks import Tasks
+from transports.slack.outgoing.titles import title_from
+
+QUICK = Tempo(first_sign=0.0, first_text=0.0, append=0.01, edit=0.01)
+RENAME = "agents.sessions.rename"
+
+
+async def ask(api: SlackApi, typist, text: str = "What is the plan for May?", **where: str) -> str:
+    """Ask, answer once the session is there, and return the thread."""
+    before, said = len(api.world.statuses), len(api.said(where.get("channel", "D0ALICE")))
+    ts = api.person_says(text, **where)
+    await api.until(lambda: len(api.world.statuses) > before)
+    typist.write("Here it is.")
+    typist.finish()
+    await api.until(lambda: len(api.said(where.get("channel", "D0ALICE"))) > said)
+    return ts
+
+
+async def test_a_session_is_called_by_the_first_words_of_its_question(api: SlackApi, bot_on, typist) -> None:
+    async with bot_on(api, typist):
+        text = f"<@{BOT_USER}> could you tell me &amp; Bob how the launch in May is going to be prepared by all of us?"
+        ts = await ask(api, typist, text, channel="C0GENERAL")
+        await api.until(lambda: api.world.titles)
+        await ask(api, typist, "And in June?", channel="C0GENERAL", thread_ts=ts)
+        await api.until(lambda: len(api.world.statuses) == 4)
+    assert api.world.titles == {("C0GENERAL", ts): "could you tell me & Bob how the launch in May is going to…"}
+    assert len(api.calls(RENAME)) == 1
+
+
+async def test_a_title_that_a_person_gave_stays(api: SlackApi, bot_on_both, typist) -> None:
+    async with bot_on_both(api, typist):
+        order = api.order(limited(1), RENAME, times=None)
+        ts = await ask(api, typist)
+        await api.until(lambda: order.used)
+        order.cancel()
+        api.rename_session("D0ALICE", ts, "Launch")
+        await api.all_taken()
+        await ask(api, typist, "And June?", thread_ts=ts)
+        await ask(api, typist, "Something else")
+        await api.until(lambda: len(api.world.titles) == 2)
+    assert api.world.titles["D0ALICE", ts] == "Launch"
+
+
+async def test_a_title_that_could_not_be_given_comes_with_the_next_answer(api: SlackApi, bot_on, typist) -> None:
+    async with bot_on(api, typist):
+        order = api.order(limited(1), RENAME)
+        ts = await ask(api, typist)
+        await api.until(lambda: order.used)
+        await ask(api, typist, "And June?", thread_ts=ts)
+        await api.until(lambda: api.world.titles)
+    assert api.world.titles == {("D0ALICE", ts): "And June?"}
+
+
+@pytest.mark.parametrize("code", ["unknown_method", "missing_scope", "feature_not_enabled"])
+async def test_a_workspace_without_titles_is_asked_once(
+    api: SlackApi, bot_on, typist, code: str, sqlite_storage: Storage, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.order(Refuse(code), RENAME, times=None)
+    for number in range(2):
+        async with bot_on(api, typist) as bot:
+            await ask(api, typist)
+            await api.until(lambda: api.calls(RENAME))
+            await ask(api, typist)
+            await bot.transport._showing.titles.settle()
+        assert len(api.calls(RENAME)) == 1, number
+    assert [each.message for each in caplog.records].count("slack.without_feature") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("hello", "hello"),
+        (f"<@{BOT_USER}>  ", ""),
+        ("see <https://example.com|this page> in <#C1|general>", "see this page (https://example.com) in #general"),
+        ("x" * 70, "x" * 59 + "…"),
+    ],
+)
+def test_a_title_is_what_people_read(text: str, title: str) -> None:
+    assert title_from(text) == title
+
+
+async def test_commands_of_the_service_give_no_title(api: SlackApi, bot_on, typist) -> None:
+    async with bot_on(api, typist) as bot:
+        api.person_says("!help")
+        await api.until(api.said)
+        await bot.transport._showing.titles.settle()
+    assert api.calls(RENAME) == []
+
+
+async def test_the_end_of_a_stream_says_that_the_session_is_at_rest(api: SlackApi, bot_on, typist) -> None:
+    async with bot_on(api, typist):
+        ts = api.person_says("go on")
+        await api.until(lambda: api.world.statuses)
+        typist.write("One more sentence of the answer. ")
+        await api.until(lambda: [each for each in api.world.posts if each.is_streaming])
+        typist.finish()
+        await api.until(api.said)
+    assert api.world.statuses == [("D0ALICE", ts, "processing"), ("D0ALICE", ts, "active")]
+    assert len(api.calls("agents.sessions.setStatus")) == 1, "it costs no call of its own"
+
+
+async def test_a_workspace_that_knows_no_status_there_is_told_by_a_call(api: SlackApi, bot_on, typist) -> None:
+    api.world.without = {"session_status"}
+    async with bot_on(api, typist):
+        for number in (1, 2):
+            api.person_says("go on")
+            await api.until(lambda number=number: api.calls("agents.sessions.setStatus")[2 * number - 2 :])
+            typist.write("One more sentence of the answer. ")
+            await api.until(lambda: [each for each in api.world.posts if each.is_streaming])
+            typist.finish()
+            await api.until(lambda number=number: len(api.said()) == number)
+            await api.until(lambda number=number: len(api.world.statuses) == 2 * number)
+    assert api.outcomes("chat.stopStream") == ["invalid_arguments", "ok", "ok"]
+    assert [status for *_, status in api.world.statuses] == ["processing", "active"] * 2
+
+
+async def look_up(word: str, page: str = "") -> str:
+    """Look something up."""
+    if word == "broken":
+        raise ValueError("no such word")
+    return "42"
+
+
+CALLS = [
+    Call("1", "look_up", {"word": "bot", "page": "https://example.com/bot"}),
+    Call("2", "look_up", {"word": "broken"}),
+]
+
+
+async def test_several_tools_at_once_are_a_plan(api: SlackApi, bot_on, typist) -> None:
+    async with bot_on(api, typist, tools=[Tool(look_up)], manners=Manners(tempo=QUICK, previews=True)):
+        api.person_says("what is it?")
+        typist.write(CALLS)
+        await api.until(lambda: [each for each in api.world.posts if each.is_streaming])
+        typist.write("It is 42")
+        typist.finish()
+        await api.until(api.said)
+    post = api.bot_posts()[0]
+    assert (post.task_display_mode, post.plan) == ("plan", "Steps: 2")
+    first, second = post.tasks.values()
+    assert (first["title"], first["status"], first["details"]) == ("look up", "complete", "word: bot")
+    assert first["sources"] == [{"type": "url", "url": "https://example.com/bot", "text": "https://example.com/bot"}]
+    assert second["status"] == "error"
+
+
+async def test_one_tool_is_no_plan(api: SlackApi, bot_on, typist) -> None:
+    async with bot_on(api, typist, tools=[Tool(look_up)]):
+        api.person_says("what is it?")
+        typist.write(CALLS[0])
+        post = (await api.until(lambda: [each for each in api.world.posts if each.is_streaming]))[0]
+        typist.write("It is 42")
+        typist.finish()
+        await api.until(api.said)
+    assert (post.task_display_mode, post.plan) == ("timeline", None)
+    assert "sources" not in next(iter(post.tasks.values())), "without previews Slack is given no address to fetch"
+
+
+async def test_a_workspace_without_plans_shows_the_tools_one_by_one(api: SlackApi, bot_on, typist) -> None:
+    api.world.without = {"task_display_mode"}
+    async with bot_on(api, typist, tools=[Tool(look_up)]):
+        for number in (1, 2):
+            api.person_says("what is it?")
+            typist.write([ToolCall(f"{number}{each.id}", each.name, each.arguments) for each in CALLS])
+            await api.until(lambda: [each for each in api.world.posts if each.is_streaming])
+            typist.write("It is 42")
+            typist.finish()
+            await api.until(lambda number=number: len(api.said()) == number)
+    assert api.outcomes("chat.startStream") == ["invalid_arguments", "ok", "ok"]
+    assert [len(post.tasks) for post in api.bot_posts()] == [2, 2]
+
+
+def test_in_channels_nobody_reads_what_a_tool_is_called_with() -> None:
+    tasks = Tasks(Pings(), has_details=False, has_sources=True)
+    tasks.begin_call(CALLS[0])
+    (task,) = tasks.shown.values()
+    assert (task.details, task.sources) == ("", ())
+
+
+def test_details_ping_nobody_and_stay_short() -> None:
+    tasks = Tasks(Pings(), has_details=True, has_sources=False)
+    tasks.begin_call(Call("1", "t", {"a": "<!channel> " + "x" * 500, "b": True, "c": {"d": 1}, "n_of": 3}))
+    (task,) = tasks.shown.values()
+    assert "<!" not in task.details
+    assert len(task.details) < 200
+    assert task.details.split("\n")[1:] == ["n of: 3"]

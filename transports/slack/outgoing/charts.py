@@ -1,0 +1,94 @@
+"""Charts: a block of code that is called "chart", with a line that says which, and a table with the numbers.
+
+    ```chart
+    bar: Visitors by month
+    | Month | Website | Shop |
+    |---|---|---|
+    | May | 1,200 | 300 |
+    ```
+
+Nothing else becomes a chart. Where Slack shows none, people read the title and the table.
+"""
+
+import re
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+
+from transports.slack.outgoing.tables import Cells, number_in, read_cells
+
+NAME: Final = "chart"
+# Source: docs.slack.dev, reference/block-kit/blocks/data-visualization-block.
+MAX_CHARTS: Final = 2
+_MAX_SERIES: Final = 6
+_MAX_CATEGORIES: Final = 20
+_MAX_TITLE: Final = 50
+_MAX_LABEL: Final = 20
+_HEAD: Final = re.compile(r"(pie|bar|line|area):([^\n]+)", re.IGNORECASE)
+_TABLES: Final = MarkdownIt("commonmark").enable("table")
+
+
+def in_words(content: str) -> str | None:
+    """Return what a chart says without being drawn, its title and its table; None where it is no chart."""
+    found, rest = _read_head(content)
+    return None if found is None else f"**{found[1]}**\n\n{rest.strip()}\n"
+
+
+def _read_head(content: str) -> tuple[tuple[str, str] | None, str]:
+    """Return what kind of chart is called what, and the rest; None where the first line does not say so."""
+    head, _, rest = content.partition("\n")
+    found = _HEAD.fullmatch(head.strip())
+    title = "" if found is None else found[2].strip()
+    return (None if found is None or not title else (found[1].lower(), title)), rest
+
+
+def chart_block(content: str) -> dict[str, Any] | None:
+    """Return a chart as a block; None where it is not one, or Slack would not take it."""
+    found, rest = _read_head(content)
+    tokens = _TABLES.parse(rest.strip())
+    is_table = bool(tokens) and tokens[0].type == "table_open" and tokens[-1].type == "table_close"
+    cells = read_cells(tokens) if is_table else None
+    if found is None or not cells or len(found[1]) > _MAX_TITLE:
+        return None
+    kind, title = found
+    chart = _pie(cells) if kind == "pie" else _with_axes(kind, cells)
+    return None if chart is None else {"type": "data_visualization", "title": title, "chart": chart}
+
+
+def _pie(cells: Cells) -> dict[str, Any] | None:
+    points = _points(cells, 1)
+    if len(cells[0]) != 2 or points is None or len(points) > _MAX_SERIES or any(each["value"] <= 0 for each in points):
+        return None
+    return {"type": "pie", "segments": points}
+
+
+def _with_axes(kind: str, cells: Cells) -> dict[str, Any] | None:
+    names, series = cells[0][1:], [_points(cells, column) for column in range(1, len(cells[0]))]
+    if not 1 <= len(names) <= _MAX_SERIES or len(set(names)) != len(names) or not all(map(_is_label, names)):
+        return None
+    if any(points is None for points in series):
+        return None
+    return {
+        "type": kind,
+        "series": [{"name": name, "data": points} for name, points in zip(names, series, strict=True)],
+        "axis_config": {"categories": [row[0] for row in cells[1:]], "x_label": cells[0][0][:_MAX_TITLE]},
+    }
+
+
+def _points(cells: Cells, column: int) -> list[dict[str, Any]] | None:
+    """Return the numbers of a column with what they are called; None where they are not all numbers."""
+    rows = cells[1:]
+    labels = [row[0] for row in rows]
+    if not 1 <= len(rows) <= _MAX_CATEGORIES or not all(map(_is_label, labels)) or len(set(labels)) != len(labels):
+        return None
+    points: list[dict[str, Any]] = []
+    for row in rows:
+        value = number_in(row[column]) if column < len(row) else None
+        if value is None:
+            return None
+        points.append({"label": row[0], "value": int(value) if value.is_integer() else value})
+    return points
+
+
+def _is_label(text: str) -> bool:
+    return 1 <= len(text) <= _MAX_LABEL

@@ -1,0 +1,147 @@
+"""Titles of sessions: the first words of what was asked, given once, after the first answer."""
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, delete, select
+
+from botservice.contexts.context import ContextKeys, find_context
+from botservice.errors import BotServiceError
+from botservice.storage import Storage
+from botservice.storage.tables.conversations import events
+from botservice.storage.tables.slack import slack_titles
+from botservice.turns.turn import Delivery, StoredEvent
+from transports.errands import Errands
+from transports.slack.client import SlackClient
+from transports.slack.failures import SlackFailure
+from transports.slack.inbound import Way, read_message, stored
+from transports.slack.incoming.content import readable
+from transports.slack.outgoing.status import Statuses
+from transports.slack.workspaces.refusals import Feature, Refusals
+from transports.slack.workspaces.rows import insert_once
+from transports.slack.workspaces.workspaces import Workspaces
+
+logger = logging.getLogger(__name__)
+
+_MAX_CHARACTERS: Final = 60  # of the 200 that Slack takes: lists of sessions show about as many
+_MENTION: Final = re.compile(r"<@[^<>]*>")
+_EVENT = (
+    select(events.c.id, events.c.key, events.c.raw, events.c.received_at)
+    .where(events.c.turn_id == bindparam("turn"))
+    .order_by(events.c.id)
+    .limit(1)
+)
+_TAKE_BACK = delete(slack_titles).where(
+    slack_titles.c.context_id == bindparam("context"),
+    slack_titles.c.thread_ts == bindparam("thread"),
+    slack_titles.c.titled_at == bindparam("at"),
+)
+_DELETE = delete(slack_titles).where(
+    slack_titles.c.context_id == bindparam("context"), slack_titles.c.thread_ts == bindparam("thread")
+)
+
+
+class Titles:
+    """Gives titles. One that a person has given is never changed."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        statuses: Statuses,
+        refusals: Refusals,
+        storage: Callable[[], Storage | None],
+    ) -> None:
+        self._client = client
+        self._workspaces = workspaces
+        self._statuses = statuses
+        self._refusals = refusals
+        self._storage = storage
+        self._errands = Errands()
+
+    def give(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
+        """Give the session of an answer that was sent a title, where it has none; nobody waits for that."""
+        thread_ts = delivery.payload.get("thread_ts")
+        if delivery.payload.get("asks_feedback") and isinstance(thread_ts, str):
+            self._errands.send(self._give(context_keys, thread_ts, delivery.turn_id), name="slack-title")
+
+    async def settle(self) -> None:
+        """Return when every title that was to be given is given, or could not be."""
+        await self._errands.settle()
+
+    async def close(self) -> None:
+        """End what is still on its way."""
+        await self._errands.close()
+
+    async def _give(self, context_keys: Mapping[str, str], thread_ts: str, turn_id: int) -> None:
+        try:
+            team = context_keys["team_id"]
+            if self._statuses.has_sessions(team) and await self._refusals.has(team, Feature.TITLES):
+                await self._give_once(context_keys, thread_ts, turn_id)
+        except BotServiceError as error:
+            logger.debug("slack.title_not_given", extra={"reason": str(error)})
+
+    async def _give_once(self, context_keys: Mapping[str, str], thread_ts: str, turn_id: int) -> None:
+        storage, keys = self._storage(), ContextKeys.of(context_keys)
+        if storage is None:
+            return
+        title = await storage.read(lambda connection: _title_of(connection, turn_id))
+        now = storage.now()
+        context_id = await storage.write(lambda connection: mark_titled(connection, keys, thread_ts, now))
+        if context_id is None:
+            return
+        if title and await self._rename(context_keys, thread_ts, title):
+            return
+        sought = {"context": context_id, "thread": thread_ts, "at": now}  # not that of a person, which came meanwhile
+        await storage.write(lambda connection: connection.execute(_TAKE_BACK, sought).rowcount)
+
+    async def _rename(self, context_keys: Mapping[str, str], thread_ts: str, title: str) -> bool:
+        """Return whether there is nothing more to be tried for a session."""
+        workspace = await self._workspaces.find(context_keys["team_id"])
+        place = {"channel_id": context_keys["channel_id"], "thread_ts": thread_ts}
+        try:
+            await self._client.call(workspace.token, "agents.sessions.rename", **place, title=title)
+        except SlackFailure as failure:
+            if failure.is_not_here:
+                await self._refusals.note(workspace.team_id, Feature.TITLES, failure)
+            logger.info("slack.title_not_given", extra={"reason": failure.code})
+            return False
+        return True
+
+
+def mark_titled(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> int | None:
+    """Take note that a session has a title, and return its conversation; None where it has one, or there is none."""
+    context_id = find_context(connection, keys)
+    if context_id is None:
+        return None
+    row = {"context_id": context_id, "thread_ts": thread_ts, "titled_at": now}
+    return context_id if insert_once(connection, slack_titles, row) else None
+
+
+def mark_renamed(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> None:
+    """Take note that a person has given a session its title."""
+    context_id = find_context(connection, keys)
+    if context_id is not None:
+        connection.execute(_DELETE, {"context": context_id, "thread": thread_ts})
+        insert_once(connection, slack_titles, {"context_id": context_id, "thread_ts": thread_ts, "titled_at": now})
+
+
+def title_from(text: str) -> str:
+    """Return the first words of what somebody wrote, as a title; "" where there are none."""
+    words = " ".join(readable(_MENTION.sub(" ", text), {}, "").split())
+    if len(words) <= _MAX_CHARACTERS:
+        return words
+    cut = words[: _MAX_CHARACTERS - 1]
+    return f"{cut.rpartition(' ')[0] or cut}…"
+
+
+def _title_of(connection: Connection, turn_id: int) -> str:
+    row = connection.execute(_EVENT, {"turn": turn_id}).one_or_none()
+    if row is None or not row.raw:
+        return ""
+    way, body, _ = stored(StoredEvent(row.id, row.key, row.raw, row.received_at))
+    message = read_message(body) if way is Way.MESSAGE else None
+    return "" if message is None else title_from(message.text)

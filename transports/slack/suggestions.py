@@ -1,0 +1,141 @@
+"""What stands ready to be asked when somebody opens their conversation with the bot."""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.access.records import read_names, read_roles
+from botservice.access.values import AccessRole
+from botservice.contexts.context import ContextKeys, find_context
+from botservice.storage import Storage
+from botservice.storage.tables.conversations import messages
+from botservice.texts import in_language
+from transports.slack.client import SlackClient
+from transports.slack.failures import SlackFailure
+from transports.slack.inbound import context_keys
+from transports.slack.workspaces.people import People
+from transports.slack.workspaces.refusals import Feature, Refusals
+from transports.slack.workspaces.workspaces import Workspace, Workspaces
+
+logger = logging.getLogger(__name__)
+
+ToolNames = Callable[[], Sequence[str]]
+"""Returns the names of the agent's tools."""
+
+_MAX_PROMPTS: Final = 4  # Source: docs.slack.dev, assistant.threads.setSuggestedPrompts
+_MAX_OWN: Final = 2
+_MAX_TITLE: Final = 60
+_MAX_QUESTION: Final = 200
+_FEWEST_WORDS: Final = 3  # "thanks" and "yes, please" are nothing to say again
+_LOOKED_AT: Final = 50
+# Those of the service have questions of their own; the others are asked about by their names.
+_QUESTIONS: Final = {
+    "remind_me": "suggest.reminders",
+    "recall": "suggest.recall",
+    "remember": "suggest.facts",
+}
+_OWN_TOOLS: Final = frozenset({"cancel_reminder", "current_time", "forget_fact", "list_reminders"})
+# In the conversation of these two alone, in their own words: nothing that a file or a quotation says.
+_OWN_WORDS = (
+    select(messages.c.text, messages.c.attachments, messages.c.said_by_others)
+    .where(
+        messages.c.context_id == bindparam("context"),
+        messages.c.role == "user",
+        messages.c.author_platform == "slack",
+        messages.c.author_id == bindparam("person"),
+        messages.c.own_text.is_(None),
+    )
+    .order_by(messages.c.position.desc())
+    .limit(_LOOKED_AT)
+)
+
+
+class Suggestions:
+    """Suggests what somebody has asked before, and what the agent's tools are good for."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        people: People,
+        refusals: Refusals,
+        tools: ToolNames = tuple,
+    ) -> None:
+        self._client = client
+        self._workspaces = workspaces
+        self._people = people
+        self._refusals = refusals
+        self._tools = tools
+
+    async def show(self, storage: Storage, team_id: str, user_id: str, channel_id: str) -> None:
+        """Show a person what they may ask. What they forgot in the meantime goes from there with it.
+
+        Raises:
+            BotServiceError: Slack or the storage does not answer.
+        """
+        if not await self._refusals.has(team_id, Feature.PROMPTS):
+            return
+        workspace = await self._workspaces.find(team_id)
+        person = await self._people.find(workspace, user_id)
+        keys = ContextKeys.of(context_keys(team_id, channel_id))
+        own = await storage.read(lambda connection: _asked_before(connection, keys, person.account))
+        if own is not None:
+            await self._set(workspace, channel_id, own, person.language)
+
+    async def clear(self, team_id: str, channel_id: str, language: str | None) -> None:
+        """Take away what a person has asked before: they have it forgotten.
+
+        Raises:
+            BotServiceError: Slack does not answer.
+        """
+        if await self._refusals.has(team_id, Feature.PROMPTS):
+            await self._set(await self._workspaces.find(team_id), channel_id, [], language)
+
+    async def _set(self, workspace: Workspace, channel_id: str, own: Sequence[str], language: str | None) -> None:
+        prompts = [_prompt(each) for each in own]
+        prompts += [_prompt(each) for each in _about_tools(self._tools(), language)]
+        try:
+            await self._client.call(
+                workspace.token,
+                "assistant.threads.setSuggestedPrompts",
+                channel_id=channel_id,
+                prompts=prompts[:_MAX_PROMPTS],
+            )
+        except SlackFailure as failure:
+            if not failure.is_not_here:
+                raise
+            await self._refusals.note(workspace.team_id, Feature.PROMPTS, failure)
+
+
+def _asked_before(connection: Connection, keys: ContextKeys, account: str) -> list[str] | None:
+    """Return the newest questions of a person in their own conversation; None where they are kept out."""
+    roles, _ = read_roles(connection, read_names(connection, f"slack:{account}"), "")
+    if AccessRole.BLOCKED in roles:
+        return None
+    context_id = find_context(connection, keys)
+    if context_id is None:
+        return []
+    rows = connection.execute(_OWN_WORDS, {"context": context_id, "person": account}).all()
+    said = [" ".join(row.text.split()) for row in rows if not row.attachments and row.said_by_others is not None]
+    told = {each.casefold(): each for each in reversed(said) if _is_question(each)}
+    return list(reversed(told.values()))[:_MAX_OWN]
+
+
+def _is_question(text: str) -> bool:
+    return len(text.split()) >= _FEWEST_WORDS and len(text) <= _MAX_QUESTION and text[0] not in "!/["
+
+
+def _about_tools(names: Sequence[str], language: str | None) -> list[str]:
+    """Return a question for each of the agent's tools that people would ask for."""
+    say = partial(in_language, language=language)
+    known = [say(_QUESTIONS[name]) for name in names if name in _QUESTIONS]
+    others = [name for name in names if name not in _QUESTIONS and name not in _OWN_TOOLS]
+    return [*(say("suggest.tool", tool=name.replace("__", ": ").replace("_", " ")) for name in others), *known]
+
+
+def _prompt(message: str) -> dict[str, Any]:
+    title = message if len(message) <= _MAX_TITLE else f"{message[: _MAX_TITLE - 1]}…"
+    return {"title": title, "message": message}
