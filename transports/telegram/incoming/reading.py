@@ -15,6 +15,7 @@ from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
 from transports.telegram.inbound import BotIdentity, command_of, stored_update
 from transports.telegram.incoming.content import author_of, is_addressed, own_words_of, text_of
+from transports.telegram.incoming.fields import name_content
 from transports.telegram.incoming.files import Files, SentFile, sent_files
 from transports.telegram.incoming.presses import pressed_message
 from transports.telegram.incoming.references import is_forwarded, references_of
@@ -166,8 +167,20 @@ def _spoken(message: Message, remarks: Sequence[str]) -> str:
 
 
 def _plain(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message without what most messages do not have."""
-    return {name: body[name] for name in _PLAIN_FIELDS if name in body}
+    """Return a message without what most messages do not have; what else it holds is named where it has no words."""
+    plain = {name: body[name] for name in _PLAIN_FIELDS if name in body}
+    named = {} if plain.keys() & {"text", "caption"} else {"text": name_content(body) or None}
+    return plain | named | _whose(body)
+
+
+def _whose(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what keeps the words of others from being taken for their sender's own, whoever they are of."""
+    marks: dict[str, Any] = {}
+    if body.get("forward_origin") is not None:
+        marks["forward_origin"] = {"type": "hidden_user", "date": 0, "sender_user_name": ""}
+    if body.get("via_bot") is not None:
+        marks["via_bot"] = {"id": 0, "is_bot": True, "first_name": ""}
+    return marks
 
 
 def _bare(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +197,7 @@ def _bare(body: Mapping[str, Any]) -> dict[str, Any]:
         name = sender.get("first_name")
         bare["from"] = {"id": sender["id"], "is_bot": False, "first_name": name if isinstance(name, str) else ""}
     words = next((body[name] for name in ("text", "caption") if isinstance(body.get(name), str)), None)
-    return bare if words is None else bare | {"text": words}
+    return bare | {"text": words or name_content(body) or None} | _whose(body)
 
 
 def _whole(value: object, otherwise: int) -> int:
