@@ -9,6 +9,9 @@ from botservice.messages import Author, storable
 from botservice.storage.tables.people import identities
 
 _OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts"})
+GUEST: Final = "guest"
+"""The context key of one question in a chat that the bot is no member of: the platform's id of that question."""
+
 _FIRST: Final = "team_id"  # a Slack channel has a name only within its team
 
 # What somebody is called on every platform that was linked; what they are called here is there in any case.
@@ -39,6 +42,11 @@ def person_name(author: Author | None) -> str:
 def is_chat_name(name: str) -> bool:
     """Return whether a name is a group's or a channel's on Telegram, which gives people none below zero."""
     return name.startswith("telegram:-")
+
+
+def is_guest(context_keys: Mapping[str, str]) -> bool:
+    """Return whether a conversation is one question in a chat that the bot is no member of: anybody may read along."""
+    return GUEST in context_keys
 
 
 def chat_name(context_keys: Mapping[str, str]) -> str:

@@ -68,7 +68,7 @@ def name_content(body: Mapping[str, Any]) -> str:
 
 
 def _is_newer(name: str, value: object) -> bool:
-    """Return whether a field holds something of a kind that this service does not know; a mere number or flag does not."""
+    """Return whether a field holds something that this service does not know; a number or a flag does not."""
     return name not in KNOWN and isinstance(value, Mapping | list) and bool(value)
 
 

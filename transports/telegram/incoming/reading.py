@@ -13,7 +13,7 @@ from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.references import Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
-from transports.telegram.inbound import BotIdentity, command_of, stored_update
+from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, stored_update
 from transports.telegram.incoming.content import author_of, is_addressed, own_words_of, text_of
 from transports.telegram.incoming.fields import name_content
 from transports.telegram.incoming.files import Files, SentFile, sent_files
@@ -22,6 +22,7 @@ from transports.telegram.incoming.references import is_forwarded, references_of
 
 logger = logging.getLogger(__name__)
 
+_MESSAGES = ("message", "edited_message", GUEST_MESSAGE)
 _PLAIN_FIELDS = ("message_id", "date", "chat", "from", "text", "caption", "entities", "caption_entities")
 
 
@@ -84,14 +85,19 @@ class Reader:
             heard.is_addressed,
             command=_command(update, bot) if heard.is_addressed else None,
             language=_language(heard.message),
-            is_private=heard.message.chat.type == "private",
+            is_private=heard.message.chat.type == "private" and not is_from_guest(update),
             replies_to=None if replied is None else str(replied.message_id),
             is_whole=is_whole,
-            unread=(*fetched.unread, *quoted.unread),
+            unread=() if is_from_guest(update) else (*fetched.unread, *quoted.unread),  # there is one message for all
             own_text=None if own == text else own,
             is_anonymous=heard.message.sender_chat is not None,
             references=references,
         )
+
+
+def is_from_guest(update: Mapping[str, Any]) -> bool:
+    """Return whether somebody has called the bot into a chat that it is no member of."""
+    return GUEST_MESSAGE in update
 
 
 def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
@@ -99,12 +105,13 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
 
     A newer API may send what the client library cannot read: then as much is read as it takes to answer.
     """
-    body = update.get("message", update.get("edited_message"))
+    body = next((update[name] for name in _MESSAGES if name in update), None)
     if not isinstance(body, Mapping):
         return None
     for reduce in (dict, _plain, _bare):
         try:
-            return _hear(reduce(body), bot)
+            heard = _hear(reduce(body), bot)
+            return replace(heard, is_addressed=True) if heard is not None and is_from_guest(update) else heard
         except Exception as error:  # noqa: BLE001 - a border: the library raises whatever unexpected fields lead to
             logger.warning("telegram.unreadable", extra={"reason": type(error).__name__, "read_as": reduce.__name__})
     return None

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 _DEEPEST: Final = 32
 # What stands below each other, what stands beside each other, and what is words by itself.
-# Source: core.telegram.org/bots/api#richblock, #richtext.
+# The names are those of core.telegram.org/bots/api#richblock and #richtext
 _BELOW: Final = ("title", "summary", "blocks", "items", "rows", "cells", "caption", "credit", "text")
 _FORMULA: Final = ("expression", "alternative_text", "alt")
 _LISTS_BELOW: Final = frozenset({"blocks", "items", "rows"})
