@@ -298,6 +298,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
         *("enterprise_id", "team_id", "is_enterprise", "app_id", "bot_id", "bot_user_id", "scopes", "token"),
         "installed_at",
     ),
+    "telegram_menus": ("bot_id", "digest", "set_at"),
     "slack_oauth_states": ("state", "expires_at"),
     "tool_sign_ins": ("id", "identity_id", "server", "created_at", "updated_at"),
     "tool_sign_in_states": ("digest", "identity_id", "server", "expires_at"),

@@ -10,7 +10,7 @@ from telegram.error import InvalidToken, TelegramError
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.contexts.context import ContextKeys, find_context
-from botservice.errors import DeliveryError, SettingsError
+from botservice.errors import BotServiceError, DeliveryError, SettingsError
 from botservice.messages import InboundMessage, Message
 from botservice.people.names import is_guest
 from botservice.reading.reader import PdfReader
@@ -22,7 +22,7 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
-from transports.telegram.commands import menus
+from transports.telegram.commands import set_menus
 from transports.telegram.guests.planning import asked_as_guest, language_of, plan_guest
 from transports.telegram.guests.sender import GuestSender
 from transports.telegram.guests.stub import GuestStub
@@ -36,6 +36,7 @@ from transports.telegram.outgoing.canvases import Tempo
 from transports.telegram.outgoing.outbound import Sender
 from transports.telegram.outgoing.planning import plan_answer
 from transports.telegram.outgoing.streaming import Stage
+from transports.telegram.topics import Topics
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +87,7 @@ class TelegramTransport:
         self._intake = Intake(self._client, lambda: self._bot)
         pace, tempo, asked_for = pace or Pace(), tempo or Tempo(), allowed_updates(takes_guests=guests)
         self._tempo = tempo
+        self._topics = Topics(self._client)
         self._guests = GuestSender(self._client, pace)
         self._sender = Sender(self._client, pace, self._read_file)
         self._reader = Reader(
@@ -162,6 +164,10 @@ class TelegramTransport:
             return await self._guests.send(context_keys, delivery)
         return await self._sender.send(context_keys, delivery)
 
+    async def open_topic(self, context_keys: Mapping[str, str], name: str) -> bool:
+        """Return whether a new topic is there to go on in, where a chat has topics."""
+        return await self._topics.open(context_keys, name, self._bot)
+
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows that the bot is at work; None where nobody is answered."""
         if is_guest(context_keys):
@@ -206,11 +212,12 @@ class TelegramTransport:
 
     async def _set_menus(self) -> None:
         """Tell Telegram the commands, in every language there is a text in. Without them, everything else works."""
+        if self._storage is None:
+            return
         try:
-            for language, commands in menus(self._commands):
-                await self._client.call("setMyCommands", commands=commands, language_code=language)
-        except TelegramError as error:
-            logger.warning("telegram.menu_not_set", extra={"reason": error.message})
+            await set_menus(self._client, self._storage, self._bot.id, self._commands)
+        except (TelegramError, BotServiceError) as error:
+            logger.warning("telegram.menu_not_set", extra={"reason": str(error)})
 
     async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
         storage, keys = self._storage, ContextKeys.of(context_keys)

@@ -17,7 +17,7 @@ from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.start.admission import Admission, Heard
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.start.opening import Inbound, open_turn
-from botservice.turns.transport import Transport, glimpse
+from botservice.turns.transport import OpenTopic, Transport, glimpse, topics_of
 from botservice.turns.turn import Outcome, StoredEvent, Turn
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,10 @@ class Beginning:
         inbound = [each for each in inbound if _may(each, heard)]
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         commands, held = await self._hold_back(commands, turn, context, transport)
-        answers = [(event, await self._obey(said, context, turn, claim, heard, event.id)) for event, said in commands]
+        topics = topics_of(transport, context.context_keys)
+        answers = [
+            (event, await self._obey(said, context, turn, claim, heard, event.id, topics)) for event, said in commands
+        ]
         rest: list[Inbound] = [
             (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
         ]
@@ -105,7 +108,14 @@ class Beginning:
         return message.is_addressed and self._commands.takes(message)
 
     async def _obey(
-        self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim, heard: Heard, event_id: int
+        self,
+        message: InboundMessage,
+        context: AgentContext,
+        turn: Turn,
+        claim: Claim,
+        heard: Heard,
+        event_id: int,
+        open_topic: OpenTopic | None,
     ) -> CommandAnswer:
         assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
         options, now = self._options, self._options.clock()
@@ -122,6 +132,7 @@ class Beginning:
             options.budgets,
             is_let_in,
             tools=options.agent.tools,
+            open_topic=open_topic,
         )
         return await self._commands.answer(request)
 
