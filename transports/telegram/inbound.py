@@ -45,6 +45,10 @@ def identified(bot: BotIdentity, me: object) -> BotIdentity:
     """Return who the bot is by what Telegram says of it; what it cannot do there is said once."""
     if bot.takes_guests and field(me, "supports_guest_queries") is False:
         logger.warning("telegram.guests_are_off", extra={"advice": "turn guest mode on for the bot at @BotFather"})
+    if field(me, "supports_inline_queries") is True:
+        logger.warning(
+            "telegram.inline_is_on", extra={"advice": "nobody answers there: @BotFather, /setinline, turn off"}
+        )
     has_topics = field(me, "has_topics_enabled") is True
     return replace(bot, username=str(field(me, "username") or ""), has_topics=has_topics)
 

@@ -56,3 +56,11 @@ async def test_a_bot_whose_menus_cannot_be_set_answers_all_the_same(api: BotApi,
         await api.message(42, "You said: hello")
         if fault == flood(1):
             await all_set(api, bot)
+
+
+async def test_that_inline_mode_is_on_at_telegram_is_said(api: BotApi, bot_on: Any, caplog: Any) -> None:
+    api.abilities["supports_inline_queries"] = True
+    async with bot_on(api):
+        api.person_says("hello", chat_id=42)
+        await api.message(42)
+    assert [each.msg for each in caplog.records].count("telegram.inline_is_on") == 1
