@@ -23,9 +23,8 @@ from transports.files.documents import Reading
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
-from transports.telegram.guests.planning import asked_as_guest, language_of, plan_guest
-from transports.telegram.guests.sender import GuestSender
-from transports.telegram.guests.stub import GuestStub
+from transports.telegram.guests.guests import Guests
+from transports.telegram.guests.planning import asked_as_guest, plan_guest
 from transports.telegram.inbound import BotIdentity, allowed_updates, identified
 from transports.telegram.incoming.files import Files
 from transports.telegram.incoming.intake import Intake
@@ -53,6 +52,7 @@ class TelegramTransport:
     """
 
     name = "telegram"
+    routes: Sequence[BaseRoute]
 
     def __init__(  # noqa: PLR0913 - each with a default
         self,
@@ -86,20 +86,15 @@ class TelegramTransport:
         self._public_url = public_url
         self._intake = Intake(self._client, lambda: self._bot)
         pace, tempo, asked_for = pace or Pace(), tempo or Tempo(), allowed_updates(takes_guests=guests)
-        self._tempo = tempo
         self._topics = Topics(self._client)
-        self._guests = GuestSender(self._client, pace)
+        self._guests = Guests(self._client, pace, tempo)
         self._sender = Sender(self._client, pace, self._read_file)
-        self._reader = Reader(
-            self._identify, Files(self._client, reading or Reading(read_pdf=PdfReader()), lambda: self._storage)
-        )
+        self._reader = self._make_reader(reading or Reading(read_pdf=PdfReader()))
         self._stage = Stage(self._client, pace, tempo, lambda: self._bot)
         self._keeper = WebhookKeeper(self._client, public_url, secret, asked_for) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._intake.accept, asked_for)
         self._taking_in: asyncio.Task[None] | None = None
-        self.routes: Sequence[BaseRoute] = [
-            Route(PATH, WebhookEndpoint(secret, self._intake.accept).answer, methods=["POST"])
-        ]
+        self.routes = [Route(PATH, WebhookEndpoint(secret, self._intake.accept).answer, methods=["POST"])]
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in. Where Telegram cannot be reached, that is tried again until it can.
@@ -171,9 +166,11 @@ class TelegramTransport:
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows that the bot is at work; None where nobody is answered."""
         if is_guest(context_keys):
-            language, soon = language_of(asked_as_guest(events)), self._tempo.first_sign
-            return GuestStub(self._client, context_keys, language, record, after_seconds=soon)
+            return self._guests.live(context_keys, events, record)
         return self._stage.live(context_keys, events, record)
+
+    def _make_reader(self, reading: Reading) -> Reader:
+        return Reader(self._identify, Files(self._client, reading, lambda: self._storage))
 
     async def _identify(self) -> BotIdentity:
         """Return who the bot is; Telegram is asked once."""

@@ -17,7 +17,7 @@ from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.start.admission import Admission, Heard
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.start.opening import Inbound, open_turn
-from botservice.turns.transport import OpenTopic, Transport, glimpse, topics_of
+from botservice.turns.transport import Transport, glimpse, topics_of
 from botservice.turns.turn import Outcome, StoredEvent, Turn
 
 logger = logging.getLogger(__name__)
@@ -51,9 +51,9 @@ class Beginning:
         inbound = [each for each in inbound if _may(each, heard)]
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         commands, held = await self._hold_back(commands, turn, context, transport)
-        topics = topics_of(transport, context.context_keys)
         answers = [
-            (event, await self._obey(said, context, turn, claim, heard, event.id, topics)) for event, said in commands
+            (event, await self._obey(said, context, turn, claim, heard, event.id, transport))
+            for event, said in commands
         ]
         rest: list[Inbound] = [
             (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
@@ -115,7 +115,7 @@ class Beginning:
         claim: Claim,
         heard: Heard,
         event_id: int,
-        open_topic: OpenTopic | None,
+        transport: Transport,
     ) -> CommandAnswer:
         assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
         options, now = self._options, self._options.clock()
@@ -132,7 +132,7 @@ class Beginning:
             options.budgets,
             is_let_in,
             tools=options.agent.tools,
-            open_topic=open_topic,
+            open_topic=topics_of(transport, context.context_keys),
         )
         return await self._commands.answer(request)
 

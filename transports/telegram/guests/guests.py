@@ -1,27 +1,37 @@
 """Making a guest's answer visible: in the place of its stub, or for whoever asked where that is too late."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from telegram.error import RetryAfter, TelegramError
 
 from botservice.people.names import GUEST
-from botservice.turns.turn import Delivery
+from botservice.turns.transport import Live, StreamRecord
+from botservice.turns.turn import Delivery, StoredEvent
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
 from transports.telegram.guests.calls import change, is_closed, post
+from transports.telegram.guests.planning import asked_as_guest, language_of
+from transports.telegram.guests.stub import GuestStub
+from transports.telegram.outgoing.canvases import Tempo
 
 logger = logging.getLogger(__name__)
 
 
-class GuestSender:
-    """Sends the deliveries of questions in chats that the bot is no member of."""
+class Guests:
+    """Shows that questions in chats that the bot is no member of are worked on, and sends their deliveries."""
 
-    def __init__(self, client: BotClient, pace: Pace) -> None:
+    def __init__(self, client: BotClient, pace: Pace, tempo: Tempo) -> None:
         self._client = client
         self._pace = pace
+        self._tempo = tempo
+
+    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live:
+        """Return what answers at once where the answer takes longer."""
+        language, soon = language_of(asked_as_guest(events)), self._tempo.first_sign
+        return GuestStub(self._client, context_keys, language, record, after_seconds=soon)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make a delivery visible and return its message's id.
