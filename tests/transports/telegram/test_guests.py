@@ -17,6 +17,7 @@ from botservice.messages import Author
 from botservice.people.facts import facts_of, share_fact
 from botservice.people.identities import find_identity
 from botservice.policies import AccessMode, Scope, parse_limits
+from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.texts import in_language
 from botservice.tools.catalogue import built_in
@@ -297,3 +298,13 @@ async def test_an_edit_whose_answer_was_lost_is_made_again_and_changes_nothing(
         await api.until(lambda: len(api.calls("editMessageText")) == 2)
         api.person_says("hello", chat_id=42)
     assert query.shown == [STUB, "done"]
+
+
+async def test_forgetting_whoever_asked_takes_their_question_along(
+    api: BotApi, bot_on, sqlite_storage: Storage
+) -> None:
+    async with bot_on(api, guests=True):
+        query = await asked(api, "I have the flu, what helps?", user=ADA)
+        await api.guest_shows(query, "You said: I have the flu, what helps?")
+    await forget_person(sqlite_storage, Author("telegram", "42"))
+    assert "flu" not in str([row for row in await stored(sqlite_storage) if row[0] == "user"])
