@@ -53,6 +53,7 @@ _MUST_BE = {
     "openai_base_url": "the address of a server that speaks as OpenAI does, such as http://localhost:11434/v1",
     "telegram_api_url": "the address of a Bot API server, without /bot at its end",
     "telegram_bot_token": "a token from @BotFather, such as 123456:ABC-DEF",
+    "telegram_guests": "on or off",
     "telegram_webhook_secret": "1 to 256 letters, digits, _ or -",
     "encryption_key": "random texts of 32 characters or more, with commas between them where there are several",
     "slack_api_url": "the address of Slack's Web API, such as https://slack.com/api/",
@@ -334,6 +335,7 @@ class Settings(ModelSettings):
 
     telegram_bot_token: Annotated[SecretStr, _matching(_BOT_TOKEN)] | None = None
     telegram_api_url: Annotated[str, AfterValidator(_bot_api_url)] = "https://api.telegram.org"
+    telegram_guests: bool = False
     telegram_webhook_secret: Annotated[SecretStr, _matching(_WEBHOOK_SECRET)] | None = None
 
     slack_bot_token: SecretStr | None = None

@@ -63,6 +63,7 @@ def build_telegram(
         reading=reading or build_reading(settings),
         previews=settings.link_previews,
         commands=commands,
+        guests=settings.telegram_guests,
     )
 
 

@@ -25,7 +25,7 @@ from botservice.access.records import (
 from botservice.access.values import AccessRole, Entry, Kind, Notice, Ruling, Subject
 from botservice.errors import BotServiceError
 from botservice.messages import Author, InboundMessage
-from botservice.people.names import chat_name, is_browser_account, person_name
+from botservice.people.names import chat_name, is_browser_account, is_guest, person_name
 from botservice.policies import AccessMode, is_identity
 from botservice.settings import Settings
 from botservice.storage import Storage
@@ -185,7 +185,7 @@ class Access:
         may_be_blocked = role is AccessRole.BLOCKED or self._may_hide_somebody(connection, message, person, chat)
         if may_be_blocked and not message.is_private:
             return Ruling(is_admitted=False, role=role)  # the others need not hear of it
-        if message.is_private:
+        if message.is_private or is_guest(context_keys):
             return self._judge_person(connection, message, person, role, command, now)
         if self._is_let_in(connection, chat, of_chat):
             return Ruling(is_admitted=True, role=AccessRole.OWNER if of_chat is AccessRole.OWNER else role)
@@ -213,6 +213,8 @@ class Access:
     ) -> Ruling:
         if role in (AccessRole.OWNER, AccessRole.MEMBER) or (self.mode is AccessMode.OPEN and role is None):
             return Ruling(is_admitted=True, role=role)
+        if not message.is_private:
+            return Ruling(is_admitted=False, role=role)  # the others need not hear of it
         subject = Subject(Kind.PERSON, person) if person else None
         if self.mode is not AccessMode.PAIRING or role is AccessRole.BLOCKED or subject is None:
             return Ruling(is_admitted=False, role=role, notice=Notice.REFUSED, subject=subject)

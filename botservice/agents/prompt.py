@@ -31,6 +31,7 @@ from botservice.memory.step_view import RenderedStep
 from botservice.messages import Attachment, Message, Role
 from botservice.people.facts import Fact, visible_facts
 from botservice.people.known import describe_person
+from botservice.people.names import is_guest
 from botservice.quoting import quote_name, quote_said, quote_said_in_group
 from botservice.tools.records import mention
 
@@ -103,7 +104,7 @@ class PromptBuilder:
         """Return the notes of this context, what may be told here of whoever asks, and which calls wait for a word."""
         question, now = context.chat_history.last_user_message, context.storage.now()
         author = None if question is None else question.author
-        is_somebody = author is not None and author.id is not None
+        is_somebody = author is not None and author.id is not None and not is_guest(context.context_keys)
 
         def query(connection: Connection) -> tuple[list[StoredNote], list[Fact], str]:
             noted = read_notes(connection, context.id, is_shown=True) if self.notes_tokens else []

@@ -23,6 +23,7 @@ from botservice.observer.reading import Reading
 from botservice.observer.records import end_again, ensure_state, find_changed, find_due, find_seen, pass_over, put_off
 from botservice.observer.stretch import Stretch, read_stretch
 from botservice.observer.writing import Observation
+from botservice.people.names import is_guest
 from botservice.storage import Claim, Storage
 
 __all__ = ["Observation", "Observer"]
@@ -263,6 +264,8 @@ class Observer:
 
     async def _may_read(self, stretch: Stretch) -> bool:
         chat = stretch.chat
+        if is_guest(chat.keys):
+            return False
         if self._access is None:
             return True
         return await self._access.lets_in(self._storage, chat.keys, chat.person, is_shared=chat.is_shared)

@@ -11,6 +11,9 @@ from botservice.storage.tables.people import identities
 
 _OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts"})
 _OF_A_BROWSER: Final = re.compile(r"p[0-9]+(-.*)?", re.ASCII)  # other sessions of browsers begin with a hex digit
+GUEST: Final = "guest"
+"""The context key of one question in a chat that the bot is no member of: the platform's id of that question."""
+
 _FIRST: Final = "team_id"  # a Slack channel has a name only within its team
 
 # What somebody is called on every platform that was linked; what they are called here is there in any case.
@@ -51,6 +54,11 @@ def is_browser_account(platform: str | None, name: str | None) -> bool:
 def is_chat_name(name: str) -> bool:
     """Return whether a name is a group's or a channel's on Telegram, which gives people none below zero."""
     return name.startswith("telegram:-")
+
+
+def is_guest(context_keys: Mapping[str, str]) -> bool:
+    """Return whether a conversation is one question in a chat that the bot is no member of: anybody may read along."""
+    return GUEST in context_keys
 
 
 def chat_name(context_keys: Mapping[str, str]) -> str:

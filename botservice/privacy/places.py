@@ -321,6 +321,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
         *("enterprise_id", "team_id", "is_enterprise", "app_id", "bot_id", "bot_user_id", "scopes", "token"),
         "installed_at",
     ),
+    "telegram_menus": ("bot_id", "digest", "set_at"),
     "slack_oauth_states": ("state", "expires_at"),
     "slack_grids": ("team_id", "enterprise_id"),
     "slack_refusals": ("team_id", "feature", "refused_at"),

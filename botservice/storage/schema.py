@@ -20,10 +20,11 @@ from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres.building import finish_building
 from botservice.storage.sqlite.file_lock import SharedFile
 from botservice.storage.sqlite.files import STEPS_AT_ONCE, check_interrupted
+from botservice.storage.tables import telegram  # noqa: F401 - a transport owns it, and every process knows all tables
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0022"
+SCHEMA_VERSION = "0023"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # what Postgres takes without quotation marks

@@ -59,6 +59,11 @@ class Signature:
             raise InvalidTool(f"tool {name} takes something that has no JSON schema: {error.message}") from error
         self.schema.setdefault("properties", {})
 
+    @property
+    def takes_context(self) -> bool:
+        """Whether a call gets the conversation."""
+        return bool(self._context_parameters)
+
     def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> dict[str, Any]:
         """Return what to call the function with: what was given, as the types that it takes, and the context.
 

@@ -89,6 +89,11 @@ class Tool:
         """Whether the function runs on the event loop."""
         return inspect.iscoroutinefunction(self._function)
 
+    @property
+    def takes_context(self) -> bool:
+        """Whether a call gets the conversation, and with it whatever is known of people there."""
+        return self._signature.takes_context
+
     def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
         """Return a call of the function with a model's arguments.
 

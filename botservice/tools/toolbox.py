@@ -10,6 +10,7 @@ from typing import Final
 from botservice.contexts.context import AgentContext
 from botservice.memory import ActionStep
 from botservice.messages import ToolCall
+from botservice.people.names import is_guest
 from botservice.tools.finding import find_tools
 from botservice.tools.tool import Tool
 from botservice.tools.toolset import Tools, Toolset
@@ -44,9 +45,10 @@ class Toolbox:
         Args:
             context: Where; without it, only what may be called anywhere.
         """
+        own = _fit_for(context, own)
         if not self.toolsets:
             return own
-        foreign = self._merge(own, await self._gather(context))
+        foreign = await self._foreign(own, context)
         finder = [_finder(foreign)] if len(foreign) > MOST_FROM_TOOLSETS else []
         return Tools([*own.values(), *finder, *foreign], self.toolsets)
 
@@ -59,8 +61,9 @@ class Toolbox:
             context: Where; without it, only what may be called anywhere.
             done: The steps of this prompt: what was found or called in them is offered as well.
         """
+        own = _fit_for(context, own)
         offered = list(own.values())
-        foreign = self._merge(own, await self._gather(context)) if self.toolsets else []
+        foreign = await self._foreign(own, context) if self.toolsets else []
         if len(foreign) <= MOST_FROM_TOOLSETS:
             offered += foreign
         else:
@@ -75,6 +78,11 @@ class Toolbox:
         for result in await asyncio.gather(*(each.close() for each in self.toolsets), return_exceptions=True):
             if isinstance(result, Exception):
                 logger.warning("toolset.close_failed", exc_info=result)
+
+    async def _foreign(self, own: Mapping[str, Tool], context: AgentContext | None) -> list[Tool]:
+        """Return the tools of toolsets that may be called in a conversation."""
+        merged = self._merge(own, await self._gather(context))
+        return list(_fit_for(context, {tool.name: tool for tool in merged}).values())
 
     async def _gather(self, context: AgentContext | None) -> list[Sequence[Tool]]:
         return await asyncio.gather(*(self._tools_of(each, context) for each in self.toolsets))
@@ -110,6 +118,17 @@ class Toolbox:
             self._said[event] = found
             if found:
                 logger.warning(event, extra={"tools": ", ".join(sorted(found))})
+
+
+def _fit_for(context: AgentContext | None, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+    """Return the tools that may be called in a conversation.
+
+    Where the bot is a guest, none gets the conversation, with what is known of people there, or may have to ask: what
+    comes of it is read by anybody, and nobody can be asked there.
+    """
+    if context is None or not is_guest(context.context_keys):
+        return tools
+    return {name: each for name, each in tools.items() if not each.takes_context and each.needs_approval is False}
 
 
 def _finder(foreign: Sequence[Tool]) -> Tool:

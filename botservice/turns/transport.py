@@ -1,6 +1,7 @@
 """What turns need of a transport: to read what came in, and to make visible what goes out."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
 from botservice.messages import InboundMessage, Message, ToolCall
@@ -13,6 +14,10 @@ BUTTONS: Final = "buttons"
 
 ReadEvent = Callable[[StoredEvent], Awaitable[InboundMessage | None]]
 """Returns what an event says; None where it says nothing to anybody."""
+
+
+OpenTopic = Callable[[str], Awaitable[bool]]
+"""Makes a place for a new conversation, by its name, and returns whether it is there."""
 
 
 class Live(Protocol):
@@ -84,7 +89,8 @@ class Transport(Protocol):
 
     One that fetches files to read an event may have `peek` as well: it returns what `read` does, with files only named,
     and says by `is_whole` whether there is more. By that it is decided who is let in, and who writes too fast. One with
-    groups may have `is_shared`: there, others need not wait for the end of a long answer.
+    groups may have `is_shared`: there, others need not wait for the end of a long answer. One whose chats have room for
+    several conversations may have `open_topic`, which makes a place for a new one and returns whether it is there.
 
     One that has a button under what could not be answered, which asks it again, says so by `offers_retry`.
 
@@ -123,6 +129,12 @@ def is_shared(transport: Transport, context_keys: Mapping[str, str]) -> bool:
     """Return whether several people read a conversation, as far as the transport says."""
     says: Callable[[Mapping[str, str]], bool] | None = getattr(transport, "is_shared", None)
     return says is not None and says(context_keys)
+
+
+def topics_of(transport: Transport, context_keys: Mapping[str, str]) -> OpenTopic | None:
+    """Return what makes a place for a new conversation in a chat; None where a transport has no such places."""
+    opens: Callable[[Mapping[str, str], str], Awaitable[bool]] | None = getattr(transport, "open_topic", None)
+    return None if opens is None else partial(opens, context_keys)
 
 
 class NoTransport:

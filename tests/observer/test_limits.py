@@ -10,7 +10,7 @@ from sqlalchemy import select, text
 from sqlalchemy.dialects import sqlite
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi
 
-from botservice import FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
+from botservice import AgentContext, FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
 from botservice.access.access import Access
 from botservice.access.values import AccessRole
 from botservice.budgets.budgets import Budgets
@@ -86,6 +86,14 @@ async def test_a_call_that_fails_gives_back_what_was_reserved(storage):
     with pytest.raises(LLMError):
         await observer_of(storage, ScriptedChatLLM([LLMError("down")]), budgets=budgets).observe(chat)
     assert await storage.read(lambda c: c.execute(select(observer_reservations)).all()) == []
+
+
+async def test_a_question_to_a_guest_is_not_read(storage):
+    chat = await AgentContext.get_or_create(storage, {"transport": "telegram", "guest": "7"})
+    await say(chat, *[tokens(600)] * 4)
+    llm = noting(notes=first_words)
+    assert await observer_of(storage, llm, window_tokens=100).catch_up() == 0
+    assert llm.prompts == []
 
 
 async def test_who_is_not_let_in_any_more_is_not_read(storage):

@@ -121,8 +121,8 @@ def _undo_migration(url: str) -> None:
         for index in ("ix_turns_unanswered", "ix_feedback_bad"):
             connection.execute(text(f"DROP INDEX {index}"))
         browsing_tables = ("web_links", "web_logins")
-        slack_tables = ("slack_grids", "slack_refusals", "slack_titles")
-        later = (*sign_in_tables, *observing_tables, *browsing_tables, *slack_tables)
+        platform_tables = ("slack_grids", "slack_refusals", "slack_titles", "telegram_menus")
+        later = (*sign_in_tables, *observing_tables, *browsing_tables, *platform_tables)
         for table in ("turn_figures", "pending_calls", "tool_grants", *later):
             connection.execute(text(f"DROP TABLE {table}"))
         of_facts = [("facts", column) for column in ("set_by", "valid_from", "valid_to", "ended_by")]

@@ -10,8 +10,9 @@ from telegram.error import InvalidToken, TelegramError
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.contexts.context import ContextKeys, find_context
-from botservice.errors import DeliveryError, SettingsError
+from botservice.errors import BotServiceError, DeliveryError, SettingsError
 from botservice.messages import InboundMessage, Message
+from botservice.people.names import is_guest
 from botservice.reading.reader import PdfReader
 from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs
@@ -21,8 +22,10 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
-from transports.telegram.commands import menus
-from transports.telegram.inbound import BotIdentity
+from transports.telegram.commands import set_menus
+from transports.telegram.guests.guests import Guests
+from transports.telegram.guests.planning import asked_as_guest, plan_guest
+from transports.telegram.inbound import BotIdentity, allowed_updates, identified
 from transports.telegram.incoming.files import Files
 from transports.telegram.incoming.intake import Intake
 from transports.telegram.incoming.polling import Poller
@@ -32,6 +35,7 @@ from transports.telegram.outgoing.canvases import Tempo
 from transports.telegram.outgoing.outbound import Sender
 from transports.telegram.outgoing.planning import plan_answer
 from transports.telegram.outgoing.streaming import Stage
+from transports.telegram.topics import Topics
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +52,7 @@ class TelegramTransport:
     """
 
     name = "telegram"
+    routes: Sequence[BaseRoute]
 
     def __init__(  # noqa: PLR0913 - each with a default
         self,
@@ -61,6 +66,7 @@ class TelegramTransport:
         reading: Reading | None = None,
         commands: Iterable[Command] | None = None,
         previews: bool = False,
+        guests: bool = False,
     ) -> None:
         """Make a bot; nothing is asked of Telegram before `start`.
 
@@ -70,26 +76,25 @@ class TelegramTransport:
             reading: What can be read besides text; by default PDFs.
             commands: What the menu lists; by default what every service knows.
             previews: Whether Telegram may fetch what lies behind links, to show it.
+            guests: Whether the bot answers in chats that it is no member of.
         """
         secret = webhook_secret or derive_secret(token)
         self._client = BotClient(token, api_url, previews=previews)
-        self._bot = BotIdentity(int(token.partition(":")[0]))
+        self._bot = BotIdentity(int(token.partition(":")[0]), takes_guests=guests)
         self._storage: Storage | None = None
         self._commands = tuple(standard_commands() if commands is None else commands)
         self._public_url = public_url
         self._intake = Intake(self._client, lambda: self._bot)
-        pace = pace or Pace()
+        pace, tempo, asked_for = pace or Pace(), tempo or Tempo(), allowed_updates(takes_guests=guests)
+        self._topics = Topics(self._client)
+        self._guests = Guests(self._client, pace, tempo)
         self._sender = Sender(self._client, pace, self._read_file)
-        self._reader = Reader(
-            self._identify, Files(self._client, reading or Reading(read_pdf=PdfReader()), lambda: self._storage)
-        )
-        self._stage = Stage(self._client, pace, tempo or Tempo(), lambda: self._bot)
-        self._keeper = WebhookKeeper(self._client, public_url, secret) if public_url else None
-        self._poller = None if public_url else Poller(self._client, self._intake.accept)
+        self._reader = self._make_reader(reading or Reading(read_pdf=PdfReader()))
+        self._stage = Stage(self._client, pace, tempo, lambda: self._bot)
+        self._keeper = WebhookKeeper(self._client, public_url, secret, asked_for) if public_url else None
+        self._poller = None if public_url else Poller(self._client, self._intake.accept, asked_for)
         self._taking_in: asyncio.Task[None] | None = None
-        self.routes: Sequence[BaseRoute] = [
-            Route(PATH, WebhookEndpoint(secret, self._intake.accept).answer, methods=["POST"])
-        ]
+        self.routes = [Route(PATH, WebhookEndpoint(secret, self._intake.accept).answer, methods=["POST"])]
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in. Where Telegram cannot be reached, that is tried again until it can.
@@ -141,7 +146,8 @@ class TelegramTransport:
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
-        return plan_answer(answer, events)
+        asked = asked_as_guest(events) if self._bot.takes_guests else None
+        return plan_answer(answer, events) if asked is None else plan_guest(answer, asked)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make one message visible and return its message id.
@@ -149,18 +155,28 @@ class TelegramTransport:
         Raises:
             DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryUnknown: nobody can say.
         """
+        if is_guest(context_keys):
+            return await self._guests.send(context_keys, delivery)
         return await self._sender.send(context_keys, delivery)
+
+    async def open_topic(self, context_keys: Mapping[str, str], name: str) -> bool:
+        """Return whether a new topic is there to go on in, where a chat has topics."""
+        return await self._topics.open(context_keys, name, self._bot)
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows that the bot is at work; None where nobody is answered."""
+        if is_guest(context_keys):
+            return self._guests.live(context_keys, events, record)
         return self._stage.live(context_keys, events, record)
+
+    def _make_reader(self, reading: Reading) -> Reader:
+        return Reader(self._identify, Files(self._client, reading, lambda: self._storage))
 
     async def _identify(self) -> BotIdentity:
         """Return who the bot is; Telegram is asked once."""
         if self._bot.username is None:
             me = await self._client.call("getMe")
-            username = me.get("username") if isinstance(me, dict) else None
-            self._bot = BotIdentity(self._bot.id, str(username or ""))
+            self._bot = identified(self._bot, me)
         return self._bot
 
     async def _take_in(self) -> None:
@@ -193,11 +209,12 @@ class TelegramTransport:
 
     async def _set_menus(self) -> None:
         """Tell Telegram the commands, in every language there is a text in. Without them, everything else works."""
+        if self._storage is None:
+            return
         try:
-            for language, commands in menus(self._commands):
-                await self._client.call("setMyCommands", commands=commands, language_code=language)
-        except TelegramError as error:
-            logger.warning("telegram.menu_not_set", extra={"reason": error.message})
+            await set_menus(self._client, self._storage, self._bot.id, self._commands)
+        except (TelegramError, BotServiceError) as error:
+            logger.warning("telegram.menu_not_set", extra={"reason": str(error)})
 
     async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
         storage, keys = self._storage, ContextKeys.of(context_keys)

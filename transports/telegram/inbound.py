@@ -1,16 +1,21 @@
 """What Telegram delivers, as events to be stored: plain JSON is looked at, nothing is parsed that may fail."""
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from botservice.people.names import GUEST
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+
+logger = logging.getLogger(__name__)
 
 # What is asked for. Not to be named means not to be sent; an update of another kind does no harm.
 ALLOWED_UPDATES = ["message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation"]
-_EVENTS = ("message", "edited_message", "stopped_message_generation")
+GUEST_MESSAGE = "guest_message"
+_EVENTS = ("message", "edited_message", "stopped_message_generation", GUEST_MESSAGE)
 
 _ABSENT = ("left", "kicked")
 _MAX_ID = 2**63 - 1
@@ -19,14 +24,38 @@ _COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?=\s|$)"
 
 @dataclass(frozen=True, slots=True)
 class BotIdentity:
-    """Who the bot is. Its username is None until Telegram has been reached."""
+    """Who the bot is. Its username is None until Telegram has been reached.
+
+    Attributes:
+        takes_guests: Whether it answers in chats that it is no member of.
+        has_topics: Whether private chats with it may have topics.
+    """
 
     id: int
     username: str | None = None
+    takes_guests: bool = False
+    has_topics: bool = False
 
     def is_called(self, username: str) -> bool:
         """Return whether username is the bot's."""
         return self.username is not None and username.lstrip("@").lower() == self.username.lower()
+
+
+def identified(bot: BotIdentity, me: object) -> BotIdentity:
+    """Return who the bot is by what Telegram says of it; what it cannot do there is said once."""
+    if bot.takes_guests and field(me, "supports_guest_queries") is False:
+        logger.warning("telegram.guests_are_off", extra={"advice": "turn guest mode on for the bot at @BotFather"})
+    if field(me, "supports_inline_queries") is True:
+        logger.warning(
+            "telegram.inline_is_on", extra={"advice": "nobody answers there: @BotFather, /setinline, turn off"}
+        )
+    has_topics = field(me, "has_topics_enabled") is True
+    return replace(bot, username=str(field(me, "username") or ""), has_topics=has_topics)
+
+
+def allowed_updates(*, takes_guests: bool) -> list[str]:
+    """Return what is asked for."""
+    return [*ALLOWED_UPDATES, GUEST_MESSAGE] if takes_guests else ALLOWED_UPDATES
 
 
 def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
@@ -40,7 +69,7 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
             break
     else:
         return None
-    keys = context_keys(body)
+    keys = guest_keys(body, bot) if kind == GUEST_MESSAGE else context_keys(body)
     if keys is None or migration_of(update) is not None:
         return None
     edited = integer(body.get("message_id")) if kind == "edited_message" else None
@@ -69,6 +98,17 @@ def context_keys(message: object) -> dict[str, str] | None:
     if thread_id is not None and is_topic:
         keys["thread_id"] = str(thread_id)
     return keys
+
+
+def guest_keys(message: object, bot: BotIdentity) -> dict[str, str] | None:
+    """Return what a question of a guest's chat is called; None where none is taken, or another bot asks.
+
+    Each is a conversation of its own: what a chat is called that the bot is no member of, nobody promises to be unique.
+    """
+    query_id, asker = field(message, "guest_query_id"), field(message, "from")
+    if not bot.takes_guests or not isinstance(query_id, str) or not query_id or field(asker, "is_bot") is True:
+        return None
+    return {"transport": "telegram", GUEST: query_id} if integer(field(asker, "id")) is not None else None
 
 
 def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None:

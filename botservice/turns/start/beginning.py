@@ -17,7 +17,7 @@ from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.start.admission import Admission, Heard
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.start.opening import Inbound, open_turn
-from botservice.turns.transport import Transport, glimpse
+from botservice.turns.transport import OpenTopic, Transport, glimpse, topics_of
 from botservice.turns.turn import Outcome, StoredEvent, Turn, tell_end
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Beginning:
         inbound = [each for each in inbound if _may(each, heard)]
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         commands, held = await self._hold_back(commands, turn, context, transport)
-        answers = [(event, await self._obey(said, context, turn, claim, heard, event.id)) for event, said in commands]
+        answers = await self._obey_all(commands, context, turn, claim, heard, transport)
         rest: list[Inbound] = [
             (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
         ]
@@ -105,8 +105,30 @@ class Beginning:
     def _is_command(self, message: InboundMessage) -> bool:
         return message.is_addressed and self._commands.takes(message)
 
+    async def _obey_all(
+        self,
+        commands: Sequence[Said],
+        context: AgentContext,
+        turn: Turn,
+        claim: Claim,
+        heard: Heard,
+        transport: Transport,
+    ) -> list[tuple[StoredEvent, CommandAnswer]]:
+        open_topic = topics_of(transport, context.context_keys)
+        return [
+            (event, await self._obey(said, context, turn, claim, heard, event.id, open_topic))
+            for event, said in commands
+        ]
+
     async def _obey(
-        self, message: InboundMessage, context: AgentContext, turn: Turn, claim: Claim, heard: Heard, event_id: int
+        self,
+        message: InboundMessage,
+        context: AgentContext,
+        turn: Turn,
+        claim: Claim,
+        heard: Heard,
+        event_id: int,
+        open_topic: OpenTopic | None,
     ) -> CommandAnswer:
         assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
         options, now = self._options, self._options.clock()
@@ -123,6 +145,7 @@ class Beginning:
             options.budgets,
             is_let_in,
             tools=options.agent.tools,
+            open_topic=open_topic,
         )
         return await self._commands.answer(request)
 

@@ -30,6 +30,7 @@ class CommandRequest:
         role: What whoever gave it may do; None for somebody whom no owner has named.
         is_let_in: Whether whoever gave it is let in; others are asked nothing, and nothing of them is kept.
         tools: The names of the agent's own tools; None where any could be there.
+        open_topic: Makes a place for a new conversation in this chat, by its name, and returns whether it is there.
     """
 
     call: CommandCall
@@ -43,6 +44,7 @@ class CommandRequest:
     budgets: Budgets = field(default_factory=Budgets)
     is_let_in: bool = True
     tools: Collection[str] | None = None
+    open_topic: Callable[[str], Awaitable[bool]] | None = None
 
     def has_tool(self, name: str) -> bool:
         """Return whether the agent may use a tool of its own."""

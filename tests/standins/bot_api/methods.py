@@ -29,6 +29,8 @@ class Bench(Protocol):
     commands: dict[tuple[str, str], list[dict[str, str]]]
     callback_answers: dict[str, dict[str, Any] | None]
     names: dict[str, str]
+    abilities: dict[str, bool]
+    guest_queries: dict[str, Any]
 
 
 Method = Callable[[Bench, Call], Any]

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from standins.bot_api import media, messages, settings  # noqa: F401 - they fill the table of methods
+from standins.bot_api import guests, media, messages, settings, topics  # noqa: F401 - they fill the table of methods
 from standins.bot_api.calls import ApiError, Call, read_parameters, too_many_requests
 from standins.bot_api.chats import World
 from standins.bot_api.entities import Strictness
 from standins.bot_api.faults import Delay, Drop, Fault, Faults, Hang, LoseAnswer, Order, Refuse
+from standins.bot_api.guests import GuestQuery, Guests
 from standins.bot_api.journal import CallAnswered, CallReceived, Outcome
 from standins.bot_api.limits import RateLimits
 from standins.bot_api.methods import Described, Method, method
@@ -26,7 +27,7 @@ TOKEN = "7140000001:AAtest-token-of-the-stand-in-000000000"
 NO_RESULT = object()
 
 
-class BotApi(People, Watching):
+class BotApi(People, Guests, Watching):
     """A Bot API server with one bot. See `running`, `person_says`, `wait_for_message`, `order`, `journal`."""
 
     def __init__(self, *, token: str = TOKEN, username: str = "stand_in_bot", strict: Strictness = Strictness()):  # noqa: B008 - frozen
@@ -43,6 +44,8 @@ class BotApi(People, Watching):
         self.commands: dict[tuple[str, str], list[dict[str, str]]] = {}
         self.callback_answers: dict[str, dict[str, Any] | None] = {}
         self.names: dict[str, str] = {}
+        self.abilities: dict[str, bool] = {}
+        self.guest_queries: dict[str, GuestQuery] = {}
         self.methods: dict[str, Method] = dict(method.methods)
 
     @classmethod

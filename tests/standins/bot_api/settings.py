@@ -20,8 +20,10 @@ def get_me(bench: Bench, call: Call) -> dict[str, Any]:
         "supports_inline_queries": False,
         "can_connect_to_business": False,
         "has_main_web_app": False,
+        "has_topics_enabled": False,
+        "supports_guest_queries": True,
     }
-    return bench.world.bot | abilities
+    return bench.world.bot | abilities | bench.abilities
 
 
 @method("setWebhook", "deleteWebhook")

@@ -10,7 +10,9 @@ from standins.bot_api.journal import UpdateConfirmed, UpdateMade, UpdateSent, Up
 from standins.serving import Journal
 
 FIRST_UPDATE_ID = 714_000_001
-ONLY_WHEN_NAMED = frozenset({"chat_member", "message_reaction", "message_reaction_count", "stopped_message_generation"})
+ONLY_WHEN_NAMED = frozenset(
+    {"chat_member", "guest_message", "message_reaction", "message_reaction_count", "stopped_message_generation"}
+)
 MAX_LIMIT = 100
 MAX_TIMEOUT_SECONDS = 50
 

@@ -15,6 +15,7 @@ from standins.web_server import web_server
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.access.access import Access
+from botservice.budgets.budgets import Budgets
 from botservice.turns.inbox import Inbox
 from botservice.turns.work.worker import Worker
 from transports.telegram.app import TelegramTransport
@@ -59,12 +60,15 @@ async def running_bot(
     webhook: bool = False,
     access: Access | None = None,
     approval_lasts: timedelta | None = None,
+    budgets: Budgets | None = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
     if access is not None:
         service.options = replace(service.options, access=access)
+    if budgets is not None:
+        service.options = replace(service.options, budgets=budgets)
     if approval_lasts is not None:
         service.options = replace(service.options, approval_lasts=approval_lasts)
     async with contextlib.AsyncExitStack() as stack:

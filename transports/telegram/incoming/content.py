@@ -1,11 +1,14 @@
 """What a Telegram message says, as text: what is written, and in brackets what is sent besides words."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from telegram import Chat, Message, MessageEntity, User
 
 from botservice.messages import Author
 from transports.telegram.inbound import BotIdentity
+from transports.telegram.incoming.described import describe, describe_newer
+from transports.telegram.incoming.fields import FILES
+from transports.telegram.incoming.rich import words_of
 
 _ADDRESSING = ("mention", "text_mention", "bot_command")
 
@@ -23,10 +26,9 @@ def account_of(sender: User | Chat) -> Author:
 
 def text_of(message: Message, bot: BotIdentity) -> str | None:
     """Return what a message says, whoever wrote it; None where it only reports that something happened in the chat."""
-    said = _written(message, bot)
-    described = next((text for describe in _DESCRIPTIONS if (text := describe(message)) is not None), None)
+    said, described = _written(message, bot), describe(message)
     if said is None and described is None and not _has_file(message):
-        return None
+        return describe_newer(message)
     return "\n".join(part for part in (described, said) if part)
 
 
@@ -69,6 +71,7 @@ def _entities(message: Message) -> Mapping[MessageEntity, str]:
 def _written(message: Message, bot: BotIdentity) -> str | None:
     """Return text or caption, without the bot's name in front of it."""
     text = message.text if message.text is not None else message.caption
+    text = text if text is not None else words_of(message.api_kwargs.get("rich_message")) or None
     if text is None:
         return None
     first, _, rest = text.lstrip().partition(" ")
@@ -80,42 +83,4 @@ def _name(sender: User | Chat) -> str:
 
 
 def _has_file(message: Message) -> bool:
-    return any((message.photo, message.voice, message.audio, message.video, message.video_note, message.document))
-
-
-def _sticker(message: Message) -> str | None:
-    return None if message.sticker is None else message.sticker.emoji or "[sticker]"
-
-
-def _dice(message: Message) -> str | None:
-    return None if message.dice is None else f"{message.dice.emoji} [{message.dice.value}]"
-
-
-def _place(message: Message) -> str | None:
-    at = message.venue.location if message.venue is not None else message.location
-    if at is None:
-        return None
-    if message.venue is not None:
-        return f"[place: {message.venue.title}, {message.venue.address} ({at.latitude}, {at.longitude})]"
-    return f"[location: {at.latitude}, {at.longitude}]"
-
-
-def _contact(message: Message) -> str | None:
-    contact = message.contact
-    if contact is None:
-        return None
-    name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
-    return f"[contact: {name}, {contact.phone_number}]"
-
-
-def _poll(message: Message) -> str | None:
-    if message.poll is None:
-        return None
-    return f"[poll: {message.poll.question}: {' / '.join(option.text for option in message.poll.options)}]"
-
-
-def _story(message: Message) -> str | None:
-    return None if message.story is None else "[story]"
-
-
-_DESCRIPTIONS: tuple[Callable[[Message], str | None], ...] = (_sticker, _dice, _place, _contact, _poll, _story)
+    return any(getattr(message, name) for name in FILES)

@@ -103,8 +103,9 @@ class Files:
 
 def sent_files(message: Message) -> Iterator[SentFile]:
     """Yield what came with a message."""
-    if message.photo:
-        size = max(message.photo, key=lambda each: each.width * each.height)
+    sizes = message.photo or (message.live_photo.photo if message.live_photo is not None else None)
+    if sizes:
+        size = max(sizes, key=lambda each: each.width * each.height)
         yield SentFile("picture", size.file_id, "image/jpeg", None, _number(size.file_size))
     for kind, name, mime_type in _KINDS:
         file = getattr(message, kind)

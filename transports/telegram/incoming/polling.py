@@ -24,9 +24,10 @@ _STORAGE_PAUSE_SECONDS = 1.0
 class Poller:
     """Asks Telegram for updates, for ever, and hands them on in the order in which they came."""
 
-    def __init__(self, client: BotClient, accept: Accept) -> None:
+    def __init__(self, client: BotClient, accept: Accept, allowed: list[str] = ALLOWED_UPDATES) -> None:
         self._client = client
         self._accept = accept
+        self._allowed = allowed
         self._offset: int | None = None
         self._failures = 0
 
@@ -34,7 +35,7 @@ class Poller:
         """Poll until cancelled."""
         while True:
             try:
-                updates = await self._client.next_updates(self._offset, ALLOWED_UPDATES)
+                updates = await self._client.next_updates(self._offset, self._allowed)
             except TelegramError as error:
                 await self._recover(error)
                 continue

@@ -13,14 +13,16 @@ from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.references import Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
-from transports.telegram.inbound import BotIdentity, command_of, stored_update
+from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, stored_update
 from transports.telegram.incoming.content import author_of, is_addressed, own_words_of, text_of
+from transports.telegram.incoming.fields import name_content
 from transports.telegram.incoming.files import Files, SentFile, sent_files
 from transports.telegram.incoming.presses import pressed_message
 from transports.telegram.incoming.references import is_forwarded, references_of
 
 logger = logging.getLogger(__name__)
 
+_MESSAGES = ("message", "edited_message", GUEST_MESSAGE)
 _PLAIN_FIELDS = ("message_id", "date", "chat", "from", "text", "caption", "entities", "caption_entities")
 
 
@@ -83,14 +85,19 @@ class Reader:
             heard.is_addressed,
             command=_command(update, bot) if heard.is_addressed else None,
             language=_language(heard.message),
-            is_private=heard.message.chat.type == "private",
+            is_private=heard.message.chat.type == "private" and not is_from_guest(update),
             replies_to=None if replied is None else str(replied.message_id),
             is_whole=is_whole,
-            unread=(*fetched.unread, *quoted.unread),
+            unread=() if is_from_guest(update) else (*fetched.unread, *quoted.unread),  # there is one message for all
             own_text=None if own == text else own,
             is_anonymous=heard.message.sender_chat is not None,
             references=references,
         )
+
+
+def is_from_guest(update: Mapping[str, Any]) -> bool:
+    """Return whether somebody has called the bot into a chat that it is no member of."""
+    return GUEST_MESSAGE in update
 
 
 def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
@@ -98,12 +105,13 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
 
     A newer API may send what the client library cannot read: then as much is read as it takes to answer.
     """
-    body = update.get("message", update.get("edited_message"))
+    body = next((update[name] for name in _MESSAGES if name in update), None)
     if not isinstance(body, Mapping):
         return None
     for reduce in (dict, _plain, _bare):
         try:
-            return _hear(reduce(body), bot)
+            heard = _hear(reduce(body), bot)
+            return replace(heard, is_addressed=True) if heard is not None and is_from_guest(update) else heard
         except Exception as error:  # noqa: BLE001 - a border: the library raises whatever unexpected fields lead to
             logger.warning("telegram.unreadable", extra={"reason": type(error).__name__, "read_as": reduce.__name__})
     return None
@@ -166,8 +174,20 @@ def _spoken(message: Message, remarks: Sequence[str]) -> str:
 
 
 def _plain(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message without what most messages do not have."""
-    return {name: body[name] for name in _PLAIN_FIELDS if name in body}
+    """Return a message without what most messages do not have; what else it holds is named where it has no words."""
+    plain = {name: body[name] for name in _PLAIN_FIELDS if name in body}
+    named = {} if plain.keys() & {"text", "caption"} else {"text": name_content(body) or None}
+    return plain | named | _whose(body)
+
+
+def _whose(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what keeps the words of others from being taken for their sender's own, whoever they are of."""
+    marks: dict[str, Any] = {}
+    if body.get("forward_origin") is not None:
+        marks["forward_origin"] = {"type": "hidden_user", "date": 0, "sender_user_name": ""}
+    if body.get("via_bot") is not None:
+        marks["via_bot"] = {"id": 0, "is_bot": True, "first_name": ""}
+    return marks
 
 
 def _bare(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +204,7 @@ def _bare(body: Mapping[str, Any]) -> dict[str, Any]:
         name = sender.get("first_name")
         bare["from"] = {"id": sender["id"], "is_bot": False, "first_name": name if isinstance(name, str) else ""}
     words = next((body[name] for name in ("text", "caption") if isinstance(body.get(name), str)), None)
-    return bare if words is None else bare | {"text": words}
+    return bare | {"text": words or name_content(body) or None} | _whose(body)
 
 
 def _whole(value: object, otherwise: int) -> int:

@@ -15,6 +15,7 @@ from botservice.messages import Author
 from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from transports.telegram.inbound import BotIdentity
 from transports.telegram.incoming.content import account_of, author_of, text_of
+from transports.telegram.incoming.described import describe
 
 
 def references_of(message: Message, bot: BotIdentity) -> tuple[Reference, ...]:
@@ -45,9 +46,11 @@ def _reply(message: Message, bot: BotIdentity) -> Reference | None:
         # Whoever forwarded it has not said it.
         author = author_of(replied) if replied.forward_origin is None else _author(replied.forward_origin)
         return _made(ReferenceKind.REPLY, author, _cut(said or ""), str(replied.message_id), bot)
-    if outside is None:
-        return None
-    return _made(ReferenceKind.REPLY, _author(outside.origin), _cut(quoted or ""), None, bot)
+    if outside is not None:
+        return _made(ReferenceKind.REPLY, _author(outside.origin), _cut(quoted or describe(outside) or ""), None, bot)
+    if message.reply_to_story is not None:
+        return _made(ReferenceKind.REPLY, account_of(message.reply_to_story.chat), "[story]", None, bot)
+    return None
 
 
 def _made(

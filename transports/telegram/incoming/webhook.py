@@ -66,8 +66,9 @@ class WebhookEndpoint:
 class WebhookKeeper:
     """Tells Telegram where to deliver, and again whenever somebody has told it otherwise."""
 
-    def __init__(self, client: BotClient, public_url: str, secret: str) -> None:
+    def __init__(self, client: BotClient, public_url: str, secret: str, allowed: list[str] = ALLOWED_UPDATES) -> None:
         self._client = client
+        self._allowed = allowed
         self._url = public_url.rstrip("/") + PATH
         self._secret = secret
 
@@ -92,13 +93,13 @@ class WebhookKeeper:
                 return
 
     async def _set(self) -> None:
-        await self._client.call("setWebhook", url=self._url, secret_token=self._secret, allowed_updates=ALLOWED_UPDATES)
+        await self._client.call("setWebhook", url=self._url, secret_token=self._secret, allowed_updates=self._allowed)
         logger.info("telegram.webhook_set")
 
     async def _repair(self) -> None:
         """Set the webhook again where it is not ours any more, and pass on what Telegram complains about."""
         info = await self._client.call("getWebhookInfo")
-        if info.get("url") != self._url or not set(ALLOWED_UPDATES) <= set(info.get("allowed_updates", ())):
+        if info.get("url") != self._url or not set(self._allowed) <= set(info.get("allowed_updates", ())):
             logger.warning("telegram.webhook_lost", extra={"advice": "somebody else set it: is the token used twice?"})
             await self._set()
         elif info.get("last_error_message"):

@@ -1,0 +1,43 @@
+"""From an answer to the one message that a guest may write. Pure: the same answer gives the same message."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from botservice.messages import Message
+from botservice.texts import in_language
+from botservice.turns.transport import Payload
+from botservice.turns.turn import StoredEvent
+from transports.overflow import head_of
+from transports.telegram.inbound import GUEST_MESSAGE, field, integer, stored_update
+from transports.telegram.outgoing.formatting import as_wire, format_markdown
+
+_ROOM_UNITS: Final = 3_600  # of 4,096: the rest is for what may have to be said around it
+
+
+def asked_as_guest(events: Sequence[StoredEvent]) -> object | None:
+    """Return the message by which a bot was called into a chat that it is no member of; None for any other turn."""
+    for event in events:
+        message: object = stored_update(event).get(GUEST_MESSAGE)
+        if message is not None:
+            return message
+    return None
+
+
+def plan_guest(answer: Message, asked: object) -> list[Payload]:
+    """Return the message that makes answer visible: text alone, so much of it as one message holds."""
+    pieces = format_markdown(head_of(answer.text), max_units=_ROOM_UNITS)
+    is_cut = len(pieces) > 1 or head_of(answer.text) != answer.text or bool(answer.attachments)
+    if not pieces and not is_cut:
+        return []
+    language = answer.language or language_of(asked)
+    said: dict[str, Any] = {"text": pieces[0].text, "entities": as_wire(pieces[0])} if pieces else {"text": ""}
+    if is_cut:
+        said["text"] = f"{said['text']}\n\n{in_language('guests.cut', language)}".lstrip()
+    late = {"asker": integer(field(field(asked, "from"), "id")), "late": in_language("guests.late", language)}
+    return [{name: value for name, value in (said | late).items() if value}]
+
+
+def language_of(asked: object) -> str | None:
+    """Return the language of whoever asked."""
+    language = field(field(asked, "from"), "language_code")
+    return language if isinstance(language, str) else None
