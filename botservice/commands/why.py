@@ -13,6 +13,7 @@ from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
 from botservice.memory.found import found_records
 from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, TokenUsage
+from botservice.moments import find_moments
 from botservice.personas import persona_in
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.start.exchanges import Attempt, find_last_attempt
@@ -129,7 +130,8 @@ async def _why(request: CommandRequest) -> CommandAnswer:
         lines += _made_of(request, sources, may_see=may_see)
     if last.is_refused_since:
         lines = [request.say("why.refused"), "", *lines]
-    return CommandAnswer("\n".join(lines))
+    text = "\n".join(lines)
+    return CommandAnswer(text, moments=find_moments(text))
 
 
 def _about(request: CommandRequest, last: Attempt, sources: Sources) -> Iterator[str]:

@@ -11,6 +11,9 @@ BUTTONS: Final = "buttons"
 """The field of a payload that holds its buttons, as `write_buttons` gives them: it is stored beside the payload."""
 
 
+THEN: Final = "then"
+"""The field of a payload that holds the payloads that are to be sent behind it, in the same place of the order."""
+
 ReadEvent = Callable[[StoredEvent], Awaitable[InboundMessage | None]]
 """Returns what an event says; None where it says nothing to anybody."""
 
@@ -76,7 +79,7 @@ class Transport(Protocol):
         A delivery with an external_id replaces that message.
 
         Raises:
-            DeliveryError: it was not taken; DeliveryRefused: it never will be.
+            DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryInstead: others go in its place.
         """
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:

@@ -117,7 +117,7 @@ def _undo_migration(url: str) -> None:
         connection.execute(text("DROP INDEX ix_contexts_with_metadata"))
         connection.execute(text("DROP INDEX ix_facts_ended_by"))
         observing_tables = ("observed", "notes", "refused_notes", "refused_facts", "observer_reservations")
-        sign_in_tables = ("tool_sign_ins", "tool_sign_in_states")
+        sign_in_tables = ("tool_sign_ins", "tool_sign_in_states", "refused_forms")
         for table in ("pending_calls", "tool_grants", *sign_in_tables, *observing_tables):  # of later ones
             connection.execute(text(f"DROP TABLE {table}"))
         of_facts = [("facts", column) for column in ("set_by", "valid_from", "valid_to", "ended_by")]

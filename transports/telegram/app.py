@@ -19,6 +19,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
+from transports.forms import Forms
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.commands import menus
@@ -79,7 +80,8 @@ class TelegramTransport:
         self._public_url = public_url
         self._intake = Intake(self._client, lambda: self._bot)
         pace = pace or Pace()
-        self._sender = Sender(self._client, pace, self._read_file)
+        self._forms = Forms(lambda: self._storage)
+        self._sender = Sender(self._client, pace, self._read_file, self._forms)
         self._reader = Reader(
             self._identify, Files(self._client, reading or Reading(read_pdf=PdfReader()), lambda: self._storage)
         )

@@ -15,7 +15,7 @@ from botservice.turns.turn import Outcome, Turn
 
 def plan_notice(transport: Transport, turn: Turn, text: str, now: datetime) -> Sequence[Payload]:
     """Return what makes words of the service visible; they are no part of the conversation."""
-    return transport.plan(Message(None, Role.SYSTEM, text, created_at=now), turn.events)
+    return transport.plan(Message(None, Role.SYSTEM, text, created_at=now, is_personal=True), turn.events)
 
 
 async def end_refused(
