@@ -30,6 +30,7 @@ from transports.telegram.incoming.polling import Poller
 from transports.telegram.incoming.reading import Reader
 from transports.telegram.incoming.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
 from transports.telegram.outgoing.canvases import Tempo
+from transports.telegram.outgoing.choosing import Choices
 from transports.telegram.outgoing.outbound import Sender
 from transports.telegram.outgoing.planning import plan_answer
 from transports.telegram.outgoing.streaming import Stage
@@ -78,14 +79,14 @@ class TelegramTransport:
         self._storage: Storage | None = None
         self._commands = tuple(standard_commands() if commands is None else commands)
         self._public_url = public_url
-        self._intake = Intake(self._client, lambda: self._bot)
-        pace = pace or Pace()
         self._forms = Forms(lambda: self._storage)
+        self._intake = Intake(self._client, lambda: self._bot, Choices(self._client, self._forms))
+        pace = pace or Pace()
         self._sender = Sender(self._client, pace, self._read_file, self._forms)
         self._reader = Reader(
             self._identify, Files(self._client, reading or Reading(read_pdf=PdfReader()), lambda: self._storage)
         )
-        self._stage = Stage(self._client, pace, tempo or Tempo(), lambda: self._bot)
+        self._stage = Stage(self._client, pace, tempo or Tempo(), lambda: self._bot, self._forms)
         self._keeper = WebhookKeeper(self._client, public_url, secret) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._intake.accept)
         self._taking_in: asyncio.Task[None] | None = None

@@ -22,9 +22,9 @@ from transports.telegram.failures import (
     is_topic_gone,
     wait_of,
 )
+from transports.telegram.inbound import shown_id
 from transports.telegram.keyboards import in_topic
 from transports.telegram.outgoing.adorning import Adornments
-from transports.telegram.outgoing.receiving import shown_id
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from transports.telegram.inbound import field, integer, stored_update
 
 AS_ADMINISTRATOR = "personal"
 AS_REPLY = "personal-reply"
-UNSEEN = "e"  # what the id of a message begins with that nobody but its receiver sees
 
 
 def receiver_of(events: Sequence[StoredEvent]) -> dict[str, Any] | None:
@@ -51,12 +50,3 @@ def _asker(update: Mapping[str, Any]) -> dict[str, Any] | None:
         return asker | {"callback_query_id": field(query, "id")}
     unseen = integer(field(said, "ephemeral_message_id"))
     return asker | ({} if unseen is None else {"ephemeral_message_id": unseen})
-
-
-def shown_id(message: object) -> str | None:
-    """Return what a message is called by here; one that only its receiver sees has a number of another kind."""
-    unseen = integer(field(message, "ephemeral_message_id"))
-    message_id = integer(field(message, "message_id"))
-    if unseen is not None:
-        return f"{UNSEEN}{unseen}"
-    return None if message_id is None else str(message_id)
