@@ -10,7 +10,7 @@ from botservice.errors import DeliveryInstead, DeliveryRefused
 from botservice.turns.turn import Delivery
 from transports.forms import Forms
 from transports.pacing import Pace
-from transports.telegram.client import BotClient, InputFile
+from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.failures import (
     as_delivery_error,
     is_about_buttons,
@@ -136,23 +136,20 @@ class Sender:
 
     async def _album(self, context_keys: Mapping[str, str], media: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the parameters of an album: its files beside what names them."""
-        parameters: dict[str, Any] = {"media": []}
-        for number, each in enumerate(media):
-            file = await self._file(context_keys, each["file"])
-            shown = {name: value for name, value in each.items() if name != "file"}
-            if not isinstance(file, str):
-                parameters[f"file{number}"], file = file, f"attach://file{number}"
-            parameters["media"].append({**shown, "media": file})
-        return parameters
+        files = [await self._file(context_keys, each["file"], is_attached=True) for each in media]
+        return {"media": [as_media(each, file) for each, file in zip(media, files, strict=True)]}
 
-    async def _file(self, context_keys: Mapping[str, str], file: Mapping[str, Any]) -> InputFile | str:
+    async def _file(
+        self, context_keys: Mapping[str, str], file: Mapping[str, Any], *, is_attached: bool = False
+    ) -> InputFile | str:
         if "url" in file:
             return str(file["url"])
         is_here = "text" in file  # what is too long for messages stands in the delivery itself
         data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))
         if data is None:
             raise DeliveryRefused("the file is not kept any more")
-        return InputFile(data, filename=file.get("name") or f"{file['field']}{_ending(str(file['mime_type']))}")
+        name = file.get("name") or f"{file['field']}{_ending(str(file['mime_type']))}"
+        return InputFile(data, filename=name, attach=is_attached)
 
 
 class _FormRefusedError(Exception):
