@@ -68,7 +68,17 @@ from botservice.memory import (
     forget_old_images,
 )
 from botservice.memory.sub_runs import SubRun, sub_runs
-from botservice.messages import Attachment, Author, Button, CommandCall, InboundMessage, Message, Role, ToolCall
+from botservice.messages import (
+    Attachment,
+    Author,
+    Button,
+    ButtonStyle,
+    CommandCall,
+    InboundMessage,
+    Message,
+    Role,
+    ToolCall,
+)
 from botservice.observer import Observation, Observer
 from botservice.references import Reference, ReferenceKind
 from botservice.service import AgentService
@@ -101,6 +111,7 @@ __all__ = [
     "Author",
     "BotServiceError",
     "Button",
+    "ButtonStyle",
     "ChatHistory",
     "ChatLLM",
     "ChatResponse",
