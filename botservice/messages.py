@@ -186,6 +186,7 @@ class Message:
         is_personal: Whether it concerns nobody but whoever asked, so that others need not see it. What it says may be
             seen by them all the same: not every platform can hide it. It is not kept.
         moments: The times that its text names; they are not kept either.
+        spoken: Its text as speech, where whoever asked did so by voice; what is kept is the text.
     """
 
     id: int | None = None
@@ -201,6 +202,7 @@ class Message:
     references: tuple[Reference, ...] = ()
     is_personal: bool = False
     moments: tuple[Moment, ...] = ()
+    spoken: Attachment | None = None
 
     @property
     def full_text(self) -> str:

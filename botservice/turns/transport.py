@@ -59,7 +59,8 @@ class Transport(Protocol):
 
     One that fetches files to read an event may have `peek` as well: it returns what `read` does, with files only named,
     and says by `is_whole` whether there is more. By that it is decided who is let in, and who writes too fast. One with
-    groups may have `is_shared`: there, others need not wait for the end of a long answer.
+    groups may have `is_shared`: there, others need not wait for the end of a long answer. One with voice messages may
+    have `was_spoken`: it says whether events were, and shows the `spoken` of an answer.
 
     Attributes:
         name: Stands in the context keys, with the events and with the deliveries.
@@ -96,6 +97,12 @@ def is_shared(transport: Transport, context_keys: Mapping[str, str]) -> bool:
     """Return whether several people read a conversation, as far as the transport says."""
     says: Callable[[Mapping[str, str]], bool] | None = getattr(transport, "is_shared", None)
     return says is not None and says(context_keys)
+
+
+def was_spoken(transport: Transport, events: Sequence[StoredEvent]) -> bool:
+    """Return whether somebody asked by voice, as far as the transport says."""
+    says: Callable[[Sequence[StoredEvent]], bool] | None = getattr(transport, "was_spoken", None)
+    return says is not None and says(events)
 
 
 class NoTransport:

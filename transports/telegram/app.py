@@ -23,7 +23,7 @@ from transports.forms import Forms
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.commands import menus
-from transports.telegram.inbound import BotIdentity
+from transports.telegram.inbound import BotIdentity, field, stored_update
 from transports.telegram.incoming.files import Files
 from transports.telegram.incoming.intake import Intake
 from transports.telegram.incoming.polling import Poller
@@ -141,6 +141,11 @@ class TelegramTransport:
     def is_shared(self, context_keys: Mapping[str, str]) -> bool:
         """Return whether a chat is a group."""
         return context_keys.get("chat_id", "").startswith("-")
+
+    def was_spoken(self, events: Sequence[StoredEvent]) -> bool:
+        """Return whether events hold a voice message; what is only quoted or forwarded asks nothing."""
+        said = [stored_update(event).get("message") for event in events]
+        return any(field(each, "voice") is not None and field(each, "forward_origin") is None for each in said)
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""

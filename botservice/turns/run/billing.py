@@ -10,7 +10,7 @@ from botservice.agents import Agent
 from botservice.agents.prompt import count_tokens
 from botservice.budgets.budgets import Reservation, Standing
 from botservice.budgets.texts import nearly_used_text
-from botservice.budgets.usage import ModelCall, Payer
+from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.contexts.context import AgentContext
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.counting import count_aside
@@ -18,7 +18,9 @@ from botservice.llm.hosted import count_searches
 from botservice.llm.tokens import counter_for
 from botservice.messages import TokenUsage
 from botservice.policies import Scope, Unit
+from botservice.storage.blobs import store_blob
 from botservice.turns.options import RunOptions
+from botservice.turns.run.speaking import Speech
 from botservice.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -116,6 +118,11 @@ class Bill:
             if standing.scope is Scope.SERVICE and self._budgets.note(connection, payer, standing, now):
                 facts = {"unit": standing.limit.unit.value, "period": standing.limit.period.value}
                 logger.warning("budget.nearly_used", extra=facts)
+
+    def write_speech(self, connection: Connection, speech: Speech, now: datetime) -> None:
+        """Store an answer as it is spoken until it is sent, and what it took."""
+        store_blob(connection, self._context.id, speech.attachment.data or b"")
+        record_call(connection, self._payer_now(), speech.call, now)
 
     def confirm(self) -> None:
         """Take note that it is stored."""

@@ -59,12 +59,14 @@ async def running_bot(
     webhook: bool = False,
     access: Access | None = None,
     approval_lasts: timedelta | None = None,
+    speaker: Any = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
     if access is not None:
         service.options = replace(service.options, access=access)
+    service.options = replace(service.options, speaker=speaker)
     if approval_lasts is not None:
         service.options = replace(service.options, approval_lasts=approval_lasts)
     async with contextlib.AsyncExitStack() as stack:

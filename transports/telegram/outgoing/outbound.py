@@ -20,6 +20,7 @@ from transports.telegram.failures import (
     is_not_modified,
     is_reply_gone,
     is_topic_gone,
+    is_voice_forbidden,
     wait_of,
 )
 from transports.telegram.inbound import shown_id
@@ -80,8 +81,10 @@ class Sender:
             except TelegramError as error:
                 if is_not_modified(error):
                     return delivery.external_id
-                simpler = await self._adornments.without_refused(context_keys, call, error) or _simpler(call, error)
-                if simpler is None and "plain" in delivery.payload and _is_about_form(error):
+                has_other = "plain" in delivery.payload
+                simpler = await self._adornments.without_refused(context_keys, call, error)
+                simpler = simpler or _simpler(call, error, has_other_form=has_other)
+                if simpler is None and has_other and _is_about_form(error):
                     raise _FormRefusedError(error.message) from error
                 if simpler is None:
                     raise as_delivery_error(error) from error
@@ -158,14 +161,15 @@ class _FormRefusedError(Exception):
 
 def _is_about_form(error: TelegramError) -> bool:
     """Return whether the same words may pass in another form; a server that lacks a method answers as to a token."""
-    return isinstance(error, InvalidToken) or (isinstance(error, BadRequest) and not is_gone(error))
+    is_about_words = isinstance(error, BadRequest) and not is_gone(error)
+    return isinstance(error, InvalidToken) or is_about_words or is_voice_forbidden(error)
 
 
 def _place(context_keys: Mapping[str, str]) -> dict[str, Any]:
     return {"message_thread_id": context_keys["thread_id"]} if "thread_id" in context_keys else {}
 
 
-def _simpler(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any] | None:
+def _simpler(call: Mapping[str, Any], error: TelegramError, *, has_other_form: bool) -> dict[str, Any] | None:
     """Return the call without what Telegram did not take, or None where nothing can be left out."""
     if isinstance(error, ChatMigrated):
         return {**_without(call, "message_thread_id"), "chat_id": str(error.new_chat_id)}
@@ -179,14 +183,14 @@ def _simpler(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any] | 
     for fits, names in _LEFT_OUT:
         if fits(error) and any(name in call for name in names):
             return _without(call, *names)
-    return _as_document(call, error)
+    return None if has_other_form else _as_document(call, error)
 
 
 def _as_document(call: Mapping[str, Any], error: BadRequest) -> dict[str, Any] | None:
     """Return a file as a plain document: a picture may be too large or too odd to be one."""
     field = next((name for name in ("photo", "voice", "audio", "video") if name in call), None)
     words = error.message.lower()
-    if field is None or "media" in call:
+    if field is None:
         return None
     if not any(word in words for word in ("photo", "image", "voice", "audio", "video", "too big")):
         return None

@@ -20,6 +20,7 @@ from transports.telegram.outgoing.receiving import receiver_of
 from transports.telegram.outgoing.rich import as_rich
 
 RICH = "rich"
+VOICE = "voice"
 _NO_WORDS = "👇"  # Telegram shows no buttons without a message
 _LONGEST_CAPTION = 10_000  # characters of markdown; whatever is longer is no caption
 
@@ -75,6 +76,8 @@ def _captioned(answer: Message, files: Sequence[dict[str, Any]]) -> list[dict[st
 def _said(answer: Message, files: Sequence[Any], *, is_rich: bool) -> list[dict[str, Any]]:
     """Return the messages of a text: one where it is rich, which holds the others."""
     texts = _texts(answer, has_more=bool(files) or not answer.buttons)
+    if answer.spoken is not None and not files and (spoken := _captioned(answer, plan_files([answer.spoken]))):
+        return [spoken[0] | {"form": VOICE, "plain": texts}]
     if not is_rich or answer.role is Role.SYSTEM or not texts:
         return texts
     rich = as_rich(answer.text, is_long=len(texts) > 1)
