@@ -70,7 +70,17 @@ if TYPE_CHECKING:
         forget_old_images,
     )
     from botservice.memory.sub_runs import SubRun, sub_runs
-    from botservice.messages import Attachment, Author, Button, CommandCall, InboundMessage, Message, Role, ToolCall
+    from botservice.messages import (
+        Attachment,
+        Author,
+        Button,
+        ButtonStyle,
+        CommandCall,
+        InboundMessage,
+        Message,
+        Role,
+        ToolCall,
+    )
     from botservice.observer import Observation, Observer
     from botservice.references import Reference, ReferenceKind
     from botservice.service import AgentService
@@ -100,6 +110,7 @@ __all__ = [
     "Author",
     "BotServiceError",
     "Button",
+    "ButtonStyle",
     "ChatHistory",
     "ChatLLM",
     "ChatResponse",
@@ -215,7 +226,7 @@ _NAMES: Final = {
         "forget_old_images"
     ),
     "botservice.memory.sub_runs": "SubRun sub_runs",
-    "botservice.messages": "Attachment Author Button CommandCall InboundMessage Message Role ToolCall",
+    "botservice.messages": "Attachment Author Button ButtonStyle CommandCall InboundMessage Message Role ToolCall",
     "botservice.observer": "Observation Observer",
     "botservice.references": "Reference ReferenceKind",
     "botservice.service": "AgentService",

@@ -29,6 +29,7 @@ from botservice.history import (
 )
 from botservice.llm.configured import configured_llm
 from botservice.llm.hosted import searches_web
+from botservice.llm.openai.speech import OpenAISpeaker
 from botservice.llm.tokens import counter_for
 from botservice.observer import Observer
 from botservice.service import AgentService
@@ -244,6 +245,20 @@ def _shown(filename: str, folder: str) -> str:
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else filename
 
 
+def build_speaker(settings: Settings, budgets: Budgets) -> OpenAISpeaker | None:
+    """Return what speaks answers; None where OPENAI_SPEECH_MODEL is unset.
+
+    Raises:
+        SettingsError: there is no server to ask, or a budget limits money and nobody said what speech costs.
+    """
+    if settings.openai_speech_model is None:
+        return None
+    budgets.check_model(settings.openai_speech_model)
+    return OpenAISpeaker(
+        settings.openai_speech_model, base_url=settings.openai_base_url, api_key=reveal(settings.openai_api_key)
+    )
+
+
 def govern(settings: Settings, service: AgentService) -> None:
     """Have a service let in whom the settings let in, and use what they allow, where it has no word of its own.
 
@@ -261,6 +276,7 @@ def govern(settings: Settings, service: AgentService) -> None:
         budgets=budgets,
         access=service.access or Access.of(settings),
         approval_lasts=timedelta(hours=hours),
+        speaker=build_speaker(settings, budgets),
     )
 
 
@@ -295,6 +311,8 @@ async def running(
                 stack.push_async_callback(close_embedder)
             await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
         govern(settings, service)
+        if service.options.speaker is not None:
+            stack.push_async_callback(service.options.speaker.close)
         worker = Worker(storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns)
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))

@@ -29,7 +29,7 @@ BotServiceError
     └── DeliveryUnknown        it may have taken it: the answer was lost
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -226,6 +226,18 @@ class DeliveryError(BotServiceError):
 
 class DeliveryRefused(DeliveryError):
     """The platform will never take this message: the bot was blocked, or the chat is gone."""
+
+
+class DeliveryInstead(DeliveryError):
+    """The platform does not take a message in this form; others are to be sent in its place, in order.
+
+    Attributes:
+        payloads: What is sent now: JSON that its transport wrote and understands.
+    """
+
+    def __init__(self, message: str, payloads: Sequence[Mapping[str, object]]) -> None:
+        super().__init__(message)
+        self.payloads = tuple(payloads)
 
 
 class DeliveryUnknown(DeliveryError):

@@ -75,6 +75,14 @@ class Attachment:
             raise ValueError("an Attachment takes either data or url")
 
 
+class ButtonStyle(StrEnum):
+    """What pressing a button is: platforms that have colours show it in them."""
+
+    PRIMARY = "primary"
+    SUCCESS = "success"
+    DANGER = "danger"
+
+
 @dataclass(frozen=True, slots=True)
 class Button:
     """What a person may press under a message instead of typing.
@@ -83,16 +91,31 @@ class Button:
         text: What stands on it.
         value: What pressing it says, as if the person had typed it; text where it is None. A command works too.
         url: An address that pressing it opens instead.
+        style: What it looks like, where a platform has that.
     """
 
     text: str
     value: str | None = None
     url: str | None = None
+    style: ButtonStyle | None = None
 
     @property
     def says(self) -> str:
         """What the person says by pressing it."""
         return self.text if self.value is None else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time that a message names: platforms that can show each reader their own.
+
+    Attributes:
+        words: As it stands in the text.
+        at: Which time that is; aware.
+    """
+
+    words: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +183,10 @@ class Message:
         language: In which whoever reads it is spoken to, such as "pt"; it is not kept either.
         text: What its author wrote, recorded or sent; what it holds of others is in references.
         references: What it quotes, forwards or shares.
+        is_personal: Whether it concerns nobody but whoever asked, so that others need not see it. What it says may be
+            seen by them all the same: not every platform can hide it. It is not kept.
+        moments: The times that its text names; they are not kept either.
+        spoken: Its text as speech, where whoever asked did so by voice; what is kept is the text.
     """
 
     id: int | None = None
@@ -173,6 +200,9 @@ class Message:
     buttons: tuple[Button, ...] = ()
     language: str | None = None
     references: tuple[Reference, ...] = ()
+    is_personal: bool = False
+    moments: tuple[Moment, ...] = ()
+    spoken: Attachment | None = None
 
     @property
     def full_text(self) -> str:

@@ -308,6 +308,7 @@ class ModelSettings(_Environment):
     openai_reasoning_summary: Annotated[ReasoningSummary, BeforeValidator(str.lower)] = ReasoningSummary.OFF
     openai_embedding_model: str | None = None
     openai_transcription_model: str | None = None
+    openai_speech_model: str | None = None
     local_embedding_model: str | None = None
     model_timeout_seconds: float = Field(120.0, gt=0, allow_inf_nan=False)
     max_answer_tokens: int | None = Field(None, ge=1)

@@ -102,4 +102,4 @@ def _label(entry: Entry, request: CommandRequest) -> str:
 
 APPROVE: Final = Command("approve", _approve, is_listed=False)
 REVOKE: Final = Command("revoke", _revoke, is_listed=False)
-ACCESS: Final = Command("access", _list, is_listed=False)
+ACCESS: Final = Command("access", _list, is_listed=False, is_personal=True)

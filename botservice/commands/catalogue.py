@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from botservice.commands.command import Command
 from botservice.messages import InboundMessage
@@ -38,13 +39,14 @@ class Catalogue:
         """Do what a command asks; for one that nobody knows, say so, with the name that looks most like it."""
         command = self._commands.get(request.call.name)
         if command is not None:
-            answer = await command.handler(request)
-            return CommandAnswer(answer) if isinstance(answer, str) else answer
+            given = await command.handler(request)
+            answer = CommandAnswer(given) if isinstance(given, str) else given
+            return replace(answer, is_personal=True) if command.is_personal else answer
         name, listed = request.call.name, [each.name for each in self.offered(request.tools)]
         similar = difflib.get_close_matches(name, listed, n=1)
         if similar:
-            return CommandAnswer(request.say("help.meant", name=name, like=similar[0]))
-        return CommandAnswer(request.say("help.unknown", name=name))
+            return CommandAnswer(request.say("help.meant", name=name, like=similar[0]), is_personal=True)
+        return CommandAnswer(request.say("help.unknown", name=name), is_personal=True)
 
     def offered(self, tools: Collection[str] | None) -> list[Command]:
         """Return what menus show of an agent that has these tools; None for one that could have any."""

@@ -19,6 +19,7 @@ class Command:
         is_counted: Whether it counts as a message where messages are limited: it is work.
         is_listed: Whether menus show it; what few may do is known to those who may.
         menu: What menus say about it, at most 100 characters; by default `menu` in the table of its name in the texts.
+        is_personal: Whether its answer concerns nobody but whoever gave it.
         needs: The tool without which it shows nothing: menus of an agent that has no such tool leave it out.
 
     Raises:
@@ -31,6 +32,7 @@ class Command:
     is_counted: bool = False
     menu: str | None = None
     needs: str | None = None
+    is_personal: bool = False
 
     def __post_init__(self) -> None:
         if fullmatch(r"[a-z0-9_]{1,32}", self.name) is None:

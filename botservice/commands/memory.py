@@ -146,4 +146,4 @@ def _share(connection: Connection, person_id: int, fact: Fact, *, is_shareable: 
     share_fact(connection, person_id, fact.id, is_shareable=is_shareable)
 
 
-MEMORY: Final = Command("memory", _memory)
+MEMORY: Final = Command("memory", _memory, is_personal=True)

@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.commands.command import Command
-from botservice.messages import Button
+from botservice.messages import Button, Moment
 from botservice.reminders.records import cancel_reminder, read_waiting
 from botservice.reminders.reminder import Reminder, Repeats
 from botservice.reminders.times import spell
@@ -39,7 +39,8 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
         for each in waiting[:_MOST_BUTTONS]
     ]
     text = "\n\n".join([request.say("reminders.list"), "\n".join(lines)])
-    return CommandAnswer(text, tuple(buttons))
+    moments = [Moment(spell(each.due_at, each.time_zone), each.due_at) for each in waiting]
+    return CommandAnswer(text, tuple(buttons), moments=tuple(moments))
 
 
 def _cancel(request: CommandRequest, waiting: list[Reminder], number: int) -> CommandAnswer:

@@ -74,4 +74,4 @@ def _money(nano: int, request: CommandRequest, currency: str) -> str:
     return f"{request.say_number(nano / NANO, places=4)} {currency}"
 
 
-USAGE: Final = Command("usage", _usage)
+USAGE: Final = Command("usage", _usage, is_personal=True)

@@ -14,6 +14,7 @@ from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
 from botservice.memory.found import found_records
 from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, TokenUsage
+from botservice.moments import find_moments
 from botservice.personas import persona_in
 from botservice.policies import NANO
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
@@ -144,7 +145,8 @@ async def _why(request: CommandRequest) -> CommandAnswer:
     last, sources = found
     asker = last.questions[-1].author if last.questions else None
     may_see = request.message.is_private or _is_same(request.message.author, asker)
-    return CommandAnswer(explain(request, last, sources, may_see=may_see, money=_money(request, sources)))
+    text = explain(request, last, sources, may_see=may_see, money=_money(request, sources))
+    return CommandAnswer(text, moments=find_moments(text))
 
 
 def explain(

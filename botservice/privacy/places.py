@@ -285,6 +285,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "observed": ("context_id", "read_to", "again_to", "version", "seen_id", "due_at", "tries", "last_number"),
     "refused_facts": ("id", "identity_id", "message_id", "refused_at"),
     "refused_notes": ("context_id",),
+    "refused_forms": ("context_id", "form", "refused_at"),
     "observer_reservations": ("context_id", "tokens", "cost", "expires_at"),
     "persons": ("id", "failed_guesses", "guessing_since", "created_at"),
     "identities": ("id", "person_id", "created_at"),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from botservice.memory import ActionStep
-from botservice.messages import Button
+from botservice.messages import Button, ButtonStyle
 
 _FIELD = "offered_buttons"
 
@@ -18,7 +18,7 @@ def read_buttons(kept: object) -> tuple[Button, ...]:
     if not isinstance(kept, list | tuple):
         return ()
     return tuple(
-        Button(each["text"], each.get("value"), each.get("url"))
+        Button(each["text"], each.get("value"), each.get("url"), _style(each.get("style")))
         for each in kept
         if isinstance(each, dict) and isinstance(each.get("text"), str)
     )
@@ -36,5 +36,9 @@ def offered_buttons(steps: Sequence[ActionStep]) -> tuple[Button, ...]:
 
 
 def _write(button: Button) -> dict[str, str]:
-    fields = {"text": button.text, "value": button.value, "url": button.url}
+    fields = {"text": button.text, "value": button.value, "url": button.url, "style": button.style}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _style(kept: object) -> ButtonStyle | None:
+    return next((each for each in ButtonStyle if each == kept), None)

@@ -3,12 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from botservice.access.access import Access
 from botservice.agents import Agent
 from botservice.budgets.budgets import Budgets
 from botservice.memory import StepCallbacks
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
+
+if TYPE_CHECKING:
+    from botservice.turns.run.speaking import Speaker
 
 Clock = Callable[[], datetime]
 
@@ -30,3 +34,4 @@ class RunOptions:
     budgets: Budgets = field(default_factory=Budgets)
     access: Access = field(default_factory=Access)
     approval_lasts: timedelta = timedelta(hours=24)
+    speaker: "Speaker | None" = None

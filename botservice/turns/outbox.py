@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, text, update
 
-from botservice.errors import ClaimLost, DeliveryError, StorageUnavailable
+from botservice.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import Rows, execute
@@ -19,7 +19,7 @@ from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measu
 from botservice.turns.agenda import put_off
 from botservice.turns.due import set_due, when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
-from botservice.turns.transport import BUTTONS, Payload, Transport
+from botservice.turns.transport import BUTTONS, THEN, Payload, Transport
 from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn
 
 logger = logging.getLogger(__name__)
@@ -121,6 +121,8 @@ class Outbox:
                 )
         except (ClaimLost, StorageUnavailable):
             raise  # it was not sent
+        except DeliveryInstead as other:
+            await self._go_on_with(delivery, claim, other.payloads)
         except DeliveryError as error:
             age = (now() - (delivery.created_at or now())).total_seconds()
             wait = delivery_delay(self._retries, error, delivery.attempts + 1, age)
@@ -138,6 +140,9 @@ class Outbox:
                 delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=type(error).__name__
             )
         else:
+            if rest := _behind(delivery.payload):
+                await self._go_on_with(delivery, claim, rest, external_id=None, replaces=None)
+                return True
             await self._set(
                 delivery,
                 claim,
@@ -146,6 +151,14 @@ class Outbox:
                 finished_at=now(),
             )
         return True
+
+    async def _go_on_with(self, delivery: Delivery, claim: Claim, payloads: Sequence[Payload], **also: Any) -> None:
+        """Have other messages be owed in the place of one: each is stored as gone before the next one is sent."""
+        first, *behind = payloads
+        payload = {**first, THEN: behind} if behind else dict(first)
+        now = self._clock()
+        again = {"payload": payload, "attempts": 0, **set_due(now, now), **also}
+        await self._set(delivery, claim, status=DeliveryStatus.PENDING, **again)
 
     async def _put_off(self, delivery: Delivery, claim: Claim, wait: timedelta, error: str) -> None:
         """Have a delivery tried again later, and what its context has to do behind it wait for that."""
@@ -336,6 +349,12 @@ def _measuring(delivery: Delivery, claim: Claim) -> Iterator[None]:
         measured(Sending(delivery.transport, delivery.attempts + 1)),
     ):
         yield
+
+
+def _behind(payload: Payload) -> Sequence[Payload]:
+    """Return what is to be sent behind a message, in its place of the order."""
+    behind = payload.get(THEN)
+    return behind if isinstance(behind, list) else ()
 
 
 def _find_owed(connection: Connection, context_id: int) -> list[Any]:

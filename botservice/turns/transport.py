@@ -12,6 +12,9 @@ BUTTONS: Final = "buttons"
 """The field of a payload that holds its buttons, as `write_buttons` gives them: it is stored beside the payload."""
 
 
+THEN: Final = "then"
+"""The field of a payload that holds the payloads that are to be sent behind it, in the same place of the order."""
+
 ReadEvent = Callable[[StoredEvent], Awaitable[InboundMessage | None]]
 """Returns what an event says; None where it says nothing to anybody."""
 
@@ -90,7 +93,8 @@ class Transport(Protocol):
     One that fetches files to read an event may have `peek` as well: it returns what `read` does, with files only named,
     and says by `is_whole` whether there is more. By that it is decided who is let in, and who writes too fast. One with
     groups may have `is_shared`: there, others need not wait for the end of a long answer. One whose chats have room for
-    several conversations may have `open_topic`, which makes a place for a new one and returns whether it is there.
+    several conversations may have `open_topic`, which makes a place for a new one and returns whether it is there. One
+    with voice messages may have `was_spoken`: it says whether events were, and shows the `spoken` of an answer.
 
     One that has a button under what could not be answered, which asks it again, says so by `offers_retry`.
 
@@ -112,7 +116,7 @@ class Transport(Protocol):
         A delivery with an external_id replaces that message.
 
         Raises:
-            DeliveryError: it was not taken; DeliveryRefused: it never will be.
+            DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryInstead: others go in its place.
         """
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
@@ -135,6 +139,12 @@ def topics_of(transport: Transport, context_keys: Mapping[str, str]) -> OpenTopi
     """Return what makes a place for a new conversation in a chat; None where a transport has no such places."""
     opens: Callable[[Mapping[str, str], str], Awaitable[bool]] | None = getattr(transport, "open_topic", None)
     return None if opens is None else partial(opens, context_keys)
+
+
+def was_spoken(transport: Transport, events: Sequence[StoredEvent]) -> bool:
+    """Return whether somebody asked by voice, as far as the transport says."""
+    says: Callable[[Sequence[StoredEvent]], bool] | None = getattr(transport, "was_spoken", None)
+    return says is not None and says(events)
 
 
 class NoTransport:

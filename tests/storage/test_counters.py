@@ -121,7 +121,7 @@ def _undo_migration(url: str) -> None:
         for index in ("ix_turns_unanswered", "ix_feedback_bad"):
             connection.execute(text(f"DROP INDEX {index}"))
         browsing_tables = ("web_links", "web_logins")
-        platform_tables = ("slack_grids", "slack_refusals", "slack_titles", "telegram_menus")
+        platform_tables = ("slack_grids", "slack_refusals", "slack_titles", "telegram_menus", "refused_forms")
         later = (*sign_in_tables, *observing_tables, *browsing_tables, *platform_tables)
         for table in ("turn_figures", "pending_calls", "tool_grants", *later):
             connection.execute(text(f"DROP TABLE {table}"))

@@ -230,7 +230,7 @@ KEPT = {
     "turns",  # a line each: when, and how it ended
     "model_usage",  # what was paid for
     "tool_grants",  # what people allowed for always
-    "observed", "notes", "refused_notes",  # a few rows of each conversation
+    "observed", "notes", "refused_notes", "refused_forms",  # a few rows of each conversation
     "access_codes", "budget_reservations", "observer_reservations", "exports",  # these expire
 }  # fmt: skip
 

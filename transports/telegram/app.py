@@ -20,18 +20,20 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
+from transports.forms import Forms
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
 from transports.telegram.guests.guests import Guests
 from transports.telegram.guests.planning import asked_as_guest, plan_guest
-from transports.telegram.inbound import BotIdentity, allowed_updates, identified
+from transports.telegram.inbound import BotIdentity, allowed_updates, field, identified, stored_update
 from transports.telegram.incoming.files import Files
 from transports.telegram.incoming.intake import Intake
 from transports.telegram.incoming.polling import Poller
 from transports.telegram.incoming.reading import Reader
 from transports.telegram.incoming.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
 from transports.telegram.outgoing.canvases import Tempo
+from transports.telegram.outgoing.choosing import Choices
 from transports.telegram.outgoing.outbound import Sender
 from transports.telegram.outgoing.planning import plan_answer
 from transports.telegram.outgoing.streaming import Stage
@@ -84,13 +86,14 @@ class TelegramTransport:
         self._storage: Storage | None = None
         self._commands = tuple(standard_commands() if commands is None else commands)
         self._public_url = public_url
-        self._intake = Intake(self._client, lambda: self._bot)
+        self._forms = Forms(lambda: self._storage)
+        self._intake = Intake(self._client, lambda: self._bot, Choices(self._client, self._forms))
         pace, tempo, asked_for = pace or Pace(), tempo or Tempo(), allowed_updates(takes_guests=guests)
         self._topics = Topics(self._client)
         self._guests = Guests(self._client, pace, tempo)
-        self._sender = Sender(self._client, pace, self._read_file)
+        self._sender = Sender(self._client, pace, self._read_file, self._forms)
         self._reader = self._make_reader(reading or Reading(read_pdf=PdfReader()))
-        self._stage = Stage(self._client, pace, tempo, lambda: self._bot)
+        self._stage = Stage(self._client, pace, tempo, lambda: self._bot, self._forms)
         self._keeper = WebhookKeeper(self._client, public_url, secret, asked_for) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._intake.accept, asked_for)
         self._taking_in: asyncio.Task[None] | None = None
@@ -143,6 +146,11 @@ class TelegramTransport:
     def is_shared(self, context_keys: Mapping[str, str]) -> bool:
         """Return whether a chat is a group."""
         return context_keys.get("chat_id", "").startswith("-")
+
+    def was_spoken(self, events: Sequence[StoredEvent]) -> bool:
+        """Return whether events hold a voice message; what is only quoted or forwarded asks nothing."""
+        said = [stored_update(event).get("message") for event in events]
+        return any(field(each, "voice") is not None and field(each, "forward_origin") is None for each in said)
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""

@@ -9,15 +9,16 @@ import os
 # Only this keeps the library from warning at every 429; it is asked for when the library reads it.
 os.environ.setdefault("PTB_TIMEDELTA", "true")
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from telegram import Bot, InputFile
+from telegram import Bot, InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, InputMediaVideo
 from telegram.request import HTTPXRequest
 
 from botservice.tls import tls_context
 from transports.telegram.requests import WholeRequests
 
-__all__ = ["BotClient", "InputFile"]
+__all__ = ["BotClient", "InputFile", "as_media"]
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 20.0
@@ -28,6 +29,15 @@ POLL_SECONDS = 25
 # What has a link fetched by Telegram, to show what lies behind it. Captions and drafts have no previews.
 # Source: core.telegram.org/bots/api, LinkPreviewOptions.
 _PREVIEWING = frozenset({"sendMessage", "editMessageText"})
+
+
+_Media = InputMediaAudio | InputMediaDocument | InputMediaPhoto | InputMediaVideo
+_MEDIA: Mapping[str, Callable[..., _Media]] = {
+    "audio": InputMediaAudio,
+    "document": InputMediaDocument,
+    "photo": InputMediaPhoto,
+    "video": InputMediaVideo,
+}
 
 
 class BotClient(Bot):
@@ -77,6 +87,12 @@ class BotClient(Bot):
         """Close every connection."""
         for request in self._request:
             await request.shutdown()
+
+
+def as_media(payload: Mapping[str, Any], file: InputFile | str) -> _Media:
+    """Return one of an album, as the library wants it; what it has besides its file stays plain JSON."""
+    others = {name: value for name, value in payload.items() if name in ("caption", "caption_entities")}
+    return _MEDIA[payload["type"]](file, api_kwargs=others)
 
 
 def _requests(kind: type[HTTPXRequest], connections: int) -> HTTPXRequest:

@@ -76,6 +76,11 @@ def is_about_entities(error: TelegramError) -> bool:
     return _says(error, _ENTITIES) and not is_gone(error)
 
 
+def is_voice_forbidden(error: TelegramError) -> bool:
+    """Return whether somebody takes no voice messages; other ones may pass."""
+    return _says(error, ("voice_messages_forbidden",))
+
+
 def is_not_modified(error: TelegramError) -> bool:
     """Return whether the message stands there already as it should be."""
     return _says(error, (_NOT_MODIFIED,))

@@ -19,6 +19,7 @@ _EVENTS = ("message", "edited_message", "stopped_message_generation", GUEST_MESS
 
 _ABSENT = ("left", "kicked")
 _MAX_ID = 2**63 - 1
+UNSEEN = "e"  # what the id of a message begins with that nobody but its receiver sees
 _COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?=\s|$)")
 
 
@@ -195,8 +196,16 @@ def reply_target(events: Sequence[StoredEvent]) -> int | None:
         # What answers a pressed button replies to the message that it stands under.
         message = update.get("message") or field(update.get("callback_query"), "message")
         if field(field(message, "chat"), "type") in ("group", "supergroup"):
-            return integer(field(message, "message_id"))
+            return integer(field(message, "message_id")) or None  # 0 where nobody else sees it
     return None
+
+
+def shown_id(message: object) -> str | None:
+    """Return what a message is called by here; one that only its receiver sees has a number of another kind."""
+    unseen, message_id = integer(field(message, "ephemeral_message_id")), integer(field(message, "message_id"))
+    if unseen is not None:
+        return f"{UNSEEN}{unseen}"
+    return None if message_id is None else str(message_id)
 
 
 def _kind(kind: str, body: Mapping[str, Any], bot: BotIdentity) -> EventKind:

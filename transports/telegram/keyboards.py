@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from botservice.messages import Button
+from botservice.messages import Button, ButtonStyle
 
 MAX_BUTTONS = 100  # Bot API: more are REPLY_MARKUP_TOO_LONG
 _MAX_ROW_BUTTONS = 8
@@ -33,6 +34,35 @@ def make_chosen(buttons: Sequence[Button], chosen: int) -> Keyboard:
     return {"inline_keyboard": [[mark], *_rows(links)]}
 
 
+def make_disabled(buttons: Sequence[Button], chosen: int) -> Keyboard:
+    """Return a keyboard of which nothing can be pressed any more but links: a choice stands out.
+
+    Source: core.telegram.org/bots/api#disabledbutton.
+    """
+    made = []
+    for place, each in enumerate(buttons):
+        if _is_link(each):
+            made.append((each, _make(each, place)))
+            continue
+        shown = replace(each, text=f"{_CHOSEN} {each.text}") if place == chosen else each
+        style = {"style": ButtonStyle.SUCCESS.value} if place == chosen else {}
+        made.append((shown, {"text": shown.text[:_MAX_TEXT_CHARACTERS], "disabled": {}, **style}))
+    return {"inline_keyboard": list(_rows(made))}
+
+
+def has_styles(keyboard: object) -> bool:
+    """Return whether any button of a keyboard has a colour."""
+    rows = keyboard.get("inline_keyboard", ()) if isinstance(keyboard, Mapping) else ()
+    return any("style" in each for row in rows for each in row)
+
+
+def without_styles(keyboard: Mapping[str, Any]) -> Keyboard:
+    """Return a keyboard without colours."""
+    rows = keyboard["inline_keyboard"]
+    plain = [[{name: each[name] for name in each if name != "style"} for each in row] for row in rows]
+    return {"inline_keyboard": plain}
+
+
 def in_topic(keyboard: Mapping[str, Any], thread_id: str | None) -> Keyboard:
     """Return a keyboard whose buttons know their topic: Telegram does not always say it when they are pressed."""
     if thread_id is None:
@@ -47,21 +77,22 @@ def parse_data(data: object) -> tuple[int, str | None] | None:
     return None if found is None else (int(found[1]), found[2])
 
 
-def _in_topic(button: Mapping[str, str], thread_id: str) -> dict[str, str]:
+def _in_topic(button: Mapping[str, Any], thread_id: str) -> dict[str, Any]:
     data = button.get("callback_data")
     return {**button} if data is None else {**button, "callback_data": f"{data}.{thread_id}"}
 
 
-def _make(button: Button, place: int) -> dict[str, str]:
+def _make(button: Button, place: int) -> dict[str, Any]:
     text = button.text[:_MAX_TEXT_CHARACTERS]
+    style = {} if button.style is None else {"style": button.style.value}
     if _is_link(button):
-        return {"text": text, "url": str(button.url)}
-    return {"text": text, "callback_data": f"b{place}"}
+        return {"text": text, "url": str(button.url), **style}
+    return {"text": text, "callback_data": f"b{place}", **style}
 
 
-def _rows(made: Sequence[tuple[Button, Mapping[str, str]]]) -> Iterator[list[Mapping[str, str]]]:
+def _rows(made: Sequence[tuple[Button, Mapping[str, Any]]]) -> Iterator[list[Mapping[str, Any]]]:
     """Yield rows: short buttons stand side by side, long ones below each other."""
-    row: list[Mapping[str, str]] = []
+    row: list[Mapping[str, Any]] = []
     width = 0
     for button, each in made:
         taken = len(button.text) + 2

@@ -131,5 +131,5 @@ def _ask(key: str, request: CommandRequest, *, account: str, order: str) -> Comm
     return CommandAnswer(text, (Button(request.say("link.yes_button"), order),))
 
 
-LINK: Final = Command("link", _link)
+LINK: Final = Command("link", _link, is_personal=True)
 UNLINK: Final = Command("unlink", _unlink)

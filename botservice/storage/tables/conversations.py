@@ -16,7 +16,7 @@ from sqlalchemy import (
     text,
 )
 
-from botservice.storage.tables import figures, observing, triggers, waiting  # noqa: F401 - they belong to the same metadata
+from botservice.storage.tables import figures, forms, observing, triggers, waiting  # noqa: F401 - of the same metadata
 from botservice.storage.tables.columns import Id, Json, Reason, Timestamp
 from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 

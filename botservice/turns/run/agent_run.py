@@ -43,6 +43,7 @@ class AgentRun:
         plan_deliveries: DeliveryPlan = no_deliveries,
         live: Live | None = None,
         on_end: Callable[[Claim], Awaitable[None]] | None = None,
+        is_spoken: bool = False,
     ) -> None:
         self.context = context
         self.memory: AgentMemory = context.memory
@@ -54,6 +55,7 @@ class AgentRun:
         self._on_end = on_end
         self._interruption = Interruption()
         self._work = TurnWork(options, context, turn, claim, plan_deliveries, live, self._interruption)
+        self._work.is_spoken = is_spoken
         self._is_stepping = False
         self._is_stopped = False
 

@@ -11,7 +11,7 @@ from botservice.agents import Agent
 from botservice.agents.prompt import count_tokens
 from botservice.budgets.budgets import Reservation, Standing
 from botservice.budgets.texts import nearly_used_text
-from botservice.budgets.usage import ModelCall, Payer
+from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.contexts.context import AgentContext
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.counting import count_aside
@@ -19,10 +19,12 @@ from botservice.llm.hosted import count_searches
 from botservice.llm.tokens import counter_for
 from botservice.messages import TokenUsage
 from botservice.policies import Scope, Unit
+from botservice.storage.blobs import store_blob
 from botservice.telemetry.measuring import take_paid
 from botservice.turns.figures import add_figures
 from botservice.turns.options import RunOptions
 from botservice.turns.run.attempts import Attempts
+from botservice.turns.run.speaking import Speech
 from botservice.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -138,6 +140,11 @@ class Bill:
         figures = self.attempts.figures()
         if figures.failed_calls:
             add_figures(connection, self._turn.id, replace(figures, model=self._models[0]), self._clock())
+
+    def write_speech(self, connection: Connection, speech: Speech, now: datetime) -> None:
+        """Store an answer as it is spoken until it is sent, and what it took."""
+        store_blob(connection, self._context.id, speech.attachment.data or b"")
+        record_call(connection, self._payer_now(), speech.call, now)
 
     def confirm(self) -> None:
         """Take note that it is stored."""

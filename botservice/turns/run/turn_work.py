@@ -39,6 +39,7 @@ from botservice.turns.run.mishaps import Mishaps
 from botservice.turns.run.open_step import OpenStep
 from botservice.turns.run.prompts import Said, record_answer, record_prompt
 from botservice.turns.run.saving import Saver
+from botservice.turns.run.speaking import speak
 from botservice.turns.run.sub_agents import SubAgents
 from botservice.turns.run.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
@@ -66,6 +67,7 @@ class TurnWork:
     Attributes:
         answer: The answer, once it is stored.
         begun: The message that is to be sent once the answer is stored, if one is.
+        is_spoken: Whether the question was, so that the answer is as well.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class TurnWork:
     ) -> None:
         self.answer: Message | None = None
         self.begun: Delivery | None = None
+        self.is_spoken = False
         self._context = context
         self._memory = context.memory
         self._options = options
@@ -260,11 +263,15 @@ class TurnWork:
         new = await new_answer(self._turn.id, action, now, self._context.language)
         buttons = offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
         shown = preview(new, buttons, self._context.language)
+        speech = await speak(self._options, shown.text) if self.is_spoken and not shown.attachments else None
+        shown = shown if speech is None else replace(shown, spoken=speech.attachment)
         payloads = await self._plan_for(shown)
         warning, warned = await self._plan_warning(shown) if payloads else (None, payloads)
 
         def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
             self._bill.write(connection, now)
+            if speech is not None:
+                self._bill.write_speech(connection, speech, now)
             is_due = warning is not None and self._bill.is_due(connection, warning, now)
             sent = warned if is_due else payloads
             message, delivery = answer.write_answer(connection, self._turn, new, sent, now)

@@ -230,4 +230,5 @@ class Admission:
         welcome: Sequence[Payload] = []
         if ruling.notice is Notice.CODE:
             welcome = plan_notice(transport, turn, in_language("access.welcome", message.language), now)
-        return ruling, plan_notice(transport, turn, text, now), welcome
+        is_personal = ruling.notice is not Notice.GROUP
+        return ruling, plan_notice(transport, turn, text, now, is_personal=is_personal), welcome

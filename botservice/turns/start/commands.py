@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -12,7 +12,7 @@ from botservice.access.access import Access
 from botservice.access.values import AccessRole
 from botservice.budgets.budgets import Budgets
 from botservice.contexts.context import AgentContext
-from botservice.messages import Attachment, Button, CommandCall, InboundMessage, Message, Role
+from botservice.messages import Attachment, Button, CommandCall, InboundMessage, Message, Moment, Role
 from botservice.storage import Claim
 from botservice.texts import in_language, number_in_language
 from botservice.turns.turn import Turn
@@ -68,6 +68,8 @@ class CommandAnswer:
         apply: What it changes, in the transaction that stores the answer: both happen or none.
         ask: What the agent is asked in its place.
         after: What is done once the answer is stored. It need not happen: a process may end before.
+        is_personal: Whether it concerns nobody but whoever gave the command.
+        moments: The times that the text names.
     """
 
     text: str = ""
@@ -76,12 +78,15 @@ class CommandAnswer:
     apply: Callable[[Connection], None] | None = None
     ask: InboundMessage | None = None
     after: Callable[[], Awaitable[object]] | None = None
+    is_personal: bool = False
+    moments: tuple[Moment, ...] = ()
 
     def as_message(self, now: datetime) -> Message | None:
         """Return what is sent; None for nothing."""
         if not self.text and not self.attachments:
             return None
-        return Message(None, Role.ASSISTANT, self.text, self.attachments, created_at=now, buttons=self.buttons)
+        said = Message(None, Role.ASSISTANT, self.text, self.attachments, created_at=now, buttons=self.buttons)
+        return replace(said, is_personal=self.is_personal, moments=self.moments)
 
 
 class Commands(Protocol):

@@ -13,9 +13,11 @@ from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Outcome, Turn, tell_end
 
 
-def plan_notice(transport: Transport, turn: Turn, text: str, now: datetime) -> Sequence[Payload]:
+def plan_notice(
+    transport: Transport, turn: Turn, text: str, now: datetime, *, is_personal: bool = True
+) -> Sequence[Payload]:
     """Return what makes words of the service visible; they are no part of the conversation."""
-    return transport.plan(Message(None, Role.SYSTEM, text, created_at=now), turn.events)
+    return transport.plan(Message(None, Role.SYSTEM, text, created_at=now, is_personal=is_personal), turn.events)
 
 
 async def end_refused(

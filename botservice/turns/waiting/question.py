@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from botservice.messages import Author, Button, Message, Role
+from botservice.messages import Author, Button, ButtonStyle, Message, Role
 from botservice.quoting import show_plain
 from botservice.texts import in_language
 from botservice.turns.waiting.arguments import fenced, has_masked, in_one_line, readable
@@ -129,7 +129,10 @@ def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]
         keys = ("approval.allow_all_button", "approval.deny_all_button")
     allow, deny = (in_language(key, language) for key in keys)
     denied = say(DENY, numbers) if len(numbers) <= _MOST_PRESSED else f"/{DENY} all"
-    buttons = (Button(allow, say(ALLOW, numbers)), Button(deny, denied))
+    buttons = (
+        Button(allow, say(ALLOW, numbers), style=ButtonStyle.SUCCESS),
+        Button(deny, denied, style=ButtonStyle.DANGER),
+    )
     if not is_one or not calls[0].is_nameable:
         return buttons
     return (*buttons, Button(in_language("approval.always_button", language), say(ALLOW, numbers, "always")))

@@ -36,7 +36,7 @@ from botservice.turns.start.beginning import Beginning
 from botservice.turns.start.commands import Commands
 from botservice.turns.start.effects import Effects
 from botservice.turns.start.refusing import end_refused
-from botservice.turns.transport import Transport
+from botservice.turns.transport import Transport, was_spoken
 from botservice.turns.turn import Turn, TurnStatus
 from botservice.turns.waiting.records import withdraw_turn
 from botservice.turns.work.attending import Attending
@@ -266,6 +266,7 @@ class ContextWork:
             claim,
             plan_deliveries=lambda answer: transport.plan(answer, turn.events),
             live=live,
+            is_spoken=was_spoken(transport, turn.events),
         )
         self.runs[claim.context_id] = Running(run, turn.order_key)
         try:

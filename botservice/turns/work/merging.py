@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, func, select, update
 from botservice.contexts.context import ContextKeys, find_context, read_context_keys, rename_context
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.conversations import blobs, contexts, messages, metadata, steps, word_blocks
+from botservice.storage.tables.forms import refused_forms
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
 from botservice.turns.changes import Change, mark_handled
 from botservice.turns.waiting.records import forget_places
@@ -18,10 +19,11 @@ from botservice.turns.waiting.records import forget_places
 logger = logging.getLogger(__name__)
 
 # What is not simply moved: positions go on, files are there once, and blocks of words are made anew.
-# So are notes, of which each conversation counts its own: what is moved is read once more.
+# So are notes, of which each conversation counts its own: what is moved is read once more. Which forms a platform
+# refused is found out anew.
 _SPECIAL: Final = (
     *(contexts, messages, steps, blobs, word_blocks),
-    *(notes, observed, observer_reservations, refused_notes),
+    *(notes, observed, observer_reservations, refused_notes, refused_forms),
 )
 _OTHERS: Final = [
     table

@@ -12,11 +12,12 @@ from botservice.budgets.budgets import Standing
 from botservice.budgets.usage import Payer
 from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
-from botservice.history.rows import insert_message
+from botservice.history.rows import NewMessage, insert_message
 from botservice.memory import FinalAnswerStep, TaskStep
-from botservice.messages import InboundMessage
+from botservice.messages import InboundMessage, Message, Moment
 from botservice.reminders.records import find_due, give_up_reminder, take_reminder
 from botservice.reminders.reminder import Reminder
+from botservice.reminders.times import spell
 from botservice.reminders.wording import announce, ask, explain
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.conversations import contexts
@@ -120,7 +121,7 @@ class Reminding:
         context = await self._load(reminder)
         said = announce(reminder, now)
         new = await new_answer(0, FinishAction(said), now)
-        payloads = self._transports[reminder.transport].plan(preview(new, language=reminder.language), ())
+        payloads = self._transports[reminder.transport].plan(_shown(new, reminder), ())
         context.begin_turn("", TaskStep(explain(reminder)), keeps_steps=False)
         context.memory.steps.append(FinalAnswerStep(said))
         changes = context.records.changes(context.memory.steps)
@@ -141,6 +142,12 @@ class Reminding:
         return await self._storage.read(
             lambda connection: AgentContext.read(self._storage, connection, reminder.context_id, with_steps=False)
         )
+
+
+def _shown(new: NewMessage, reminder: Reminder) -> Message:
+    """Return what is said of a reminder; where it comes late, with the time for which it was meant."""
+    due = Moment(spell(reminder.due_at, reminder.time_zone), reminder.due_at)
+    return replace(preview(new, language=reminder.language), moments=(due,))
 
 
 def _taking(reminder: Reminder, now: datetime) -> Callable[[Connection], None]:

@@ -13,12 +13,15 @@ def word_set(words: str) -> frozenset[str]:
 
 
 JSON_PARAMETERS = word_set(
-    "allowed_updates caption_entities commands entities explanation_entities link_preview_options media menu_button "
-    "message_ids options permissions reaction reply_markup reply_parameters scope suggested_post_parameters"
+    "allowed_updates caption_entities commands entities ephemeral_message_parameters explanation_entities "
+    "link_preview_options media menu_button "
+    "message_ids options permissions reaction reply_markup reply_parameters rich_message scope "
+    "suggested_post_parameters"
 )
 INTEGER_PARAMETERS = word_set(
-    "cache_time chat_id direct_messages_topic_id draft_id duration from_chat_id height length limit max_connections "
-    "message_id message_thread_id offset reply_to_message_id timeout user_id width"
+    "cache_time chat_id direct_messages_topic_id draft_id duration ephemeral_message_id from_chat_id "
+    "height length limit max_connections "
+    "message_id message_thread_id offset receiver_user_id reply_to_message_id timeout user_id width"
 )
 FLAG_PARAMETERS = word_set(
     "allow_paid_broadcast allow_sending_without_reply can_stop disable_content_type_detection disable_notification "

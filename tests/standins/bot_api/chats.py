@@ -9,9 +9,22 @@ from typing import Any
 from standins.bot_api.calls import ApiError, Call, bad_request, forbidden
 from standins.bot_api.files import Files
 from standins.bot_api.journal import DraftShown, MessageDeleted, MessageEdited, MessageShown
+from standins.bot_api.rich_words import words_of
 from standins.serving import Journal
 
-MEDIA = ("photo", "document", "voice", "audio", "video", "video_note", "animation", "sticker", "location", "contact")
+MEDIA = (
+    "photo",
+    "document",
+    "voice",
+    "audio",
+    "video",
+    "video_note",
+    "animation",
+    "sticker",
+    "location",
+    "contact",
+    "rich_message",
+)
 DRAFT_SECONDS = 30.0
 
 
@@ -261,6 +274,8 @@ class World:
 
 
 def _words(wire: dict[str, Any]) -> str:
+    if "rich_message" in wire:
+        return words_of(wire["rich_message"])
     return str(wire.get("text", wire.get("caption", "")))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 COUNTED = ("send", "edit", "copy", "forward")
-NOT_COUNTED = frozenset({"sendchataction", "sendmessagedraft"})
+NOT_COUNTED = frozenset({"sendchataction", "sendmessagedraft", "sendrichmessagedraft"})
 
 
 @dataclass(slots=True)

@@ -193,6 +193,16 @@ class People(Served):
             self._push({"callback_query": query})
             return query_id
 
+    def person_presses_alone(self, chat_id: int, wire: dict[str, Any], data: str, *, user: Who = None) -> str:
+        """Let the receiver of a message that nobody else sees press a button under it, and return the query's id."""
+        with self.condition:
+            query_id = str(next(_queries))
+            self.callback_answers[query_id] = None
+            presser = self._member(self._chat(chat_id), user).as_user()
+            query = {"id": query_id, "from": presser, "message": wire, "chat_instance": str(chat_id), "data": data}
+            self._push({"callback_query": query})
+            return query_id
+
     def person_reacts(self, chat_id: int, message_id: int, emoji: str, *, user: Who = None) -> int | None:
         with self.condition:
             chat = self._chat(chat_id)

@@ -18,6 +18,7 @@ BUTTON_ACTIONS = (
     "copy_text",
     "callback_game",
     "pay",
+    "disabled",
 )
 
 
@@ -71,7 +72,10 @@ def _check_button(button: Any) -> None:
         raise ApiError(400, f"{start}InlineKeyboardButton must be an Object")
     if "text" not in button:
         raise ApiError(400, f'{start}Can\'t find field "text"')
-    if not any(button.get(action) or action in {"switch_inline_query"} & button.keys() for action in BUTTON_ACTIONS):
+    if button.get("style") not in (None, "danger", "success", "primary"):
+        raise ApiError(400, f"{start}invalid button style specified")
+    given = {"switch_inline_query", "disabled"} & button.keys()
+    if not any(button.get(action) or action in given for action in BUTTON_ACTIONS):
         raise ApiError(400, f"{start}Text buttons are unallowed in the inline keyboard")
     if not str(button["text"]).strip():
         raise bad_request("BUTTON_TEXT_INVALID")

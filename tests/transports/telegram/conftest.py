@@ -61,6 +61,7 @@ async def running_bot(
     access: Access | None = None,
     approval_lasts: timedelta | None = None,
     budgets: Budgets | None = None,
+    speaker: Any = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
@@ -69,6 +70,7 @@ async def running_bot(
         service.options = replace(service.options, access=access)
     if budgets is not None:
         service.options = replace(service.options, budgets=budgets)
+    service.options = replace(service.options, speaker=speaker)
     if approval_lasts is not None:
         service.options = replace(service.options, approval_lasts=approval_lasts)
     async with contextlib.AsyncExitStack() as stack:

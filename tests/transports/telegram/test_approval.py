@@ -153,7 +153,7 @@ async def test_a_question_that_was_shown_twice_can_be_decided_on_either_copy(api
         copy, question = [each for each in api.visible_messages(42, from_bot=True) if each.buttons]
         assert await told(api, press(api, copy, "Allow")) == "Allowed: `pay`"
         await becomes(api, question, "Allowed for")
-        await api.until(lambda: labels(api.seen(42, copy.message_id)) == ["✓ Allow"])
+        await api.until(lambda: "✓ Allow" in labels(api.seen(42, copy.message_id)))
         await api.message(42, "Read: paid 5 to Anna")
         gone = "This button does nothing any more."
         assert await told(api, api.person_presses(42, copy.message_id, "b1")) == gone

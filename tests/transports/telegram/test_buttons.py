@@ -66,7 +66,7 @@ async def test_pressing_says_what_stands_behind_and_leaves_the_choice(
         query = api.person_presses(42, question.message_id, data_of(question, "Large"))
         await api.message(42, "You said: I take size L")
         assert "text" not in await pressed(api, query)
-        await api.until(lambda: texts(api.seen(42, question.message_id)) == [["✓ Large"], ["Sizes"]])
+        await api.until(lambda: texts(api.seen(42, question.message_id)) == [["Small", "✓ Large", "Sizes"]])
     said = await history(sqlite_storage)
     assert [each.text for each in said] == ["let me choose", "Which one?", "I take size L", "You said: I take size L"]
     assert said[2].author == said[0].author
@@ -200,6 +200,7 @@ async def test_buttons_stand_under_the_last_of_many_messages(api: BotApi, bot_on
         return "word " * 3000 if prompt[-1]["role"] == "tool" else ToolCall("1", "offer", {})
 
     async with bot_on(api, long, tools=[OFFER]):
+        api.order(Refuse(404, "Not Found: method not found"), "sendRichMessage", times=None)
         api.person_says("go", chat_id=42)
         shown = await api.messages(42, 4)
     assert [bool(each.buttons) for each in shown] == [False] * (len(shown) - 1) + [True]

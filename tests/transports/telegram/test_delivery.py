@@ -35,6 +35,7 @@ async def delivered(storage: Storage) -> list[tuple[str, int]]:
 async def test_a_long_answer_comes_in_parts_in_order(api: BotApi, bot_on) -> None:
     answer = "\n\n".join(f"Paragraph {n}. " + "Some words follow. " * 30 for n in range(40))
     async with bot_on(api, [answer]):
+        api.order(Refuse(404, "Not Found: method not found"), "sendRichMessage", times=None)
         api.person_says("go on", chat_id=42)
         await api.message(42, "Paragraph 39", timeout=60)
     shown = " ".join(api.visible_texts(42)).split()
@@ -87,6 +88,7 @@ async def test_published_limits_are_kept_after_the_first_refusal(api: BotApi, bo
 async def test_the_parts_of_one_answer_keep_to_the_published_limits(api: BotApi, bot_on) -> None:
     api.limits = RateLimits(second=0.3)
     async with bot_on(api, ["word " * 2500]):
+        api.order(Refuse(404, "Not Found: method not found"), "sendRichMessage", times=None)
         api.person_says("go on", chat_id=42)
         await api.messages(42, 4, timeout=60)
     assert api.limits.refused <= 1, "without, it would be each part but the first"

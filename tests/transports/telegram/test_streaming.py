@@ -146,7 +146,7 @@ async def test_what_a_tool_says_of_its_work_stands_in_the_draft_and_nowhere_else
         api.person_says("find it", chat_id=42)
         typist.pieces.put_nowait(ToolCall("1", "search_web"))
         await api.until(lambda: any("page" in draft.text for draft in api.drafts(42)))
-        assert api.drafts(42)[-1].text == "⏳ search web: page <b>3</b> of *ten* _more_…"
+        assert api.drafts(42)[-1].text == "search web: page <b>3</b> of *ten* _more_…"
         running.set()
         typist.write("It is here.")
         typist.finish()

@@ -30,6 +30,7 @@ from transports.telegram.inbound import (
     read_event,
 )
 from transports.telegram.incoming.presses import acknowledge, is_press, read_press
+from transports.telegram.outgoing.choosing import Choices
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +41,9 @@ _HEARD = "👌"
 class Intake:
     """Hands updates to the inbox, and does what cannot wait for a turn."""
 
-    def __init__(self, client: BotClient, identity: Callable[[], BotIdentity]) -> None:
+    def __init__(self, client: BotClient, identity: Callable[[], BotIdentity], choices: Choices) -> None:
         self._client = client
+        self._choices = choices
         self._identity = identity
         self._inbox: Inbox | None = None
         self._storage: Storage | None = None
@@ -113,7 +115,9 @@ class Intake:
             is_new = decision.is_taken and press.is_on_copy
         elif press.event is not None:
             is_new = await inbox.accept(_TRANSPORT, [press.event]) > 0
-        self._errands.send(acknowledge(self._client, press, is_new=is_new), name="telegram-press")
+        self._errands.send(
+            acknowledge(self._client, press, is_new=is_new, choices=self._choices), name="telegram-press"
+        )
 
     async def _move(
         self, update: object, inbox: Inbox, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]

@@ -21,9 +21,10 @@ from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent, StoredEvent
 from botservice.turns.waiting.orders import order_of
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import BotIdentity, field, integer, stored_update
+from transports.telegram.inbound import BotIdentity, field, integer, shown_id, stored_update
 from transports.telegram.incoming.copies import find_copied
-from transports.telegram.keyboards import in_topic, make_chosen, parse_data
+from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
+from transports.telegram.outgoing.choosing import Choices, Shown
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,8 @@ class Press:
         query_id: What has to be answered, or the button keeps showing that it waits.
         event: What is to be stored; None where the press counts for nothing.
         told: What the presser is told at once.
-        chosen: The keyboard that is left.
+        chosen: The keyboard that is left, where buttons cannot be disabled.
+        disabled: The keyboard that is left.
         says: What the button says.
         presser: Who pressed it, and in which language they are spoken to.
         is_on_copy: Whether it stood under a message of which nobody knows: what it says will not change.
@@ -76,10 +78,11 @@ class Press:
 
     query_id: str
     chat_id: int | None = None
-    message_id: int | None = None
+    message_id: str | None = None
     event: InboundEvent | None = None
     told: str = ""
     chosen: Mapping[str, Any] | None = None
+    disabled: Mapping[str, Any] | None = None
     says: str = ""
     presser: Author | None = None
     language: str | None = None
@@ -102,7 +105,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     if not isinstance(query_id, str) or update_id is None:
         return None
     message, presser = field(query, "message"), field(query, "from")
-    chat_id, message_id = integer(field(field(message, "chat"), "id")), integer(field(message, "message_id"))
+    chat_id, message_id = integer(field(field(message, "chat"), "id")), shown_id(message)
     place, presser_id = parse_data(field(query, "data")), integer(field(presser, "id"))
     gone = Press(query_id, told=in_language("buttons.gone", _language(presser)))
     if chat_id is None or message_id is None or place is None or presser_id is None:
@@ -128,6 +131,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
         message_id,
         event,
         chosen=in_topic(make_chosen(found.buttons, place[0]), place[1]),
+        disabled=make_disabled(found.buttons, place[0]),
         says=button.says,
         presser=Author("telegram", str(presser_id), _name(presser)),
         language=_language(presser),
@@ -154,19 +158,16 @@ def pressed_message(event: StoredEvent) -> InboundMessage | None:
     )
 
 
-async def acknowledge(client: BotClient, press: Press, *, is_new: bool) -> None:
+async def acknowledge(client: BotClient, press: Press, *, is_new: bool, choices: Choices) -> None:
     """Have the pressed button stop waiting, and what was chosen be seen. Nothing depends on it."""
-    calls: list[tuple[str, dict[str, Any]]] = [
-        ("answerCallbackQuery", {"callback_query_id": press.query_id, "text": press.told[:_MOST_TOLD] or None})
-    ]
-    if is_new and press.chosen is not None:
-        place = {"chat_id": press.chat_id, "message_id": press.message_id}
-        calls.append(("editMessageReplyMarkup", {**place, "reply_markup": press.chosen}))
-    for method, parameters in calls:
-        try:
-            await client.call(method, **parameters)
-        except TelegramError as error:
-            logger.debug("telegram.press_not_shown", extra={"method": method, "reason": error.message})
+    try:
+        await client.call("answerCallbackQuery", callback_query_id=press.query_id, text=press.told[:_MOST_TOLD] or None)
+    except TelegramError as error:
+        logger.debug("telegram.press_not_shown", extra={"method": "answerCallbackQuery", "reason": error.message})
+    if is_new and press.event is not None and press.message_id is not None:
+        presser_id = None if press.presser is None else press.presser.id
+        shown = Shown(press.event.context_keys, press.message_id, presser_id)
+        await choices.show(shown, [each for each in (press.disabled, press.chosen) if each is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ class _Found:
 _NOTHING: Final = _Found()
 
 
-async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: int, text: object) -> _Found:
+async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: str, text: object) -> _Found:
     """Return the buttons under a message.
 
     A quick presser may come before it is stored which message the buttons went out with: that is waited for.
@@ -204,13 +205,13 @@ async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_
 
 
 def _find_keyboard(
-    connection: Connection, keys: Mapping[str, str], message_id: int, said: str | None, *, waits: bool = True
+    connection: Connection, keys: Mapping[str, str], message_id: str, said: str | None, *, waits: bool = True
 ) -> _Found | None:
     """Return what is stored of a message's buttons; None where some are on their way at this moment."""
     context_id = find_context(connection, ContextKeys.of(keys))
     if context_id is None:
         return _NOTHING
-    sought = {"context": context_id, "message": str(message_id)}
+    sought = {"context": context_id, "message": message_id}
     row = connection.execute(_KEYBOARD, sought).one_or_none()
     if row is None:
         is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None

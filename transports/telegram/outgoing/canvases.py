@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from telegram.error import BadRequest, InvalidToken
+
 from botservice.turns.transport import StreamRecord
+from transports.forms import Forms
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.outgoing.entities import Rich
@@ -14,6 +17,7 @@ from transports.telegram.outgoing.formatting import as_wire, format_markdown
 _TAIL_CHARACTERS = 3500
 _HEAD_CHARACTERS = 6000  # of markdown: what a message shows is less
 _CALL_SECONDS = 10.0
+THINKING = "thinking"  # a block of a draft, Bot API 10.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +82,16 @@ class Draft:
     _MANY_ACTIVITIES = 20
 
     def __init__(
-        self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], draft_id: int, record: StreamRecord
+        self,
+        client: BotClient,
+        tempo: Tempo,
+        context_keys: Mapping[str, str],
+        draft_id: int,
+        record: StreamRecord,
+        forms: Forms,
     ) -> None:
         self._client = client
+        self._forms = forms
         self._record = record
         self._keys = context_keys
         self._draft_id = draft_id % 2**31 or 1
@@ -112,23 +123,38 @@ class Draft:
         """Show it, and return whether it was text."""
         await self._record.confirm()
         line = self._line(text, activity)
-        shown = Rich(line) if activity or not line else _tail(line)
-        await self._client.call(
-            "sendMessageDraft",
-            timeout_seconds=_CALL_SECONDS,
-            chat_id=self._keys["chat_id"],
-            message_thread_id=self._keys.get("thread_id"),
-            draft_id=self._draft_id,
-            text=shown.text,
-            entities=as_wire(shown) or None,
-            can_stop=True,
-        )
+        if not activity or not await self._think(activity):
+            shown = Rich(line) if activity or not line else _tail(line)
+            await self._show("sendMessageDraft", text=shown.text, entities=as_wire(shown) or None)
         self._shown, self._shown_at = line, time.monotonic()
         if activity:
             self._activities += 1
         else:
             self._next_length = len(text) + self._CHARACTERS_PER_CALL if text else 1
         return bool(line) and not activity
+
+    async def _think(self, activity: str) -> bool:
+        """Show what the bot does as a thought, where the chat takes that; return whether it does."""
+        if not await self._forms.takes(self._keys, THINKING):
+            return False
+        try:
+            block = {"type": "thinking", "text": f"{activity}…"}
+            await self._show("sendRichMessageDraft", rich_message={"blocks": [block]})
+        except (BadRequest, InvalidToken) as error:  # a server that lacks a method answers as to a token
+            await self._forms.refuse(self._keys, THINKING, error.message)
+            return False
+        return True
+
+    async def _show(self, method: str, **what: Any) -> None:
+        await self._client.call(
+            method,
+            timeout_seconds=_CALL_SECONDS,
+            chat_id=self._keys["chat_id"],
+            message_thread_id=self._keys.get("thread_id"),
+            draft_id=self._draft_id,
+            can_stop=True,
+            **what,
+        )
 
     def _line(self, text: str, activity: str) -> str:
         return f"⏳ {activity}…" if activity else text

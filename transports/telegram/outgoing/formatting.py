@@ -8,10 +8,13 @@ from typing import Any
 from telegramify_markdown import MessageEntity, convert
 from telegramify_markdown.config import RenderConfig
 
-from botservice.messages import storable
+from botservice.messages import Moment, storable
 from transports.intricacy import is_too_intricate
 from transports.telegram.outgoing.entities import Entity, Rich, normalised, without_broken_links
 from transports.telegram.outgoing.markdown import prepare
+from transports.telegram.outgoing.moments import FORMAT, with_moments
+from transports.telegram.outgoing.moments import KIND as DATE_TIME
+from transports.telegram.outgoing.sources import count_sources
 from transports.telegram.outgoing.splitting import split, units
 
 logger = logging.getLogger(__name__)
@@ -36,9 +39,10 @@ def _style() -> RenderConfig:
 _STYLE = _style()
 
 
-def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
+def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
     """Return the messages that markdown makes, in order; none where there is nothing to read."""
-    return list(split(render(markdown), max_units=max_units, max_entities=MAX_ENTITIES))
+    rich = with_moments(render(markdown), moments)
+    return list(split(rich, max_units=max_units, max_entities=MAX_ENTITIES))
 
 
 def format_plain(text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
@@ -54,7 +58,8 @@ def render(markdown: str) -> Rich:
         return Rich(storable(markdown))
     try:
         text, found = convert(prepare(markdown), config=_STYLE)
-        return normalised(without_broken_links(Rich(text, tuple(_places(text, found)))))
+        rich = without_broken_links(Rich(text, tuple(_places(text, found))))
+        return normalised(_fold_sources(rich, count_sources(markdown)))
     except Exception:  # a border: the converter is foreign code, and what it cannot format is sent as it is
         logger.exception("telegram.formatting_failed")
         return Rich(storable(markdown))
@@ -67,10 +72,22 @@ def as_wire(rich: Rich) -> list[dict[str, Any]]:
     for each in rich.entities:
         begin, end = offsets[each.begin], offsets[each.end]
         entity: dict[str, Any] = {"type": each.kind, "offset": begin, "length": end - begin}
-        if each.argument is not None:
+        if each.kind == DATE_TIME and each.argument is not None:
+            entity |= {"unix_time": int(each.argument), "date_time_format": FORMAT}
+        elif each.argument is not None:
             entity["url" if each.kind == "text_link" else "language"] = each.argument
         wire.append(entity)
     return wire
+
+
+def _fold_sources(rich: Rich, count: int) -> Rich:
+    """Return rich with the pages that it rests on, its last lines, in a quotation that opens when it is pressed."""
+    lines = rich.text.rstrip().split("\n")[-count:] if count else []
+    if not lines or not lines[0].startswith("1"):
+        return rich
+    end = len(rich.text.rstrip())
+    begin = end - len("\n".join(lines))
+    return Rich(rich.text, (*rich.entities, Entity("expandable_blockquote", begin, end)))
 
 
 def _places(text: str, found: Sequence[MessageEntity]) -> list[Entity]:

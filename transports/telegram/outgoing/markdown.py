@@ -8,8 +8,8 @@ import pyromark
 from botservice.messages import storable
 from transports.telegram.outgoing.tables import unroll_tables
 
-# The converter's own set. Source: telegramify_markdown.converter.STANDARD_OPTIONS.
-_OPTIONS = (
+# The converter's own set. Source: telegramify_markdown.converter.STANDARDOPTIONS.
+OPTIONS = (
     pyromark.Options.ENABLE_TABLES
     | pyromark.Options.ENABLE_STRIKETHROUGH
     | pyromark.Options.ENABLE_TASKLISTS
@@ -36,14 +36,18 @@ Range = tuple[int, int]
 
 def prepare(markdown: str) -> str:
     """Return markdown that means the same and of which the converter loses nothing."""
+    return unroll_tables(escape(markdown), OPTIONS)
+
+
+def escape(markdown: str) -> str:
+    """Return markdown in which tags, arithmetic, money and names are words and not markup."""
     text = storable(markdown).replace("\r\n", "\n").replace("\r", "\n")
     for _ in range(3):  # what an escaped tag uncovers may hold the next one
         escaped = _escape_tags(text)
         if escaped == text:
             break
         text = escaped
-    text = unroll_tables(_outside(text, _is_verbatim, _escape_marks), _OPTIONS)
-    return _escape_definitions(text)
+    return _escape_definitions(_outside(text, _is_verbatim, _escape_marks))
 
 
 def _escape_tags(text: str) -> str:
@@ -104,6 +108,6 @@ def _outside(text: str, is_kept: Callable[[dict[str, object]], bool], change: Ca
 
 def _ranges(text: str, is_wanted: Callable[[dict[str, object]], bool]) -> Iterator[Range]:
     """Yield the byte ranges of the parser's events that are wanted, in the order of the text."""
-    for event, place in pyromark.events_with_range(text, options=_OPTIONS):
+    for event, place in pyromark.events_with_range(text, options=OPTIONS):
         if isinstance(event, dict) and is_wanted(dict(event)):
             yield place["start"], place["end"]

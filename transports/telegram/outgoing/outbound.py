@@ -1,26 +1,31 @@
 """Making an answer's messages visible, one call each, with a second try where a simpler one may pass."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from telegram.error import BadRequest, ChatMigrated, RetryAfter, TelegramError
+from telegram.error import BadRequest, ChatMigrated, InvalidToken, RetryAfter, TelegramError
 
-from botservice.errors import DeliveryRefused
+from botservice.errors import DeliveryInstead, DeliveryRefused
 from botservice.turns.turn import Delivery
+from transports.forms import Forms
 from transports.pacing import Pace
-from transports.telegram.client import BotClient, InputFile
+from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.failures import (
     as_delivery_error,
     is_about_buttons,
     is_about_entities,
+    is_gone,
     is_not_editable,
     is_not_modified,
     is_reply_gone,
     is_topic_gone,
+    is_voice_forbidden,
     wait_of,
 )
+from transports.telegram.inbound import shown_id
 from transports.telegram.keyboards import in_topic
+from transports.telegram.outgoing.adorning import Adornments
 
 logger = logging.getLogger(__name__)
 
@@ -34,23 +39,41 @@ _LEFT_OUT = (
     (is_about_buttons, ("reply_markup",)),
     (is_about_entities, ("entities", "caption_entities")),
 )
-_MAX_TRIES = 6  # simpler and simpler: another chat, no topic, no reply, no formatting, another kind of file
+# Simpler and simpler: seen by all, no colours, no times, another chat, no topic, no reply, no formatting, another kind.
+_MAX_TRIES = 9
+
+
+_NOT_SENT = frozenset({"form", "plain", "then", "receiver"})
 
 
 class Sender:
     """Sends deliveries. What Telegram refuses for a reason that can be removed is sent again without it."""
 
-    def __init__(self, client: BotClient, pace: Pace, read_file: ReadFile) -> None:
+    def __init__(self, client: BotClient, pace: Pace, read_file: ReadFile, forms: Forms) -> None:
         self._client = client
         self._pace = pace
         self._read_file = read_file
+        self._forms = forms
+        self._adornments = Adornments(forms)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make a delivery visible and return its message id.
 
         Raises:
-            DeliveryError: it was not taken, or it is not known whether it was.
+            DeliveryError: it was not taken, or it is not known whether it was. DeliveryInstead: not in this form.
         """
+        form, plain = delivery.payload.get("form"), delivery.payload.get("plain")
+        if not isinstance(form, str) or not isinstance(plain, list):
+            return await self._send(context_keys, delivery)
+        if not await self._forms.takes(context_keys, form):
+            raise DeliveryInstead(f"not sent as {form}: this chat has refused that", plain)
+        try:
+            return await self._send(context_keys, delivery)
+        except _FormRefusedError as error:
+            await self._forms.refuse(context_keys, form, str(error))
+            raise DeliveryInstead(f"Telegram refuses {form}: {error}", plain) from error
+
+    async def _send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         call = await self._prepare(context_keys, delivery)
         for _ in range(_MAX_TRIES):
             try:
@@ -58,7 +81,11 @@ class Sender:
             except TelegramError as error:
                 if is_not_modified(error):
                     return delivery.external_id
-                simpler = _simpler(call, error)
+                has_other = "plain" in delivery.payload
+                simpler = await self._adornments.without_refused(context_keys, call, error)
+                simpler = simpler or _simpler(call, error, has_other_form=has_other)
+                if simpler is None and has_other and _is_about_form(error):
+                    raise _FormRefusedError(error.message) from error
                 if simpler is None:
                     raise as_delivery_error(error) from error
                 logger.warning("telegram.sent_differently", extra={"delivery": delivery.id, "reason": error.message})
@@ -69,6 +96,7 @@ class Sender:
         parameters = dict(call)
         method = parameters.pop("method")
         replaced = parameters.pop("replaced", None)
+        parameters.pop("seen_by_all", None)
         chat_id = parameters["chat_id"]
         await self._pace.turn(chat_id, delivery.turn_id)
         await delivery.confirm()
@@ -79,8 +107,7 @@ class Sender:
             raise
         if replaced is not None:
             await self._delete(chat_id, replaced)
-        message_id = result.get("message_id") if isinstance(result, dict) else None
-        return None if message_id is None else str(message_id)
+        return shown_id(result[0] if isinstance(result, list) and result else result)
 
     async def _delete(self, chat_id: str, message_id: str) -> None:
         """Take away a streamed text whose place a file has taken."""
@@ -91,7 +118,7 @@ class Sender:
 
     async def _prepare(self, context_keys: Mapping[str, str], delivery: Delivery) -> dict[str, Any]:
         """Return the parameters of the call that makes a delivery visible."""
-        call: dict[str, Any] = dict(delivery.payload)
+        call: dict[str, Any] = {name: value for name, value in delivery.payload.items() if name not in _NOT_SENT}
         reply_to = call.pop("reply_to", None)
         call["chat_id"] = context_keys["chat_id"]
         if "reply_markup" in call:
@@ -99,47 +126,73 @@ class Sender:
         file = call.pop("file", None)
         if file is not None:
             call[file["field"]] = await self._file(context_keys, file)
+        elif "media" in call:
+            call |= await self._album(context_keys, call["media"])
         elif delivery.external_id is not None:
-            return call | {"method": "editMessageText", "message_id": delivery.external_id} | _place(context_keys)
+            edit = call | {"method": "editMessageText", "message_id": delivery.external_id} | _place(context_keys)
+            return await self._adornments.put_on(context_keys, edit, delivery.payload)
         if delivery.external_id is not None:
             call["replaced"] = delivery.external_id
         if reply_to is not None:
             call["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
-        return call | _place(context_keys)
+        return await self._adornments.put_on(context_keys, call | _place(context_keys), delivery.payload)
 
-    async def _file(self, context_keys: Mapping[str, str], file: Mapping[str, Any]) -> InputFile | str:
+    async def _album(self, context_keys: Mapping[str, str], media: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the parameters of an album: its files beside what names them."""
+        files = [await self._file(context_keys, each["file"], is_attached=True) for each in media]
+        return {"media": [as_media(each, file) for each, file in zip(media, files, strict=True)]}
+
+    async def _file(
+        self, context_keys: Mapping[str, str], file: Mapping[str, Any], *, is_attached: bool = False
+    ) -> InputFile | str:
         if "url" in file:
             return str(file["url"])
         is_here = "text" in file  # what is too long for messages stands in the delivery itself
         data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))
         if data is None:
             raise DeliveryRefused("the file is not kept any more")
-        return InputFile(data, filename=file.get("name") or f"{file['field']}{_ending(str(file['mime_type']))}")
+        name = file.get("name") or f"{file['field']}{_ending(str(file['mime_type']))}"
+        return InputFile(data, filename=name, attach=is_attached)
+
+
+class _FormRefusedError(Exception):
+    """Telegram does not take a message in the form in which it was sent."""
+
+
+def _is_about_form(error: TelegramError) -> bool:
+    """Return whether the same words may pass in another form; a server that lacks a method answers as to a token."""
+    is_about_words = isinstance(error, BadRequest) and not is_gone(error)
+    return isinstance(error, InvalidToken) or is_about_words or is_voice_forbidden(error)
 
 
 def _place(context_keys: Mapping[str, str]) -> dict[str, Any]:
     return {"message_thread_id": context_keys["thread_id"]} if "thread_id" in context_keys else {}
 
 
-def _simpler(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any] | None:
+def _simpler(call: Mapping[str, Any], error: TelegramError, *, has_other_form: bool) -> dict[str, Any] | None:
     """Return the call without what Telegram did not take, or None where nothing can be left out."""
     if isinstance(error, ChatMigrated):
         return {**_without(call, "message_thread_id"), "chat_id": str(error.new_chat_id)}
     if not isinstance(error, BadRequest):
         return None
     if call["method"] == "editMessageText" and is_not_editable(error):
-        return {**_without(call, "message_id"), "method": "sendMessage"}
+        return {
+            **_without(call, "message_id"),
+            "method": "sendRichMessage" if "rich_message" in call else "sendMessage",
+        }
     for fits, names in _LEFT_OUT:
         if fits(error) and any(name in call for name in names):
             return _without(call, *names)
-    return _as_document(call, error)
+    return None if has_other_form else _as_document(call, error)
 
 
 def _as_document(call: Mapping[str, Any], error: BadRequest) -> dict[str, Any] | None:
     """Return a file as a plain document: a picture may be too large or too odd to be one."""
     field = next((name for name in ("photo", "voice", "audio", "video") if name in call), None)
     words = error.message.lower()
-    if field is None or not any(word in words for word in ("photo", "image", "voice", "audio", "video", "too big")):
+    if field is None:
+        return None
+    if not any(word in words for word in ("photo", "image", "voice", "audio", "video", "too big")):
         return None
     return {**_without(call, field), "method": "sendDocument", "document": call[field]}
 

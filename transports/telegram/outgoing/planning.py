@@ -1,48 +1,89 @@
-"""From an answer to the messages that make it visible. Pure: the same answer gives the same messages."""
+"""From an answer to the messages that make it visible. Pure: the same answer gives the same messages.
 
-import hashlib
+A payload is {"method": …, the method's parameters} without the chat; files are named by the digest of their bytes. One
+in a form that not every chat takes says which (`form`), and holds the messages that are sent in its place (`plain`).
+"""
+
 from collections.abc import Sequence
 from typing import Any
 
-from botservice.messages import Attachment, Message
+from botservice.messages import Message, Role
 from botservice.turns.buttons import write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.overflow import fitting, head_of, note, whole_file
 from transports.telegram.inbound import reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
+from transports.telegram.outgoing.attaching import ALBUM, plan_files
 from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown
+from transports.telegram.outgoing.receiving import receiver_of
+from transports.telegram.outgoing.rich import as_rich
 
-# A payload is {"method": …, the method's parameters} without the chat; files are named by the digest of their bytes.
-_FILE_METHODS = {"photo": "sendPhoto", "voice": "sendVoice", "audio": "sendAudio", "video": "sendVideo"}
-_PHOTOS = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})
+RICH = "rich"
+VOICE = "voice"
 _NO_WORDS = "👇"  # Telegram shows no buttons without a message
 _LONGEST_CAPTION = 10_000  # characters of markdown; whatever is longer is no caption
-_VOICES = frozenset({"audio/ogg", "audio/opus"})
 
 
-def plan_answer(answer: Message, events: Sequence[StoredEvent]) -> list[Payload]:
-    """Return the messages that make answer visible: its text in pieces, then its files."""
+def plan_answer(answer: Message, events: Sequence[StoredEvent], *, is_rich: bool = True) -> list[Payload]:
+    """Return the messages that make answer visible: its text in one rich message or in pieces, then its files.
+
+    Args:
+        is_rich: Whether tables, formulas and long texts may come as a rich message.
+    """
     buttons = answer.buttons[:MAX_BUTTONS]
-    files = [_file(each) for each in answer.attachments]
-    payloads = _captioned(answer, files) or [*_texts(answer, has_more=bool(files) or not buttons), *files]
+    files = plan_files(answer.attachments)
+    payloads = _captioned(answer, files) or [*_said(answer, files, is_rich=is_rich), *files]
     if payloads and buttons:
-        payloads[-1] |= {"reply_markup": make_keyboard(buttons), BUTTONS: write_buttons(buttons)}
+        shown = {"reply_markup": make_keyboard(buttons)}
+        place = next((each for each in reversed(payloads) if each.get("form") != ALBUM), None)
+        if place is None:
+            place = {"method": "sendMessage", "text": _NO_WORDS}
+            payloads.append(place)
+        _decorate(place, -1, shown)
+        place[BUTTONS] = write_buttons(buttons)
     target = reply_target(events)
     if payloads and target is not None:
-        payloads[0]["reply_to"] = target
+        _decorate(payloads[0], 0, {"reply_to": target})
+    if answer.is_personal and (receiver := receiver_of(events)) is not None:
+        for each in payloads:
+            each["receiver"] = receiver
     return list(payloads)
 
 
+def _decorate(payload: dict[str, Any], place: int, values: dict[str, Any]) -> None:
+    """Add to a payload, and to that one of those in its place which stands first or last."""
+    payload |= values
+    if "plain" in payload:
+        payload["plain"][place] |= values
+
+
 def _captioned(answer: Message, files: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the one file of an answer with its text below; nothing where it is not like that."""
-    if len(files) != 1 or len(answer.text) > _LONGEST_CAPTION:
+    """Return the one file, or album, of an answer with its text below; nothing where it is not like that."""
+    if len(files) != 1 or len(answer.text) > _LONGEST_CAPTION or (answer.buttons and "media" in files[0]):
         return []
-    captions = format_markdown(answer.text, max_units=MAX_CAPTION_UNITS)
+    captions = format_markdown(answer.text, max_units=MAX_CAPTION_UNITS, moments=answer.moments)
     if len(captions) != 1:
         return []
     entities = as_wire(captions[0])
-    return [files[0] | {"caption": captions[0].text} | ({"caption_entities": entities} if entities else {})]
+    words = {"caption": captions[0].text} | ({"caption_entities": entities} if entities else {})
+    if "media" not in files[0]:
+        return [files[0] | words]
+    (first, *others), (plain, *more) = files[0]["media"], files[0]["plain"]
+    return [files[0] | {"media": [first | words, *others], "plain": [plain | words, *more]}]
+
+
+def _said(answer: Message, files: Sequence[Any], *, is_rich: bool) -> list[dict[str, Any]]:
+    """Return the messages of a text: one where it is rich, which holds the others."""
+    texts = _texts(answer, has_more=bool(files) or not answer.buttons)
+    if answer.spoken is not None and not files and (spoken := _captioned(answer, plan_files([answer.spoken]))):
+        return [spoken[0] | {"form": VOICE, "plain": texts}]
+    if not is_rich or answer.role is Role.SYSTEM or not texts:
+        return texts
+    rich = as_rich(answer.text, is_long=len(texts) > 1)
+    if rich is None:
+        return texts
+    return [{"method": "sendRichMessage", "rich_message": rich, "form": RICH, "plain": texts}]
 
 
 def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
@@ -52,7 +93,8 @@ def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
         has_more: Whether there is anything to show without a text.
     """
     head = head_of(answer.text)
-    pieces, is_all = fitting(format_markdown(head or ("" if has_more else _NO_WORDS)), is_all=head == answer.text)
+    formatted = format_markdown(head or ("" if has_more else _NO_WORDS), moments=answer.moments)
+    pieces, is_all = fitting(formatted, is_all=head == answer.text)
     payloads: list[dict[str, Any]] = []
     for piece in pieces:
         entities = as_wire(piece)
@@ -61,26 +103,3 @@ def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
         file = {"field": "document", **whole_file(answer.text)}
         payloads.append({"method": "sendDocument", "file": file, "caption": note(answer.language)})
     return payloads
-
-
-def _file(attachment: Attachment) -> dict[str, Any]:
-    kind = _kind(attachment)
-    where = {"url": attachment.url} if attachment.data is None else {"sha256": digest(attachment.data)}
-    return {
-        "method": _FILE_METHODS.get(kind, "sendDocument"),
-        "file": {"field": kind, "name": attachment.name, "mime_type": attachment.mime_type, **where},
-    }
-
-
-def digest(data: bytes) -> str:
-    """Return what a file's bytes are called in storage."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def _kind(attachment: Attachment) -> str:
-    kind, _, _ = attachment.mime_type.partition("/")
-    if attachment.mime_type in _PHOTOS:
-        return "photo"
-    if attachment.mime_type in _VOICES:
-        return "voice"
-    return kind if kind in ("audio", "video") else "document"

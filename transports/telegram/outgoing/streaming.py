@@ -11,6 +11,7 @@ from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
+from transports.forms import Forms
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, reply_target, stored_update
@@ -27,8 +28,11 @@ _TEXT_IS_FRESH_SECONDS = 10.0
 class Stage:
     """Opens a show for every turn that is answered."""
 
-    def __init__(self, client: BotClient, pace: Pace, tempo: Tempo, identity: Callable[[], BotIdentity]) -> None:
+    def __init__(
+        self, client: BotClient, pace: Pace, tempo: Tempo, identity: Callable[[], BotIdentity], forms: Forms
+    ) -> None:
         self._client = client
+        self._forms = forms
         self._pace = pace
         self._tempo = tempo
         self._identity = identity
@@ -41,7 +45,7 @@ class Stage:
         if context_keys["chat_id"].startswith("-"):
             canvas = GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
         else:
-            canvas = Draft(self._client, self._tempo, context_keys, events[-1].id, record)
+            canvas = Draft(self._client, self._tempo, context_keys, events[-1].id, record, self._forms)
         return Show(self._client, self._tempo, context_keys, canvas)
 
     def _is_answered(self, event: StoredEvent) -> bool:
