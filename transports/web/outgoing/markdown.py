@@ -1,6 +1,7 @@
 """Markdown as HTML that holds nothing but text, marks, links, code, tables and formulas: section by section."""
 
 import html
+import logging
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -15,6 +16,8 @@ from transports.intricacy import is_too_intricate
 from transports.web.outgoing.formulas_in_markdown import take_formulas
 from transports.web.outgoing.highlighting import highlight
 from transports.web.outgoing.sections import split_sections
+
+logger = logging.getLogger(__name__)
 
 References = dict[str, Any]
 """Where links lead that are named: `[label]: address`."""
@@ -31,8 +34,8 @@ def render_markdown(text: str) -> list[str]:
     """Return a text as blocks of HTML, one for each of its sections."""
     sections, references = split_sections(text), References()
     for each in sections:
-        if "]:" in each and _is_simple(each):
-            _MARKDOWN.parse(each, {"references": references})
+        if "]:" in each:
+            _render(each, references)  # for the links that it names: what comes before it may lead there
     return [shown for each in sections if (shown := render_section(each, references))]
 
 
@@ -50,10 +53,18 @@ def _render_kept(section: str) -> str:
 
 def _render(section: str, references: References) -> str:
     if _is_simple(section):
-        return str(_MARKDOWN.render(section, {"references": references}))
+        try:
+            return str(_MARKDOWN.render(section, {"references": references}))
+        except Exception:  # libraries read what anybody wrote: a chat can be opened whatever they make of it
+            logger.exception("web.not_formatted")
+            return _show_plain(section)
     if opening := _OPENING.match(section):
         code, _, last = section[opening.end() :].rpartition("\n")
         return _show_code(f"{code}\n" if _CLOSING.fullmatch(last) else f"{code}\n{last}", opening["info"])
+    return _show_plain(section)
+
+
+def _show_plain(section: str) -> str:
     return f'<p class="plain">{html.escape(section, quote=False)}</p>\n'
 
 
