@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Connection, case, func, literal, not_, select, type_coerce
+from sqlalchemy import BigInteger, Connection, Select, case, func, literal, not_, select, type_coerce
 
 from botservice.overview.turn_search import IS_COMMAND
 from botservice.storage.tables.conversations import turns
@@ -72,20 +72,22 @@ def read_sums(
     Args:
         every: How long is summed up together; counted from 1970, in UTC.
     """
+    query = _sums(since, until, every, looks_at)
+    oldest = select(turns.c.created_at).order_by(turns.c.id.desc()).limit(1).offset(looks_at)
+    before = connection.execute(oldest).scalar_one_or_none()
+    sums = [_as_sums(row, every) for row in connection.execute(query)]
+    return Summary(sums, is_cut=before is not None and before >= since)
+
+
+def _sums(since: datetime, until: datetime, every: timedelta, looks_at: int) -> Select[Any]:
     newest = select(turns.c.id).order_by(turns.c.id.desc()).limit(looks_at).subquery()
     begun = type_coerce(turns.c.created_at, BigInteger)
     bucket = (begun // literal(int(every.total_seconds()) * _MICROSECONDS, BigInteger)).label("bucket")
     waited = type_coerce(turns.c.finished_at, BigInteger) - begun
     is_answered = turns.c.outcome == Outcome.ANSWERED.value
-    votes = {
-        verdict: select(func.count())
-        .where(feedback.c.turn_id == turns.c.id, feedback.c.verdict == verdict)
-        .scalar_subquery()
-        for verdict in ("good", "bad")
-    }
     figures = turn_figures.c
     model = func.coalesce(figures.model, "")
-    query = (
+    return (
         select(
             bucket,
             turns.c.transport,
@@ -98,7 +100,7 @@ def read_sums(
             func.count(figures.first_token_ms).label("first_tokens"),
             func.coalesce(func.sum(figures.first_token_ms), 0).label("first_token_ms"),
             *(func.coalesce(func.sum(figures[name]), 0).label(name) for name in _FIGURES),
-            *(func.sum(query).label(verdict) for verdict, query in votes.items()),
+            *(func.sum(_votes(verdict)).label(verdict) for verdict in ("good", "bad")),
         )
         .select_from(
             newest.join(turns, turns.c.id == newest.c.id).outerjoin(turn_figures, figures.turn_id == turns.c.id)
@@ -108,10 +110,11 @@ def read_sums(
         .group_by(bucket, turns.c.transport, model)
         .order_by(bucket)
     )
-    oldest = select(turns.c.created_at).order_by(turns.c.id.desc()).limit(1).offset(looks_at)
-    before = connection.execute(oldest).scalar_one_or_none()
-    sums = [_as_sums(row, every) for row in connection.execute(query)]
-    return Summary(sums, is_cut=before is not None and before >= since)
+
+
+def _votes(verdict: str) -> Any:
+    of_turn = feedback.c.turn_id == turns.c.id, feedback.c.verdict == verdict
+    return select(func.count()).where(*of_turn).scalar_subquery()
 
 
 def _count(condition: Any) -> Any:
