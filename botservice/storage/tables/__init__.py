@@ -1,1 +1,8 @@
-"""The tables. The migrations make them; a test holds both against each other."""
+"""The tables. The migrations make them; a test holds both against each other.
+
+All are there as soon as one is: forgetting, merging and looking for files go through all that `metadata` knows.
+"""
+
+from botservice.storage.tables import access, conversations, observing, people, sign_ins, slack, waiting
+
+__all__ = ["access", "conversations", "observing", "people", "sign_ins", "slack", "waiting"]
