@@ -14,12 +14,12 @@ from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import ModelCall
 from botservice.errors import BotServiceError, LLMError
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse
-from botservice.llm.hosted import offered_to
 from botservice.memory import ActionStep, PlanningStep, ToolResult
 from botservice.memory.chat_messages import step_messages
 from botservice.memory.sub_runs import usage_of
 from botservice.messages import TokenUsage
 from botservice.tools import Tool
+from botservice.tools.hosted import HostedTool
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Talk:
     """What is said to a model, and what has come of it so far.
 
     Attributes:
-        tools: What it may call; none of them runs.
+        tools: What it may call; none of them runs. Those that its server runs are left out.
         max_steps: How often it may call before it has to answer.
         seconds: What time it is; only differences count.
         billed: What each call of the model took.
@@ -77,10 +77,10 @@ class Talk:
         raise AssertionError("the last call has no tools, so it answers")
 
     async def _chat(self, messages: Sequence[ChatMessage], *, has_tools: bool) -> ChatResponse:
-        schemas = [tool.schema for tool in self.tools.values()] if has_tools else []
+        offered = [tool for tool in self.tools.values() if not isinstance(tool, HostedTool)] if has_tools else []
         self._count += 1
         try:
-            response = await self.llm.chat(Prompt(messages), offered_to(self.llm, schemas))
+            response = await self.llm.chat(Prompt(messages), [tool.schema for tool in offered])
         except BotServiceError:
             raise
         except Exception as error:  # a border: a model is foreign code

@@ -25,35 +25,37 @@ if TYPE_CHECKING:
 _CHANGING = "--prompt, --without, --messages, --model, --call and --show-prompt"
 
 
+TurnOption = Annotated[int | None, typer.Option(max=MOST_ID, help="One turn only, by its number.")]
+_Without = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PART", help="With --again: leave out notes, window, earlier, person, waiting or found."),
+]
+_Messages = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="With --again: in the place of the whole prompt, as JSON.")
+]
+_Prompt = Annotated[Path | None, typer.Option(metavar="FILE", help="With --again: in the place of the agent's prompt.")]
+_Model = Annotated[str | None, typer.Option(metavar="NAME", help="With --again: another model.")]
+_Call = Annotated[int | None, typer.Option(min=1, help="With --again: begin with this call of the model.")]
+_Again = Annotated[bool, typer.Option("--again", help="Ask the turn's question again, with tools from the record.")]
+_Shows = Annotated[bool, typer.Option("--show-prompt", help="With --again: print the prompt as JSON, and ask nobody.")]
+
+
 def replay(  # noqa: PLR0913 - each is an option of the command
     context: MaybeContextArgument = None,
     *,
-    turn: Annotated[int | None, typer.Option(max=MOST_ID, help="One turn only, by its number.")] = None,
+    turn: TurnOption = None,
     last: Annotated[
         bool, typer.Option("--last", help="The newest turn, of all conversations without CONTEXT.")
     ] = False,
     failed: Annotated[bool, typer.Option("--failed", help="The newest turn that failed, likewise.")] = False,
-    detailed: Annotated[
-        bool, typer.Option("--detailed", help="Everything uncut, with what the model was given.")
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Ask the turn's question again; tools are answered from the record.")
-    ] = False,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="With --again: another model.")] = None,
-    prompt: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --again: in the place of the agent's prompt.")
-    ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PART", help="With --again: leave out notes, window, earlier, person, waiting or found."),
-    ] = None,
-    messages: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --again: in the place of the whole prompt, as JSON.")
-    ] = None,
-    call: Annotated[int | None, typer.Option(min=1, help="With --again: begin with this call of the model.")] = None,
-    show_prompt: Annotated[
-        bool, typer.Option("--show-prompt", help="With --again: print the prompt as JSON, and ask nobody.")
-    ] = False,
+    detailed: Annotated[bool, typer.Option("--detailed", help="Everything uncut, with what the model read.")] = False,
+    again: _Again = False,
+    model: _Model = None,
+    prompt: _Prompt = None,
+    without: _Without = None,
+    messages: _Messages = None,
+    call: _Call = None,
+    show_prompt: _Shows = False,
     app: AppOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="The steps, or both answers, as JSON.")] = False,
 ) -> None:

@@ -24,6 +24,7 @@ from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import Payer, UsageBy, list_usage
 from botservice.policies import Scope, parse_limits, parse_prices
 from botservice.storage.tables.conversations import metadata
+from botservice.tools.hosted import WEB_SEARCH
 
 ran: list[tuple[int, int]] = []
 
@@ -124,6 +125,14 @@ async def test_the_recorded_result_of_a_final_tool_is_the_answer(storage, contex
     compared = await ask_again(service, context, 1)
     assert (compared.then.text, compared.again.text) == ("5", "5")
     assert ran == [(2, 3)]
+
+
+async def test_what_the_server_of_a_model_would_run_is_not_offered(storage, context):
+    service, llm = service_of(storage, ["one", "two"], tools=[add, WEB_SEARCH])
+    llm.searches_web = True
+    await service.prompt(context, "Hi")
+    await ask_again(service, context, 1)
+    assert [len(tools) for tools in llm.tools] == [2, 1]
 
 
 async def test_another_prompt_stands_in_the_place_of_the_agents_and_the_persona_stays(storage, context):

@@ -33,7 +33,7 @@ async def test_what_people_and_models_write_cannot_do_anything(run_site, open_pa
             name[:80],
         )
         await expect(page.answers).to_have_count(len(ATTACKS) + 1)
-        for address in ("/", "/inspect", "/inspect/1", "/inspect/1/1", "/inspect/1/8"):
+        for address in ("/", "/inspect", "/inspect/1", "/inspect/1/1", "/inspect/1/8", "/inspect/1/1/again"):
             await page.goto(site.url + address)
             if address == "/":
                 await expect(page.answers).to_have_count(len(ATTACKS) + 1)
