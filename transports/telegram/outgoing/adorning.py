@@ -60,7 +60,7 @@ class Adornments:
             if not is_too_late(error) and not is_unreadable(error):
                 await self._forms.refuse(context_keys, _form_of(call), error.message)
             return _seen_by_all(call)
-        if is_about_entities(error):
+        if is_about_entities(error) and _has_moments(call):
             return await self._without_moments(context_keys, call, error)
         if is_about_buttons(error):
             return await self._without_colours(context_keys, call, error)
