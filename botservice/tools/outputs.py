@@ -73,7 +73,7 @@ def _read_button(button: Button) -> Button:
     if not text:
         raise OutputError("a Button has a text")
     value, url = (None if each is None else _clean(str(each)) for each in (button.value, button.url))
-    return Button(text, value, url)
+    return Button(text, value, url, button.style)
 
 
 def _read_value(value: Any) -> Any:

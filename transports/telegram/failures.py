@@ -3,7 +3,16 @@
 from datetime import timedelta
 
 import httpx
-from telegram.error import BadRequest, ChatMigrated, Forbidden, RetryAfter, TelegramError, TimedOut
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+    TimedOut,
+)
 
 from botservice.errors import DeliveryError, DeliveryRefused, DeliveryUnknown
 
@@ -27,6 +36,12 @@ _GONE = (
     "voice_messages_forbidden",
     "topic_closed",
 )
+# What nobody can be told in a chat in any way: the chat, or the bot's place in it, is not there.
+_NO_CHAT = ("chat not found", "chat_id_invalid", "bot was kicked", "bot was blocked", "not a member", "deactivated")
+# A kind of message that may not be sent, where others may.
+_KIND_FORBIDDEN = ("not enough rights to send", "chat_send_", "voice_messages_forbidden", "can't be sent")
+_WORDS_FORBIDDEN = ("text messages", "chat_send_plain", "not enough rights to send messages")
+_TOO_LATE = ("query is too old", "query_id_invalid", "user_not_participant")
 _TOPIC_GONE = ("message thread not found", "topic_deleted", "topic_id_invalid", "thread_not_found")
 _ENTITIES = ("entit", "can't parse", "text_link", "url", "user not found", "custom_emoji", "message_too_long")
 _NOT_MODIFIED = "message is not modified"
@@ -48,7 +63,7 @@ def as_delivery_error(error: TelegramError) -> DeliveryError:
         return DeliveryError(f"Telegram asks to wait {wait:g} s", retry_after_seconds=wait)
     if isinstance(error, ChatMigrated):
         return DeliveryError("the group has become a supergroup", retry_after_seconds=0.0)
-    if isinstance(error, Forbidden | BadRequest):
+    if isinstance(error, Forbidden | BadRequest) and not is_unreadable(error):
         return DeliveryRefused(f"Telegram refuses: {error.message}")
     return _as_lost(error)
 
@@ -76,9 +91,40 @@ def is_about_entities(error: TelegramError) -> bool:
     return _says(error, _ENTITIES) and not is_gone(error)
 
 
-def is_voice_forbidden(error: TelegramError) -> bool:
-    """Return whether somebody takes no voice messages; other ones may pass."""
-    return _says(error, ("voice_messages_forbidden",))
+def is_kind_forbidden(error: TelegramError) -> bool:
+    """Return whether a chat takes no messages of a kind; other ones may pass."""
+    return _refuses(error, _KIND_FORBIDDEN) and not _refuses(error, _WORDS_FORBIDDEN)
+
+
+def is_no_chat(error: TelegramError) -> bool:
+    """Return whether there is no chat in which anything could be said, in whatever form."""
+    return _refuses(error, _NO_CHAT)
+
+
+def is_too_late(error: TelegramError) -> bool:
+    """Return whether one person could not be told alone this time: their press is long ago, or they have left."""
+    return _refuses(error, _TOO_LATE)
+
+
+def is_method_unknown(error: TelegramError) -> bool:
+    """Return whether a server lacks a method: the client says of it what it says of a token, which is 401."""
+    return isinstance(error, InvalidToken) and "not found" in error.message.lower() and not is_unreadable(error)
+
+
+def is_too_large(error: TelegramError) -> bool:
+    """Return whether a call holds more bytes than a server takes at once (413)."""
+    return isinstance(error, NetworkError) and "request entity too large" in error.message.lower()
+
+
+def is_failing(error: TelegramError) -> bool:
+    """Return whether a server was reached and failed, or said nothing that the Bot API says."""
+    is_network = isinstance(error, NetworkError) and not isinstance(error, BadRequest)
+    return is_unreadable(error) or (is_network and not isinstance(error.__cause__, _NOT_SENT))
+
+
+def is_unreadable(error: TelegramError) -> bool:
+    """Return whether an answer is not the Bot API's, but that of something before it, as of a proxy."""
+    return isinstance(error.__cause__, TelegramError)
 
 
 def is_not_modified(error: TelegramError) -> bool:
@@ -99,6 +145,11 @@ def is_about_buttons(error: TelegramError) -> bool:
 def is_reply_gone(error: TelegramError) -> bool:
     """Return whether the message that was to be replied to is gone."""
     return _says(error, _REPLY_GONE)
+
+
+def _refuses(error: TelegramError, parts: tuple[str, ...]) -> bool:
+    message = error.message.lower()
+    return isinstance(error, BadRequest | Forbidden) and any(part in message for part in parts)
 
 
 def _says(error: TelegramError, parts: tuple[str, ...]) -> bool:

@@ -4,9 +4,10 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from telegram.error import TelegramError
+from telegram.error import BadRequest, Forbidden, InvalidToken, TelegramError
 
 from transports.telegram.client import BotClient
+from transports.telegram.failures import is_unreadable
 from transports.telegram.inbound import BotIdentity
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,8 @@ class Topics:
             await self._client.call("createForumTopic", chat_id=chat_id, name=name)
         except TelegramError as error:
             logger.warning("telegram.topic_refused", extra={"reason": error.message})
-            self._remember(chat_id)
+            if isinstance(error, BadRequest | Forbidden | InvalidToken) and not is_unreadable(error):
+                self._remember(chat_id)
             return False
         return True
 

@@ -13,8 +13,9 @@ from typing import Any
 from standins.bot_api.calls import Call, bad_request
 from standins.bot_api.chats import Person
 from standins.bot_api.entities import detect, formatted
-from standins.bot_api.messages import NOT_MODIFIED, edit_message_text
+from standins.bot_api.messages import NOT_MODIFIED
 from standins.bot_api.methods import Bench, method
+from standins.bot_api.rich import edit_message_text
 from standins.bot_api.updates import Updates
 from standins.serving import Served
 

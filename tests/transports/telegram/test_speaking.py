@@ -82,10 +82,20 @@ async def test_a_failure_of_speech_costs_no_answer(api: BotApi, bot_on: Any, mou
     assert shown.kind == "text"
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        FORBIDDEN,
+        Refuse(403, "Forbidden: VOICE_MESSAGES_FORBIDDEN"),
+        Refuse(400, "Bad Request: not enough rights to send voice notes to the chat"),
+        Refuse(400, "Bad Request: CHAT_SEND_VOICES_FORBIDDEN"),
+    ],
+    ids=str,
+)
 async def test_who_takes_no_voice_messages_gets_the_words_and_no_more_tries(
-    api: BotApi, bot_on: Any, mouth: Mouth, sqlite_storage: Storage
+    api: BotApi, bot_on: Any, mouth: Mouth, sqlite_storage: Storage, refusal: Refuse
 ) -> None:
-    api.order(FORBIDDEN, "sendVoice", times=None)
+    api.order(refusal, "sendVoice", times=None)
     async with speaking(api, bot_on, mouth, lambda _: "It is noon."):
         for count in (1, 2):
             api.person_sends_voice(b"OggS", chat_id=42)

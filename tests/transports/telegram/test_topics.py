@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from standins.bot_api import BotApi, Refuse
+from standins.bot_api import BotApi, LoseAnswer, Refuse, flood, server_error
 
 from botservice import AgentContext, Storage
 from botservice.texts import in_language
@@ -65,6 +65,17 @@ async def test_a_chat_in_which_no_topic_can_be_made_is_not_asked_again(
             await api.until(lambda number=number: api.visible_texts(42) == [FRESH] * number)
     assert len(api.calls("createForumTopic")) == 1
     assert [each.msg for each in caplog.records].count("telegram.topic_refused") == 1
+
+
+@pytest.mark.parametrize("fault", [flood(30), server_error(500), server_error(403, html=True), LoseAnswer()], ids=str)
+async def test_a_server_in_trouble_turns_no_topics_off(api: BotApi, bot_on: Any, fault: Any) -> None:
+    api.abilities["has_topics_enabled"] = True
+    api.order(fault, "createForumTopic")
+    async with bot_on(api):
+        api.person_says("/new", chat_id=42)
+        await api.message(42, FRESH)
+        api.person_says("/new", chat_id=42)
+        await api.message(42, NEW_TOPIC)
 
 
 async def test_a_group_is_given_no_topics(api: BotApi, bot_on: Any) -> None:

@@ -7,10 +7,17 @@ reader's own (9.5).
 from collections.abc import Mapping
 from typing import Any, Final
 
-from telegram.error import BadRequest, TelegramError
+from telegram.error import BadRequest, Forbidden, TelegramError
 
 from transports.forms import Forms
-from transports.telegram.failures import is_about_buttons, is_about_entities, is_gone
+from transports.telegram.failures import (
+    is_about_buttons,
+    is_about_entities,
+    is_gone,
+    is_no_chat,
+    is_too_late,
+    is_unreadable,
+)
 from transports.telegram.keyboards import has_styles, without_styles
 from transports.telegram.outgoing import receiving
 from transports.telegram.outgoing.moments import KIND as DATE_TIME
@@ -47,18 +54,42 @@ class Adornments:
         self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError
     ) -> dict[str, Any] | None:
         """Return a call without what Telegram seems to refuse of it; None where that is something else."""
-        if not isinstance(error, BadRequest):
+        if not isinstance(error, BadRequest | Forbidden) or is_no_chat(error):
             return None
-        if _PERSONAL in call and not is_gone(error):
-            await self._forms.refuse(context_keys, _form_of(call), error.message)
+        if _PERSONAL in call:
+            if not is_too_late(error) and not is_unreadable(error):
+                await self._forms.refuse(context_keys, _form_of(call), error.message)
             return _seen_by_all(call)
-        if _has_moments(call) and is_about_entities(error):
-            await self._forms.refuse(context_keys, _MOMENTS, error.message)
-            return _without_moments(call)
-        if has_styles(call.get("reply_markup")) and is_about_buttons(error):
-            await self._forms.refuse(context_keys, _COLOURS, error.message)
-            return _without_colours(call)
+        if is_about_entities(error) and _has_moments(call):
+            return await self._without_moments(context_keys, call, error)
+        if is_about_buttons(error):
+            return await self._without_colours(context_keys, call, error)
         return None
+
+    async def without_suspected(
+        self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError
+    ) -> dict[str, Any] | None:
+        """Return a call without what is new in it, whatever words it was refused in; None where nothing is."""
+        if not isinstance(error, BadRequest) or is_gone(error) or is_unreadable(error):
+            return None
+        without = await self._without_moments(context_keys, call, error)
+        return without or await self._without_colours(context_keys, call, error)
+
+    async def _without_moments(
+        self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError
+    ) -> dict[str, Any] | None:
+        if not _has_moments(call):
+            return None
+        await self._forms.refuse(context_keys, _MOMENTS, error.message)
+        return _without_moments(call)
+
+    async def _without_colours(
+        self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError
+    ) -> dict[str, Any] | None:
+        if not has_styles(call.get("reply_markup")):
+            return None
+        await self._forms.refuse(context_keys, _COLOURS, error.message)
+        return _without_colours(call)
 
 
 def _form_of(call: Mapping[str, Any]) -> str:

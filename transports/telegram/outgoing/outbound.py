@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from telegram.error import BadRequest, ChatMigrated, InvalidToken, RetryAfter, TelegramError
+from telegram.error import BadRequest, ChatMigrated, Forbidden, RetryAfter, TelegramError
 
 from botservice.errors import DeliveryInstead, DeliveryRefused
 from botservice.turns.turn import Delivery
@@ -15,12 +15,15 @@ from transports.telegram.failures import (
     as_delivery_error,
     is_about_buttons,
     is_about_entities,
+    is_failing,
     is_gone,
+    is_kind_forbidden,
+    is_method_unknown,
     is_not_editable,
     is_not_modified,
     is_reply_gone,
+    is_too_large,
     is_topic_gone,
-    is_voice_forbidden,
     wait_of,
 )
 from transports.telegram.inbound import shown_id
@@ -41,7 +44,8 @@ _LEFT_OUT = (
 )
 # Simpler and simpler: seen by all, no colours, no times, another chat, no topic, no reply, no formatting, another kind.
 _MAX_TRIES = 9
-
+# A server may fail at a form alone: after so many tries the words go out as they did before.
+_TRIES_OF_A_FORM = 2
 
 _NOT_SENT = frozenset({"form", "plain", "then", "receiver"})
 
@@ -70,7 +74,8 @@ class Sender:
         try:
             return await self._send(context_keys, delivery)
         except _FormRefusedError as error:
-            await self._forms.refuse(context_keys, form, str(error))
+            if error.is_for_good:
+                await self._forms.refuse(context_keys, form, str(error))
             raise DeliveryInstead(f"Telegram refuses {form}: {error}", plain) from error
 
     async def _send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
@@ -84,8 +89,9 @@ class Sender:
                 has_other = "plain" in delivery.payload
                 simpler = await self._adornments.without_refused(context_keys, call, error)
                 simpler = simpler or _simpler(call, error, has_other_form=has_other)
-                if simpler is None and has_other and _is_about_form(error):
-                    raise _FormRefusedError(error.message) from error
+                if simpler is None and has_other and (refusal := _form_refusal(error, delivery.attempts)):
+                    raise refusal from error
+                simpler = simpler or await self._adornments.without_suspected(context_keys, call, error)
                 if simpler is None:
                     raise as_delivery_error(error) from error
                 logger.warning("telegram.sent_differently", extra={"delivery": delivery.id, "reason": error.message})
@@ -158,11 +164,21 @@ class Sender:
 class _FormRefusedError(Exception):
     """Telegram does not take a message in the form in which it was sent."""
 
+    def __init__(self, reason: str, *, is_for_good: bool) -> None:
+        super().__init__(reason)
+        self.is_for_good = is_for_good
 
-def _is_about_form(error: TelegramError) -> bool:
-    """Return whether the same words may pass in another form; a server that lacks a method answers as to a token."""
+
+def _form_refusal(error: TelegramError, attempts: int) -> _FormRefusedError | None:
+    """Return what is raised where the same words may pass in another form."""
+    if is_too_large(error):
+        return _FormRefusedError(error.message, is_for_good=False)
+    if is_failing(error):
+        return _FormRefusedError(error.message, is_for_good=False) if attempts >= _TRIES_OF_A_FORM else None
     is_about_words = isinstance(error, BadRequest) and not is_gone(error)
-    return isinstance(error, InvalidToken) or is_about_words or is_voice_forbidden(error)
+    if is_about_words or is_method_unknown(error) or is_kind_forbidden(error):
+        return _FormRefusedError(error.message, is_for_good=True)
+    return None
 
 
 def _place(context_keys: Mapping[str, str]) -> dict[str, Any]:
@@ -173,7 +189,7 @@ def _simpler(call: Mapping[str, Any], error: TelegramError, *, has_other_form: b
     """Return the call without what Telegram did not take, or None where nothing can be left out."""
     if isinstance(error, ChatMigrated):
         return {**_without(call, "message_thread_id"), "chat_id": str(error.new_chat_id)}
-    if not isinstance(error, BadRequest):
+    if not isinstance(error, BadRequest | Forbidden):
         return None
     if call["method"] == "editMessageText" and is_not_editable(error):
         return {
@@ -183,10 +199,19 @@ def _simpler(call: Mapping[str, Any], error: TelegramError, *, has_other_form: b
     for fits, names in _LEFT_OUT:
         if fits(error) and any(name in call for name in names):
             return _without(call, *names)
-    return None if has_other_form else _as_document(call, error)
+    return None if has_other_form else _as_document(call, error) or _as_words(call, error)
 
 
-def _as_document(call: Mapping[str, Any], error: BadRequest) -> dict[str, Any] | None:
+def _as_words(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any] | None:
+    """Return what stands below a file as a message, where a chat takes no such files."""
+    if "caption" not in call or not is_kind_forbidden(error):
+        return None
+    kept = _without(call, "photo", "voice", "audio", "video", "document", "caption", "caption_entities")
+    entities = {"entities": call["caption_entities"]} if call.get("caption_entities") else {}
+    return {**kept, **entities, "method": "sendMessage", "text": call["caption"]}
+
+
+def _as_document(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any] | None:
     """Return a file as a plain document: a picture may be too large or too odd to be one."""
     field = next((name for name in ("photo", "voice", "audio", "video") if name in call), None)
     words = error.message.lower()
