@@ -40,14 +40,31 @@ _ARGUMENTS = frozenset({"invalid_arguments", "invalid_session_status", "invalid_
 # Neither another time nor in another form: the workspace has no such thing, or the app may not use it.
 _NOT_HERE = frozenset(
     {
-        "access_denied",
         "feature_not_enabled",
         "method_deprecated",
         "missing_scope",
-        "no_permission",
         "not_allowed_token_type",
         "unknown_method",
         *_ARGUMENTS,
+    }
+)
+# One conversation is not as it was thought to be; others of the workspace are.
+_PLACE = frozenset(
+    {
+        "access_denied",
+        "cannot_reply_to_message",
+        "channel_not_found",
+        "channel_type_not_supported",
+        "invalid_thread_ts",
+        "is_archived",
+        "message_not_found",
+        "no_permission",
+        "not_in_channel",
+        "restricted_action",
+        "session_not_found",
+        "thread_not_found",
+        "user_not_found",
+        "user_not_in_channel",
     }
 )
 _STREAMING_OFF = frozenset(
@@ -108,8 +125,13 @@ class SlackFailure(BotServiceError):
         return self.code in _NOT_HERE
 
     @property
+    def is_about_place(self) -> bool:
+        """Whether it says something about one conversation, and nothing about its workspace."""
+        return self.code in _PLACE
+
+    @property
     def is_without_streams(self) -> bool:
-        """Whether this workspace has no streams."""
+        """Whether a workspace, or a conversation, has no streams."""
         return self.code in _STREAMING_OFF
 
 

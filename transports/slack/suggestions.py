@@ -1,5 +1,6 @@
 """What stands ready to be asked when somebody opens their conversation with the bot."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -31,6 +32,8 @@ _MAX_TITLE: Final = 60
 _MAX_QUESTION: Final = 200
 _FEWEST_WORDS: Final = 3  # "thanks" and "yes, please" are nothing to say again
 _LOOKED_AT: Final = 50
+_MAX_TRIES: Final = 5
+_PAUSE_SECONDS: Final = 1.0
 # Those of the service have questions of their own; the others are asked about by their names.
 _QUESTIONS: Final = {
     "remind_me": "suggest.reminders",
@@ -81,9 +84,13 @@ class Suggestions:
         workspace = await self._workspaces.find(team_id)
         person = await self._people.find(workspace, user_id)
         keys = ContextKeys.of(context_keys(team_id, channel_id))
-        own = await storage.read(lambda connection: _asked_before(connection, keys, person.account))
-        if own is not None:
+        shown: list[str] | None = None
+        for _ in range(_MAX_TRIES):  # what was forgotten while Slack was told must not stay there
+            own = await storage.read(lambda connection: _asked_before(connection, keys, person.account))
+            if own is None or own == shown:
+                return
             await self._set(workspace, channel_id, own, person.language)
+            shown = own
 
     async def clear(self, team_id: str, channel_id: str, language: str | None) -> None:
         """Take away what a person has asked before: they have it forgotten.
@@ -91,8 +98,17 @@ class Suggestions:
         Raises:
             BotServiceError: Slack does not answer.
         """
-        if await self._refusals.has(team_id, Feature.PROMPTS):
-            await self._set(await self._workspaces.find(team_id), channel_id, [], language)
+        if not await self._refusals.has(team_id, Feature.PROMPTS):
+            return
+        for left in reversed(range(_MAX_TRIES)):
+            try:
+                await self._set(await self._workspaces.find(team_id), channel_id, [], language)
+            except SlackFailure as failure:
+                if not failure.is_later or not left:
+                    raise
+                await asyncio.sleep(failure.retry_after_seconds or _PAUSE_SECONDS)
+            else:
+                return
 
     async def _set(self, workspace: Workspace, channel_id: str, own: Sequence[str], language: str | None) -> None:
         prompts = [_prompt(each) for each in own]

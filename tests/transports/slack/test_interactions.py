@@ -257,13 +257,3 @@ async def test_in_a_channel_what_concerns_one_person_is_read_by_them_alone(api: 
     assert [block["type"] for block in api.calls("chat.postEphemeral")[0]["blocks"]] == ["markdown"]
     assert len(api.said("C0GENERAL")) == 1, "help is for everybody"
     assert "!help" in api.said("C0GENERAL")[0]
-
-
-@pytest.mark.parametrize("code", ["unknown_method", "missing_scope", "user_not_in_channel"])
-async def test_where_that_is_refused_the_answer_comes_as_before(api: SlackApi, bot_on, code: str) -> None:
-    async with bot_on(api):
-        api.order(Refuse(code), "chat.postEphemeral", times=None)
-        for number in (1, 2):
-            api.person_says(f"<@{BOT_USER}> !memory", channel="C0GENERAL")
-            await api.until(lambda number=number: len(api.said("C0GENERAL")) == number)
-    assert len(api.calls("chat.postEphemeral")) == (2 if code == "user_not_in_channel" else 1)

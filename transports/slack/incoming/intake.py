@@ -136,7 +136,7 @@ class Intake:
     async def _take_message(self, body: Mapping[str, Any]) -> None:
         message = read_message(body)
         if message is None:
-            await self._take_change(read_change(body))
+            await self._take_change(read_change(without_view(body)))
             return
         if message.is_direct:
             self._look(body, "app_context")

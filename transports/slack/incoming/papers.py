@@ -66,7 +66,7 @@ class Papers:
             return Attachment("text/csv", name, (await self._list(workspace, file_id)).encode())
         except SlackFailure as failure:
             logger.info("slack.paper_not_read", extra={"reason": failure.code})
-            if failure.is_not_here:
+            if failure.is_not_here and not failure.is_about_arguments:  # those name one document
                 await self._refusals.note(workspace.team_id, feature, failure)
             return None
 

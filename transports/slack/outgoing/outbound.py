@@ -10,6 +10,7 @@ from transports.pacing import Pace
 from transports.slack.blocks import button_row, feedback_buttons, markdown
 from transports.slack.client import SlackClient
 from transports.slack.failures import NotInstalled, SlackFailure, as_delivery_error
+from transports.slack.inbound import field, word
 from transports.slack.outgoing.addresses import find_address
 from transports.slack.outgoing.arrivals import Arrivals, mark_of
 from transports.slack.outgoing.ending import Ending
@@ -92,8 +93,10 @@ class Sender:
         response_url = delivery.payload.get("response_url")
         if isinstance(response_url, str) and "text" in delivery.payload and await self._respond(response_url, delivery):
             return None
-        if "only_for" in delivery.payload and await self._whisper(workspace, place, delivery):
-            return None
+        if "only_for" in delivery.payload:
+            if "text" in delivery.payload and await self._whisper(workspace, place, delivery):
+                return None
+            place = await self._alone(workspace, delivery)
         if "file" in delivery.payload:
             if delivery.external_id is not None:
                 await self._take_away(workspace, place, delivery.external_id, context_keys)
@@ -153,6 +156,14 @@ class Sender:
                 await self._refusals.note(workspace.team_id, Feature.EPHEMERAL, failure)
             return False
         return True
+
+    async def _alone(self, workspace: Workspace, delivery: Delivery) -> dict[str, Any]:
+        """Return the conversation with whoever asked, for what nobody else may read."""
+        answer = await self._client.call(workspace.token, "conversations.open", users=delivery.payload["only_for"])
+        channel = word(field(field(answer, "channel"), "id"))
+        if channel is None:
+            raise DeliveryRefused("Slack does not name the conversation with whoever asked")
+        return {"channel": channel, "thread_ts": None}
 
     async def _end_stream(
         self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]

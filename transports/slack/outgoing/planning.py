@@ -17,7 +17,7 @@ from transports.slack.inbound import SlackMessage, Way, field, read_message, sto
 from transports.slack.outgoing.formatting import Pings, format_answer
 
 # What these tell concerns whoever asked: in channels nobody else reads it.
-_PERSONAL: Final = frozenset({"export", "link", "memory", "unlink", "usage", "why"})
+_PERSONAL: Final = frozenset({"access", "export", "link", "memory", "unlink", "usage", "why"})
 _NAMES: Final = frozenset(command.name for command in standard_commands())
 _COMMAND: Final = re.compile(rf"(?<![\w/!])/(?=(?:{'|'.join(sorted(_NAMES))})(?![\w/]))")
 _MENTIONS: Final = re.compile(r"<@[^<>]*>")
@@ -47,7 +47,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
         pieces[-1]["forgets_in"] = answer.language or DEFAULT_LANGUAGE
     asker = _asker_alone(events)
     if asker is not None:
-        pieces = [piece | {"only_for": asker} for piece in pieces]
+        place["only_for"] = asker
     whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
     payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]
     return [payload | place for payload in payloads]
@@ -100,7 +100,7 @@ def _asker_of_personal(event: StoredEvent) -> str | None:
     if message is None or message.is_direct:
         return None
     said = _bare(message)
-    command = parse_command(f"/{said[1:]}") if said.startswith("!") else None
+    command = parse_command(f"/{said[1:]}" if said.startswith("!") else said)
     return message.user_id if command is not None and command.name in _PERSONAL else None
 
 

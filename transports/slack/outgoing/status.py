@@ -47,7 +47,7 @@ class Statuses:
                     initiator_user_id=user_id,
                 )
             except SlackFailure as failure:
-                if failure.is_later:
+                if failure.is_later or failure.is_about_place:
                     raise
                 method = self._methods[workspace.team_id] = _LINE
             else:
@@ -84,7 +84,7 @@ class Statuses:
         try:
             await self._client.call(workspace.token, _LINE, channel_id=channel, thread_ts=thread_ts, status=working)
         except SlackFailure as failure:
-            if failure.is_later:
+            if failure.is_later or failure.is_about_place:
                 raise
             logger.info("slack.without_status", extra={"reason": failure.code})
             self._methods[workspace.team_id] = None

@@ -47,7 +47,7 @@ class Stage:
         self._statuses = statuses
         self._resting = resting
         self._refusals = refusals
-        self._without_streams: set[str] = set()
+        self._without_streams: set[tuple[str, str | None]] = set()  # of workspaces, or of one channel
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows a turn's progress; None where nobody is answered in the open."""
@@ -55,7 +55,7 @@ class Stage:
         if target is None:
             return None
         canvas = None
-        if target.team_id not in self._without_streams:
+        if self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
             canvas = Canvas(self._client, self._streams, target, record, self._style, self._refusals)
         return Show(self, context_keys, target, canvas, self._style)
 
@@ -90,9 +90,9 @@ class Stage:
         if isinstance(thread_ts, str):
             self._resting.rest(context_keys, context_keys["channel_id"], thread_ts)
 
-    def note_without_streams(self, target: Target) -> None:
-        """Take note that a workspace has no streams: answers come as plain messages there."""
-        self._without_streams.add(target.team_id)
+    def note_without_streams(self, target: Target, failure: SlackFailure) -> None:
+        """Take note that a workspace, or a channel, has no streams: answers come as plain messages there."""
+        self._without_streams.add((target.team_id, target.channel if failure.is_about_place else None))
 
 
 class Show:
@@ -205,7 +205,7 @@ class Show:
         except SlackFailure as failure:
             logger.info("slack.stream_left_alone", extra={"reason": failure.code})
             if failure.is_without_streams:
-                self._stage.note_without_streams(self._target)
+                self._stage.note_without_streams(self._target, failure)
         except BotServiceError as error:
             logger.info("slack.stream_left_alone", extra={"reason": type(error).__name__})
         except Exception:  # a border: showing what is half written must not cost the answer

@@ -4,20 +4,20 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, Row, bindparam, delete, select
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import BotServiceError
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import events
 from botservice.storage.tables.slack import slack_titles
-from botservice.turns.turn import Delivery, StoredEvent
+from botservice.turns.turn import Delivery, EventKind, StoredEvent
 from transports.errands import Errands
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
-from transports.slack.inbound import Way, read_message, stored
+from transports.slack.inbound import SlackMessage, Way, read_message, stored
 from transports.slack.incoming.content import readable
 from transports.slack.outgoing.status import Statuses
 from transports.slack.workspaces.refusals import Feature, Refusals
@@ -29,9 +29,19 @@ logger = logging.getLogger(__name__)
 _MAX_CHARACTERS: Final = 60  # of the 200 that Slack takes: lists of sessions show about as many
 _MENTION: Final = re.compile(r"<@[^<>]*>")
 _EVENT = (
-    select(events.c.id, events.c.key, events.c.raw, events.c.received_at)
+    select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.context_id)
     .where(events.c.turn_id == bindparam("turn"))
     .order_by(events.c.id)
+    .limit(1)
+)
+_LAST_CHANGE = (
+    select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.kind)
+    .where(
+        events.c.context_id == bindparam("context"),
+        events.c.external_id == bindparam("ts"),
+        events.c.kind.in_([EventKind.EDIT.value, EventKind.DELETE.value]),
+    )
+    .order_by(events.c.order_key.desc())
     .limit(1)
 )
 _TAKE_BACK = delete(slack_titles).where(
@@ -139,9 +149,19 @@ def title_from(text: str) -> str:
 
 
 def _title_of(connection: Connection, turn_id: int) -> str:
+    """Return the first words of what a turn was asked, as they are now; "" where they were taken back."""
     row = connection.execute(_EVENT, {"turn": turn_id}).one_or_none()
-    if row is None or not row.raw:
+    message = None if row is None else _message_in(row)
+    if row is None or message is None:
         return ""
-    way, body, _ = stored(StoredEvent(row.id, row.key, row.raw, row.received_at))
-    message = read_message(body) if way is Way.MESSAGE else None
+    changed = connection.execute(_LAST_CHANGE, {"context": row.context_id, "ts": message.ts}).one_or_none()
+    if changed is not None:
+        message = _message_in(changed) if changed.kind == EventKind.EDIT else None
     return "" if message is None else title_from(message.text)
+
+
+def _message_in(row: Row[Any]) -> SlackMessage | None:
+    if not row.raw:
+        return None
+    way, body, _ = stored(StoredEvent(row.id, row.key, row.raw, row.received_at))
+    return read_message(body) if way is Way.MESSAGE else None

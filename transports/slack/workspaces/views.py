@@ -24,6 +24,8 @@ _KINDS: Final = {
     "message_context": "a message",
 }
 
+_MESSAGES: Final = ("message", "previous_message", "root")
+
 Entity = Mapping[str, Any]
 
 
@@ -86,11 +88,18 @@ class Views:
 
 
 def without_view(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message's event without what its author looks at: that is not stored."""
+    """Return a message's event, or that of a change, without what its author looks at: that is not stored."""
     event = field(body, "event")
-    if not isinstance(event, Mapping) or "app_context" not in event:
-        return body
-    return {**body, "event": {name: each for name, each in event.items() if name != "app_context"}}
+    return {**body, "event": _without(event)} if isinstance(event, Mapping) else body
+
+
+def _without(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an event without what is looked at, also where it holds a message, as it was or as it is."""
+    return {
+        name: _without(each) if name in _MESSAGES and isinstance(each, Mapping) else each
+        for name, each in event.items()
+        if name != "app_context"
+    }
 
 
 def viewer_of(body: Mapping[str, Any]) -> str | None:
