@@ -55,6 +55,7 @@ async def test_both_answers_stand_side_by_side_and_nothing_happens_in_the_chat(r
         form = await visitor.client.get(ADDRESS, headers=PAGE)
         assert form.status_code == 200
         assert "You are a helpful assistant" in form.text
+        assert "data-live" not in form.text, "a page that follows would put the empty form in the place of the answers"
         shown = await visitor.client.post(
             ADDRESS, data={"prompt": f"Be brief. {EVIL}", "model": "", "call": "1"}, headers=PAGE
         )

@@ -67,14 +67,18 @@ function edit(element, message) {
   document.dispatchEvent(new CustomEvent("edit", { detail }));
 }
 
+export function askAgain(button) {
+  button.disabled = true;
+  document.dispatchEvent(new CustomEvent("retry", { detail: button }));
+}
+
 function actionsOf(element, message, bar) {
   const made = [];
   if (message.text && navigator.clipboard) made.push(action("copy", "Copy", (button) => copyAction(button, message)));
   if (message.role === "user") {
     if (message.client_id) made.push(action("edit", "Edit and ask again", () => edit(element, message)));
   } else if (message.is_answer) {
-    const again = () => document.dispatchEvent(new CustomEvent("say", { detail: "/retry" }));
-    made.push(action("retry", "Ask again", again));
+    made.push(action("again", "Ask again", askAgain));
     made.push(opinionOf("good", "Good answer", message, bar), opinionOf("bad", "Bad answer", message, bar));
     made.push(action("why", "Why this answer", (button) => showWhy(message.id, button, complain)));
   }
@@ -95,6 +99,12 @@ function rove(bar, event) {
   all[at].focus();
 }
 
+// Asking again goes when something else is asked, and must not take the way to the others with it.
+function stopAtFirst(all) {
+  const first = all.find((each) => !each.matches(".again"));
+  for (const each of all) each.tabIndex = each === first ? 0 : -1;
+}
+
 export function attachActions(element, message) {
   const bar = document.createElement("div");
   const made = actionsOf(element, message, bar);
@@ -103,8 +113,9 @@ export function attachActions(element, message) {
   bar.setAttribute("role", "toolbar");
   bar.setAttribute("aria-label", message.role === "user" ? "What you can do with your message" : "What you can do with this answer");
   bar.append(...made);
-  made.forEach((each, index) => (each.tabIndex = index ? -1 : 0));
+  stopAtFirst(made);
   show(bar, message, message.verdict ?? null);
   bar.addEventListener("keydown", (event) => rove(bar, event));
+  bar.addEventListener("focusout", ({ target }) => target.matches(".again") && stopAtFirst(made));
   (element.querySelector(".meta:last-of-type") ?? element).append(bar);
 }

@@ -1,5 +1,7 @@
 // The blocks of an answer, changed in place: what is the same stays, and with it what is selected or scrolled.
 
+import { announce } from "./announcing.js";
+
 function blockOf(html) {
   const block = document.createElement("div");
   block.className = "block";
@@ -53,11 +55,13 @@ function addCopy(frame) {
   copy.type = "button";
   copy.className = "quiet";
   copy.textContent = "Copy";
+  copy.setAttribute("aria-label", "Copy code");
   copy.isAdded = true;
   copy.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(frame.querySelector("pre").textContent);
       copy.textContent = "Copied";
+      announce("Copied.");
     } catch {
       copy.textContent = "Not copied";
     }

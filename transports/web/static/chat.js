@@ -52,20 +52,22 @@ const handlers = {
   earlier: () => (earlier.hidden = false),
   message: (message) => {
     view.showMessage(message);
+    if (state.working && message.role === "user") document.dispatchEvent(new CustomEvent("changed"));
     if (document.hidden && message.role === "assistant") document.title = `● ${document.body.dataset.service}`;
   },
   notice: (notice) => view.showNotice(notice),
   waiting: (message) => message.text !== RETRY && view.showWaiting(message, "Waiting…", { isAccepted: true }),
   trouble: () => (state.trouble = true),
   state: ({ working }) => {
-    const wasStopped = state.working && !working && state.isStopping;
+    const hasChanged = state.working !== working;
+    const wasStopped = hasChanged && !working && state.isStopping;
     Object.assign(state, { working, trouble: false });
     if (!working) {
       Object.assign(state, IDLE);
       view.dropAccepted();
     }
     view.ready();
-    if (!working) document.dispatchEvent(new CustomEvent("settled"));
+    if (hasChanged || !working) document.dispatchEvent(new CustomEvent("changed"));
     if (wasStopped) queueMicrotask(() => (status.textContent = "Stopped."));
   },
   draft: ({ blocks, activity }) => {

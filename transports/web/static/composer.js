@@ -57,9 +57,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
 
   async function enqueue(written, { files = [], edits = null, isPressed = false } = {}) {
     const message = { client_id: newId(), text: written, files: files.length };
-    // A press to ask again is no message: only that it is under way is shown.
-    const isAgain = isPressed && written === "/retry";
-    showWaiting(isAgain ? { ...message, text: "" } : message, isAgain ? "Asking again…" : "Sending…");
+    showWaiting(message, "Sending…");
     scrolling.toEnd();
     try {
       queue.push({ message, isPressed, edits, given: files, files: await Promise.all(files.map(encode)) });

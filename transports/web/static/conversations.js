@@ -150,5 +150,5 @@ find.addEventListener("input", () => {
   seeking = setTimeout(load, UNTIL_SOUGHT);
 });
 more.addEventListener("click", () => load({ below: last }));
-document.addEventListener("settled", () => load());
+document.addEventListener("changed", () => load());
 load();

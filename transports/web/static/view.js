@@ -1,6 +1,6 @@
 // What stands on the page: messages, and what waits.
 
-import { attachActions } from "./actions.js";
+import { askAgain, attachActions } from "./actions.js";
 import { putBlocks } from "./blocks.js";
 import { awaitAnswer, clearDraft, takeBody } from "./draft.js";
 
@@ -38,11 +38,8 @@ function fillBody(body, blocks) {
 
 // Says that this is where an answer was stopped, or that there is none, and offers to ask again.
 function markOf(text) {
-  const retry = element("button", { type: "button", class: "retry" }, "Retry");
-  retry.addEventListener("click", () => {
-    retry.disabled = true;
-    document.dispatchEvent(new CustomEvent("retry", { detail: retry }));
-  });
+  const retry = element("button", { type: "button", class: "retry again" }, "Retry");
+  retry.addEventListener("click", () => askAgain(retry));
   return element("div", { class: "mark" }, element("span", {}, text), retry);
 }
 

@@ -170,6 +170,7 @@ async def test_an_answer_that_was_stopped_is_marked_and_only_the_last_one_can_be
         await page.reload()
         await expect(page.answers.locator(".mark")).to_contain_text("Stopped")
         await expect(page.get_by_role("button", name="Retry")).to_be_visible()
+        await expect(page.get_by_role("button", name="Ask again", exact=True)).to_have_count(0)
         await page.say("Go on")
         await expect(page.get_by_role("button", name="Retry")).to_be_hidden()
         typist.write("three", None)
@@ -193,6 +194,19 @@ async def test_a_turn_that_failed_is_asked_again_by_a_button_that_the_keyboard_r
         await expect(page.get_by_role("button", name="Retry")).to_be_hidden()
 
 
+async def test_below_a_failure_only_the_question_that_failed_can_be_asked_again(run_site, open_page):
+    async with run_site(["one", LLMError("broken", is_transient=False)]) as site:
+        page = await open_page(site.url)
+        await page.say("hello")
+        await expect(page.get_by_role("button", name="Ask again", exact=True)).to_have_count(1)
+        await page.say("and now?")
+        await expect(page.get_by_role("button", name="Retry")).to_be_visible()
+        await expect(page.get_by_role("button", name="Ask again", exact=True)).to_have_count(0)
+        await page.say("/help")
+        await expect(page.locator("#log .notice")).to_have_count(2)
+        await expect(page.get_by_role("button", name="Retry")).to_be_visible()
+
+
 async def test_what_is_written_from_the_right_stands_at_the_right_with_its_full_width(run_site, open_page):
     async with run_site([ARABIC]) as site:
         page = await open_page(site.url)
@@ -214,13 +228,14 @@ async def test_the_button_that_copies_code_covers_none_of_it(run_site, open_page
     async with run_site([ANSWER]) as site:
         page = await open_page(site.url, permissions=["clipboard-read", "clipboard-write"], **options)
         await page.say("code")
-        button = page.answers.get_by_role("button", name="Copy")
+        button = page.answers.get_by_role("button", name="Copy code")
         await expect(button).to_be_visible()
         box, code = await button.bounding_box(), await page.answers.locator("pre").bounding_box()
         assert box["y"] + box["height"] <= code["y"]
         assert await button.evaluate("each => getComputedStyle(each).opacity") == "1"
         await button.click()
-        await expect(page.answers.get_by_role("button", name="Copied")).to_be_visible()
+        await expect(button).to_have_text("Copied")
+        await expect(page.locator("#said")).to_have_text("Copied.")
         assert (await page.evaluate("navigator.clipboard.readText()")).startswith("def first_line(): return")
 
 

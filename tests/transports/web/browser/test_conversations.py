@@ -38,6 +38,17 @@ async def test_a_new_chat_leaves_the_old_one_in_the_list_to_go_back_to(run_site,
         await expect(page.answers).to_contain_text(["You said: second words"])
 
 
+async def test_a_new_chat_is_in_the_list_while_its_first_answer_is_written(run_site, typist, open_page):
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url)
+        await page.say("first words")
+        await typist.is_asked.wait()
+        await expect(items(page)).to_have_text(["first words"])
+        await expect(page.answers).to_have_count(0)
+        typist.write("one", None)
+        await expect(page.answers).to_have_count(1)
+
+
 async def test_what_was_begun_and_not_sent_stays_with_its_conversation(run_site, open_page):
     async with run_site() as site:
         page = await open_page(site.url)

@@ -147,6 +147,21 @@ async def test_actions_are_one_stop_of_the_tab_key_and_the_arrows_go_on(run_site
         await expect(bar.get_by_role("button", name="Why this answer")).to_be_focused()
 
 
+async def test_the_keyboard_reaches_the_actions_of_an_earlier_answer_where_asking_again_had_the_focus(
+    run_site, open_page
+):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("hello")
+        bar = page.answers.first.get_by_role("toolbar")
+        await bar.get_by_role("button", name="Copy").press("ArrowRight")
+        await expect(bar.get_by_role("button", name="Ask again")).to_be_focused()
+        await page.say("and hello")
+        await expect(page.answers).to_have_count(2)
+        await expect(bar.get_by_role("button", name="Ask again")).to_be_hidden()
+        await expect(bar.locator("[tabindex='0']")).to_be_visible()
+
+
 async def test_commands_are_completed_with_the_keyboard(run_site, open_page):
     async with run_site([]) as site:
         page = await open_page(site.url)
