@@ -214,13 +214,13 @@ async def test_the_button_that_copies_code_covers_none_of_it(run_site, open_page
     async with run_site([ANSWER]) as site:
         page = await open_page(site.url, permissions=["clipboard-read", "clipboard-write"], **options)
         await page.say("code")
-        button = page.answers.get_by_role("button", name="Copy")
+        button = page.answers.locator("figure").get_by_role("button", name="Copy")
         await expect(button).to_be_visible()
         box, code = await button.bounding_box(), await page.answers.locator("pre").bounding_box()
         assert box["y"] + box["height"] <= code["y"]
         assert await button.evaluate("each => getComputedStyle(each).opacity") == "1"
         await button.click()
-        await expect(page.answers.get_by_role("button", name="Copied")).to_be_visible()
+        await expect(page.answers.locator("figure").get_by_role("button", name="Copied")).to_be_visible()
         assert (await page.evaluate("navigator.clipboard.readText()")).startswith("def first_line(): return")
 
 
