@@ -50,4 +50,4 @@ async def test_the_button_waits_while_the_model_is_asked(run_site, open_page):
         button = page.get_by_role("button", name="Ask again")
         await button.click()
         await expect(button).to_be_disabled()
-        await expect(page.get_by_role("status")).to_contain_text("The model is asked")
+        await expect(page.locator("form [data-status]")).to_contain_text("The model is asked")
