@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from standins.bot_api import BotApi
+from standins.bot_api import BotApi, Person
 from standins.slack_api import SlackApi
 
 ROOT = Path(__file__).parents[1]
+ALICE = Person(42, "Alice")
 METHODS = {
     "telegram": re.compile(r'"((?:send|edit|set|get|delete|create|answer)[A-Z][A-Za-z]+)"'),
     "slack": re.compile(
@@ -43,6 +44,17 @@ def test_a_platform_that_does_what_is_assumed_ends_it_with_0() -> None:
     assert findings["the longest message"]["verdict"] == "as assumed"
     assert {each["verdict"] for each in findings.values()} <= {"as assumed", "not there", "skipped"}
     assert api.visible_texts(42) == [], "what it sent is deleted in the end"
+
+
+def test_a_group_and_a_member_are_tried_where_they_are_given() -> None:
+    with BotApi.running() as api:
+        api.add_private_chat(42)
+        group = api.add_group(members=[ALICE])
+        group.bot_status = "administrator"
+        places = {"LIVE_TELEGRAM_CHAT": "42", "LIVE_TELEGRAM_GROUP": str(group.id), "LIVE_TELEGRAM_USER": "42"}
+        done = run("telegram", "--json", TELEGRAM_API_URL=api.url, TELEGRAM_BOT_TOKEN=api.token, **places)
+    findings = {each["name"]: each for each in json.loads(done.stdout)}
+    assert {each["verdict"] for each in findings.values()} == {"as assumed"}, done.stdout
 
 
 def test_a_platform_that_does_something_else_is_named_and_ends_it_with_1() -> None:

@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from probes import Differs, Finding, Probe, Refused, Room, expect_refusal, try_all
 
+from transports.slack.blocks import markdown
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
+from transports.slack.outgoing.figures import as_blocks, find_figures
 
 NOT_TRIED: Final = {
     "apps.connections.open": "it would open a socket beside that of a running bot",
@@ -156,14 +158,32 @@ async def _prompts(room: Room) -> None:
     await room.call("assistant.threads.setSuggestedPrompts", channel_id=opened["channel"]["id"], prompts=prompts)
 
 
+async def _figures(room: Room, text: str) -> None:
+    """Post what holds figures, as answers are posted."""
+    figures = find_figures(text)
+    _check(holds=any(figure.block is not None for figure in figures), said="no figure is drawn")
+    await _post(room, text=text, blocks=as_blocks(text, figures))
+
+
 async def _table(room: Room) -> None:
-    cell = {"type": "raw_text", "text": "one"}
-    await _post(room, text="a table", blocks=[{"type": "data_table", "rows": [[cell, cell], [cell, cell]]}])
+    await _figures(room, "| Tea | Cups |\n|---|---:|\n| Assam | 3 |\n| Mint | 5 |\n")
 
 
 async def _chart(room: Room) -> None:
-    data = {"chart_type": "bar", "series": [{"name": "tea", "data": [{"label": "Monday", "value": 3}]}]}
-    await _post(room, text="a chart", blocks=[{"type": "data_visualization", "title": "Cups of tea", **data}])
+    await _figures(
+        room, "```chart\nbar: Cups of tea\n| Day | Assam |\n|---|---|\n| Monday | 3 |\n| Friday | 5 |\n```\n"
+    )
+
+
+async def _whisper(room: Room) -> None:
+    text = "for one person alone"
+    where = {"channel": room.places["channel"], "user": room.places["person"]}
+    await room.call("chat.postEphemeral", **where, text=text, blocks=[markdown(text)])
+
+
+async def _channel(room: Room) -> None:
+    found = await room.call("conversations.info", channel=room.places["channel"])
+    _check(holds=bool(found["channel"].get("name")), said=sorted(found["channel"]))
 
 
 async def _bad_blocks(room: Room) -> None:
@@ -230,6 +250,15 @@ PROBES: Final = [
     ),
     Probe("a table", ["chat.postMessage"], "data_table", _table, has_fallback=True),
     Probe("a chart", ["chat.postMessage"], "data_visualization", _chart, has_fallback=True),
+    Probe(
+        "a message for one person alone",
+        ["chat.postEphemeral"],
+        "a member of the channel reads it",
+        _whisper,
+        ["person"],
+        has_fallback=True,
+    ),
+    Probe("a channel", ["conversations.info"], "its name", _channel, has_fallback=True),
     Probe("blocks that nobody has", ["chat.postMessage"], "invalid_blocks", _bad_blocks),
     Probe("a person", ["users.info"], "a profile", _person, ["person"]),
     Probe(

@@ -1,12 +1,19 @@
 """Probes of the Bot API."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from probes import Differs, Finding, Probe, Refused, Room, expect_refusal, try_all
 from telegram.error import InvalidToken, TelegramError
 
-from transports.telegram.client import BotClient, InputFile
+from botservice.messages import Attachment, Button, Message, Moment, Role
+from transports.telegram.client import BotClient, InputFile, as_media
+from transports.telegram.inbound import UNSEEN
+from transports.telegram.keyboards import make_chosen, make_disabled
+from transports.telegram.outgoing.choosing import Shown
+from transports.telegram.outgoing.planning import plan_answer
+from transports.telegram.outgoing.receiving import as_parameters
 
 NOT_TRIED: Final = {
     "getUpdates": "it would take updates away from a running bot",
@@ -90,9 +97,22 @@ async def _entities(room: Room) -> None:
 
 
 async def _own_time(room: Room) -> None:
-    entity = {"type": "date_time", "offset": 0, "length": 5, "unix_time": 1_800_000_000, "date_time_format": "wDT"}
-    sent = await _send(room, text="08:00 is when", entities=[entity])
+    moment = Moment("08:00", datetime(2027, 1, 15, 8, tzinfo=UTC))
+    (payload,) = plan_answer(Message(None, Role.SYSTEM, "08:00 is when", moments=(moment,)), [])
+    sent = await _send(room, text=payload["text"], entities=payload["entities"])
     _check(holds=any(each["type"] == "date_time" for each in sent.get("entities", ())), said=sent.get("entities"))
+
+
+async def _rich(room: Room) -> None:
+    (payload,) = plan_answer(Message(None, Role.ASSISTANT, "| Tea | Cups |\n|---|---:|\n| Assam | 3 |"), [])
+    _check(holds=payload["method"] == "sendRichMessage", said=payload["method"])
+    await _send(room, "sendRichMessage", rich_message=payload["rich_message"])
+
+
+async def _thought(room: Room) -> None:
+    block = {"type": "thinking", "text": "looks something up…"}
+    where = {"chat_id": int(room.places["private"]), "draft_id": 8, "can_stop": True}
+    await room.call("sendRichMessageDraft", **where, rich_message={"blocks": [block]})
 
 
 async def _draft(room: Room) -> None:
@@ -108,10 +128,30 @@ async def _edit(room: Room) -> None:
 
 
 async def _buttons(room: Room) -> None:
-    keyboard = {"inline_keyboard": [[{"text": "Allow", "callback_data": "a", "style": "success"}]]}
-    sent = await _send(room, text="May I?", reply_markup=keyboard)
-    where = {"chat_id": room.places["private"], "message_id": sent["message_id"]}
-    await room.call("editMessageReplyMarkup", **where, reply_markup={"inline_keyboard": []})
+    buttons = (Button("Allow", "/allow"), Button("Not now", "/deny"))
+    (payload,) = plan_answer(Message(None, Role.SYSTEM, "May I?", buttons=buttons), [])
+    sent = await _send(room, text=payload["text"], reply_markup=payload["reply_markup"])
+    shown = Shown({"chat_id": room.places["private"]}, str(sent["message_id"]), None)
+    for keyboard in (make_disabled(buttons, 0), make_chosen(buttons, 0)):
+        method, parameters = shown.edit(keyboard)
+        await room.call(method, **parameters)
+
+
+async def _aside(room: Room) -> None:
+    member = int(room.places["member"])
+    buttons = (Button("Allow", "/allow"),)
+    (payload,) = plan_answer(Message(None, Role.SYSTEM, "May I?", buttons=buttons), [])
+    sent = await room.call(
+        "sendMessage",
+        chat_id=room.places["group"],
+        text=payload["text"],
+        reply_markup=payload["reply_markup"],
+        **as_parameters({"user_id": member}),
+    )
+    _check(holds=bool(sent.get("ephemeral_message_id")), said=sorted(sent))
+    shown = Shown({"chat_id": room.places["group"]}, f"{UNSEEN}{sent['ephemeral_message_id']}", str(member))
+    method, parameters = shown.edit(make_chosen(buttons, 0))
+    await room.call(method, **parameters)
 
 
 async def _reply_to_what_is_gone(room: Room) -> None:
@@ -138,6 +178,14 @@ async def _files(room: Room) -> None:
     await expect_refusal(_send(room, "sendDocument", document=pixel(), caption="x" * 1025), "caption is too long")
 
 
+async def _album(room: Room) -> None:
+    pictures = tuple(Attachment("image/png", f"{name}.png", _PIXEL) for name in ("one", "two"))
+    (payload,) = plan_answer(Message(None, Role.ASSISTANT, "two pictures", attachments=pictures), [])
+    media = [as_media(each, InputFile(_PIXEL, filename=each["file"]["name"], attach=True)) for each in payload["media"]]
+    sent = await _send(room, payload["method"], media=media)
+    _check(holds=len(sent) == len(media), said=len(sent))
+
+
 async def _unknown(room: Room) -> None:
     try:
         await room.call("sendSomethingThatNobodyHas")
@@ -159,6 +207,8 @@ PROBES: Final = [
         ["private"],
         has_fallback=True,
     ),
+    Probe("a rich message", ["sendRichMessage"], "a table as a block", _rich, ["private"], has_fallback=True),
+    Probe("a thought", ["sendRichMessageDraft"], "a block of kind thinking", _thought, ["private"], has_fallback=True),
     Probe(
         "a draft",
         ["sendMessageDraft"],
@@ -168,7 +218,22 @@ PROBES: Final = [
         has_fallback=True,
     ),
     Probe("an edit", ["editMessageText"], "the same text again is 'not modified'", _edit, ["private"]),
-    Probe("buttons", ["editMessageReplyMarkup"], "style is known; an empty keyboard goes", _buttons, ["private"]),
+    Probe(
+        "buttons",
+        ["editMessageReplyMarkup"],
+        "styles are known, and buttons can be disabled",
+        _buttons,
+        ["private"],
+        has_fallback=True,
+    ),
+    Probe(
+        "a message for one member alone",
+        ["sendMessage", "editEphemeralMessageReplyMarkup"],
+        "an administrator may send it, and change its buttons",
+        _aside,
+        ["group", "member"],
+        has_fallback=True,
+    ),
     Probe("a reply to what is gone", ["sendMessage"], "it is sent without", _reply_to_what_is_gone, ["private"]),
     Probe(
         "a reaction",
@@ -180,5 +245,6 @@ PROBES: Final = [
     ),
     Probe("typing", ["sendChatAction"], "typing", _typing, ["private"], has_fallback=True),
     Probe("files", ["sendPhoto", "sendDocument"], "captions of 1,024 characters", _files, ["private"]),
+    Probe("an album", ["sendMediaGroup"], "two pictures, one caption", _album, ["private"], has_fallback=True),
     Probe("a method that nobody has", [], "it is said so, by 404", _unknown),
 ]
