@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from botservice.agents import Action, Agent, FinishAction, FunctionsBasedAgent, Plan, Prompt
     from botservice.agents.checks import FinalAnswerCheck
+    from botservice.capabilities import Capabilities
     from botservice.commands import Command
     from botservice.contexts.context import AgentContext
     from botservice.errors import (
@@ -111,6 +112,7 @@ __all__ = [
     "BotServiceError",
     "Button",
     "ButtonStyle",
+    "Capabilities",
     "ChatHistory",
     "ChatLLM",
     "ChatResponse",
@@ -226,6 +228,7 @@ _NAMES: Final = {
         "forget_old_images"
     ),
     "botservice.memory.sub_runs": "SubRun sub_runs",
+    "botservice.capabilities": "Capabilities",
     "botservice.messages": "Attachment Author Button ButtonStyle CommandCall InboundMessage Message Role ToolCall",
     "botservice.observer": "Observation Observer",
     "botservice.references": "Reference ReferenceKind",

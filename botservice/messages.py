@@ -39,13 +39,18 @@ class Author:
 
     Attributes:
         platform: Where the identity lives, such as "telegram"; None for a name without identity.
-        id: The platform's own id of the person.
+        id: The platform's own id of the person; a number below zero is a chat's, in whose name several may write.
         name: The display name. Names are not unique and prove nothing.
     """
 
     platform: str | None = None
     id: str | None = None
     name: str | None = None
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether it was written in the name of a chat, so that nobody can say by whom."""
+        return self.id is not None and self.id.startswith("-") and self.id[1:].isdecimal()
 
     @classmethod
     def of(cls, value: "Author | str | None") -> "Author | None":

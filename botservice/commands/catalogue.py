@@ -1,12 +1,17 @@
 """The commands of a service."""
 
 import difflib
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
+from botservice.capabilities import Capabilities
 from botservice.commands.command import Command
 from botservice.messages import InboundMessage
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
+
+_DEFAULT: Final = "/"
 
 
 class Catalogue:
@@ -37,19 +42,42 @@ class Catalogue:
 
     async def answer(self, request: CommandRequest) -> CommandAnswer:
         """Do what a command asks; for one that nobody knows, say so, with the name that looks most like it."""
+        answer = await self._answer(request)
+        prefix = _DEFAULT if request.capabilities is None else request.capabilities.command_prefix
+        return replace(answer, text=as_typed(answer.text, self._commands, prefix))
+
+    async def _answer(self, request: CommandRequest) -> CommandAnswer:
         command = self._commands.get(request.call.name)
         if command is not None:
             given = await command.handler(request)
             answer = CommandAnswer(given) if isinstance(given, str) else given
             return replace(answer, is_personal=True) if command.is_personal else answer
-        name, listed = request.call.name, [each.name for each in self.offered(request.tools)]
+        name, listed = request.call.name, [each.name for each in self.offered(request.tools, request.capabilities)]
         similar = difflib.get_close_matches(name, listed, n=1)
         if similar:
             return CommandAnswer(request.say("help.meant", name=name, like=similar[0]), is_personal=True)
         return CommandAnswer(request.say("help.unknown", name=name), is_personal=True)
 
-    def offered(self, tools: Collection[str] | None) -> list[Command]:
-        """Return what menus show of an agent that has these tools; None for one that could have any."""
+    def offered(self, tools: Collection[str] | None, capabilities: Capabilities | None = None) -> list[Command]:
+        """Return what menus show of an agent on a platform.
+
+        Args:
+            tools: The agent's; None for one that could have any.
+            capabilities: The platform's; None for one that could show anything.
+        """
+        has_files = capabilities is None or bool(capabilities.files_out)
         return [
-            each for each in self if each.is_listed and (tools is None or each.needs is None or each.needs in tools)
+            each
+            for each in self
+            if each.is_listed
+            and (tools is None or each.needs is None or each.needs in tools)
+            and (has_files or not each.needs_files)
         ]
+
+
+def as_typed(text: str, names: Collection[str], prefix: str) -> str:
+    """Return words of the service in which commands are named as people type them on a platform."""
+    if prefix == _DEFAULT or _DEFAULT not in text:
+        return text
+    found = re.compile(rf"(?<![\w/{re.escape(prefix)}])/(?=(?:{'|'.join(sorted(names))})(?![\w/]))")
+    return found.sub(lambda _: prefix, text)

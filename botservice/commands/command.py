@@ -21,6 +21,7 @@ class Command:
         menu: What menus say about it, at most 100 characters; by default `menu` in the table of its name in the texts.
         is_personal: Whether its answer concerns nobody but whoever gave it.
         needs: The tool without which it shows nothing: menus of an agent that has no such tool leave it out.
+        needs_files: Whether it answers with a file: menus where none are shown leave it out.
 
     Raises:
         BotServiceError: no platform could show such a name.
@@ -33,6 +34,7 @@ class Command:
     menu: str | None = None
     needs: str | None = None
     is_personal: bool = False
+    needs_files: bool = False
 
     def __post_init__(self) -> None:
         if fullmatch(r"[a-z0-9_]{1,32}", self.name) is None:

@@ -35,4 +35,4 @@ async def _export(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(request.say("export.here_it_is"), attachments=(file,), apply=keep)
 
 
-EXPORT: Final = Command("export", _export, is_counted=True, is_personal=True)
+EXPORT: Final = Command("export", _export, is_counted=True, is_personal=True, needs_files=True)

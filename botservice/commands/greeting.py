@@ -3,8 +3,11 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+from botservice.capabilities import Capabilities
 from botservice.commands.command import Command
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
+
+Offered = Callable[[Collection[str] | None, Capabilities | None], Sequence[Command]]
 
 
 async def _start(request: CommandRequest) -> CommandAnswer:
@@ -20,12 +23,12 @@ START: Final = Command("start", _start)
 STOP: Final = Command("stop", _stop)
 
 
-def help_command(offered: Callable[[Collection[str] | None], Sequence[Command]]) -> Command:
-    """Return the command that lists the others; offered gives those that fit the tools of an agent."""
+def help_command(offered: Offered) -> Command:
+    """Return the command that lists the others; offered gives those that fit an agent and a platform."""
 
     async def answer(request: CommandRequest) -> CommandAnswer:
-        language = request.message.language
-        lines = [f"/{each.name} – {each.description(language)}" for each in offered(request.tools)]  # noqa: RUF001 - a dash
+        language, commands = request.message.language, offered(request.tools, request.capabilities)
+        lines = [f"/{each.name} – {each.description(language)}" for each in commands]  # noqa: RUF001 - a dash
         return CommandAnswer("\n\n".join([request.say("help.how"), "\n".join(lines)]))
 
     return Command("help", answer)

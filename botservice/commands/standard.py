@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from botservice.capabilities import Capabilities
 from botservice.commands.access import ACCESS, APPROVE, REVOKE
 from botservice.commands.accounts.link import LINK, UNLINK
 from botservice.commands.approval import ALLOW_COMMAND, DENY_COMMAND
@@ -23,8 +24,8 @@ from botservice.commands.why import WHY
 def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
     """Return the commands that every service has, and more; one of the same name takes the place of the first."""
 
-    def offered(tools: Collection[str] | None) -> list[Command]:
-        return catalogue.offered(tools)
+    def offered(tools: Collection[str] | None, capabilities: Capabilities | None) -> list[Command]:
+        return catalogue.offered(tools, capabilities)
 
     # Whoever adds a capability adds its command here, or hands it in where it needs something to work with.
     of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS, ALLOW_COMMAND, DENY_COMMAND, TOOLS]

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
+from botservice.capabilities import Capabilities
 from botservice.messages import InboundMessage, Message, ToolCall
 from botservice.turns.turn import Delivery, StoredEvent
 
@@ -96,7 +97,8 @@ class Transport(Protocol):
     several conversations may have `open_topic`, which makes a place for a new one and returns whether it is there. One
     with voice messages may have `was_spoken`: it says whether events were, and shows the `spoken` of an answer.
 
-    One that has a button under what could not be answered, which asks it again, says so by `offers_retry`.
+    One that has a button under what could not be answered, which asks it again, says so by `offers_retry`. What it
+    shows and takes is told by `capabilities`: texts name what people can press or type there.
 
     Attributes:
         name: Stands in the context keys, with the events and with the deliveries.
@@ -151,6 +153,7 @@ class NoTransport:
     """The transport of turns that a program asked for."""
 
     name = "api"
+    capabilities = Capabilities(label="Program")
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:  # noqa: ARG002 - nobody hands in events
         """Return nothing."""

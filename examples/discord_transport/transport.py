@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from botservice import DeliveryError, InboundMessage, InboxFull, Message, Storage, StorageUnavailable
+from botservice import Capabilities, DeliveryError, InboundMessage, InboxFull, Message, Storage, StorageUnavailable
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, StoredEvent
@@ -35,6 +35,12 @@ class DiscordTransport:
     """
 
     name = "discord"
+    capabilities = Capabilities(
+        label="Discord",
+        streaming="a message that is edited",
+        buttons="below the message",
+        approval="buttons",
+    )
 
     def __init__(
         self,

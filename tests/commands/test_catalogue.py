@@ -9,6 +9,7 @@ import pytest
 from botservice import (
     AgentService,
     BotServiceError,
+    Capabilities,
     CommandAnswer,
     FunctionsBasedAgent,
     ScriptedChatLLM,
@@ -74,6 +75,21 @@ async def test_a_command_of_ones_own_takes_the_place_of_a_standard_one() -> None
     assert (await catalogue.answer(_request("start"))).text == "Welcome to the library!"
 
 
+async def test_help_names_every_command_as_it_is_typed_there_also_those_of_ones_own() -> None:
+    catalogue = standard_commands([Command("hours", _nothing, menu="When we are open, see /usr/hours")])
+    slack = Capabilities(command_prefix="!", files_out="uploads")
+    lines = (await catalogue.answer(_request("help", capabilities=slack))).text.splitlines()
+    assert [each for each in lines if each.startswith("/")] == []
+    assert "!hours – When we are open, see /usr/hours" in lines  # noqa: RUF001 - a dash
+    assert "!help" in (await catalogue.answer(_request("hourss", capabilities=slack))).text
+
+
+async def test_help_leaves_out_what_the_platform_cannot_show() -> None:
+    catalogue = standard_commands()
+    assert "/export" in (await catalogue.answer(_request("help"))).text
+    assert "/export" not in (await catalogue.answer(_request("help", capabilities=Capabilities()))).text
+
+
 async def _nothing(_: CommandRequest) -> str:
     return ""
 
@@ -84,7 +100,11 @@ def test_a_name_that_no_platform_could_show_is_refused(name: str) -> None:
         Command(name, _nothing)
 
 
-def _request(name: str, *, tools: Sequence[str] | None = None) -> CommandRequest:
+def _request(
+    name: str, *, tools: Sequence[str] | None = None, capabilities: Capabilities | None = None
+) -> CommandRequest:
     message = InboundMessage(f"/{name}")
     nowhere: Any = None  # these commands ask nothing of it
-    return CommandRequest(CommandCall(name), message, nowhere, nowhere, nowhere, datetime.now(UTC), tools=tools)
+    return CommandRequest(
+        CommandCall(name), message, nowhere, nowhere, nowhere, datetime.now(UTC), tools=tools, capabilities=capabilities
+    )

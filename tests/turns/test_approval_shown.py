@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import Author
+from botservice.texts import LANGUAGES
 from botservice.turns.start.commands import parse_command
 from botservice.turns.waiting.arguments import has_masked, readable
 from botservice.turns.waiting.calls import PendingStatus
@@ -86,3 +87,13 @@ def test_very_many_calls_are_cut_with_a_count_and_stay_one_message(count):
 def test_every_call_of_a_message_can_be_seen_on_demand():
     order = parse_order(parse_command("/allow show all"))
     assert (order.is_showing, order.is_all) == (True, True)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_where_no_buttons_are_shown_a_question_says_what_to_write_and_nothing_of_buttons(language):
+    for calls in ([asked(3)], [asked(3), asked(4)]):
+        written = show_question(calls, language, NOW, has_buttons=False).text
+        pressed = show_question(calls, language, NOW).text
+        assert "/allow 3" in written
+        assert "/deny 3" in written
+        assert len(written) < len(pressed)

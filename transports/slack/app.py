@@ -23,6 +23,7 @@ from transports.errands import Errands
 from transports.files.documents import Reading
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace
+from transports.slack.capabilities import CAPABILITIES
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.home import Home, HomeSection
@@ -84,6 +85,7 @@ class SlackTransport:
     """
 
     name = "slack"
+    capabilities = CAPABILITIES
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.forms import Forms
 from transports.pacing import Pace
+from transports.telegram.capabilities import CAPABILITIES
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
 from transports.telegram.guests.guests import Guests
@@ -54,6 +55,7 @@ class TelegramTransport:
     """
 
     name = "telegram"
+    capabilities = CAPABILITIES
     routes: Sequence[BaseRoute]
 
     def __init__(  # noqa: PLR0913 - each with a default

@@ -22,6 +22,7 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
 from botservice.turns.waiting.orders import order_of
 from botservice.turns.waiting.records import find_open
+from transports.terminal.capabilities import CAPABILITIES
 from transports.terminal.lines import Lines, PlainLines
 from transports.terminal.screens import PlainScreen, Screen
 
@@ -32,6 +33,7 @@ class TerminalTransport:
     """Reads lines and prints answers; what it says is in the history like everything else."""
 
     name = "terminal"
+    capabilities = CAPABILITIES
     routes: Sequence[BaseRoute] = ()
 
     def __init__(

@@ -16,6 +16,7 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.web.attached import Documents
+from transports.web.capabilities import CAPABILITIES
 from transports.web.chat import Chat
 from transports.web.conversations.endpoints import Conversations
 from transports.web.entering.access import Access, Mode
@@ -43,6 +44,7 @@ class WebTransport:
     """
 
     name = NAME
+    capabilities = CAPABILITIES
     offers_retry = True
 
     def __init__(

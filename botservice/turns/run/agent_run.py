@@ -33,7 +33,7 @@ class AgentRun:
         turn_id: The turn's id, as it stands in the log.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each with a default
         self,
         options: RunOptions,
         context: AgentContext,
@@ -44,6 +44,7 @@ class AgentRun:
         live: Live | None = None,
         on_end: Callable[[Claim], Awaitable[None]] | None = None,
         is_spoken: bool = False,
+        has_buttons: bool = True,
     ) -> None:
         self.context = context
         self.memory: AgentMemory = context.memory
@@ -54,7 +55,7 @@ class AgentRun:
         self._claim = claim
         self._on_end = on_end
         self._interruption = Interruption()
-        self._work = TurnWork(options, context, turn, claim, plan_deliveries, live, self._interruption)
+        self._work = TurnWork(options, context, turn, claim, plan_deliveries, live, self._interruption, has_buttons)
         self._work.is_spoken = is_spoken
         self._is_stepping = False
         self._is_stopped = False

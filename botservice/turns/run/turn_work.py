@@ -79,6 +79,7 @@ class TurnWork:
         plan_deliveries: DeliveryPlan,
         live: Live | None,
         interruption: Interruption,
+        has_buttons: bool = True,  # noqa: FBT001, FBT002 - as the run was told
     ) -> None:
         self.answer: Message | None = None
         self.begun: Delivery | None = None
@@ -98,7 +99,7 @@ class TurnWork:
         self._checks = options.agent.final_answer_checks
         self._agent: object = None
         self._said: list[str] = []
-        parking = Parking(turn, context, plan_deliveries)
+        parking = Parking(turn, context, plan_deliveries, has_buttons)
         self._open = OpenStep(options, parking, claim, self._saver, self._bill, interruption, self._call_back)
         self._open.live = live
         self._is_new = context.steps_taken == 0 and self._open.step is None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext
 from botservice.messages import Author, InboundMessage
 from botservice.privacy.rights import right_of
@@ -17,7 +18,7 @@ from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.start.admission import Admission, Heard
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.start.opening import Inbound, open_turn
-from botservice.turns.transport import OpenTopic, Transport, glimpse, topics_of
+from botservice.turns.transport import Transport, glimpse, topics_of
 from botservice.turns.turn import Outcome, StoredEvent, Turn, tell_end
 
 logger = logging.getLogger(__name__)
@@ -114,9 +115,8 @@ class Beginning:
         heard: Heard,
         transport: Transport,
     ) -> list[tuple[StoredEvent, CommandAnswer]]:
-        open_topic = topics_of(transport, context.context_keys)
         return [
-            (event, await self._obey(said, context, turn, claim, heard, event.id, open_topic))
+            (event, await self._obey(said, context, turn, claim, heard, event.id, transport))
             for event, said in commands
         ]
 
@@ -128,7 +128,7 @@ class Beginning:
         claim: Claim,
         heard: Heard,
         event_id: int,
-        open_topic: OpenTopic | None,
+        transport: Transport,
     ) -> CommandAnswer:
         assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
         options, now = self._options, self._options.clock()
@@ -145,7 +145,8 @@ class Beginning:
             options.budgets,
             is_let_in,
             tools=options.agent.tools,
-            open_topic=open_topic,
+            open_topic=topics_of(transport, context.context_keys),
+            capabilities=capabilities_of(transport),
         )
         return await self._commands.answer(request)
 

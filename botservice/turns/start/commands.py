@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from botservice.access.access import Access
 from botservice.access.values import AccessRole
 from botservice.budgets.budgets import Budgets
+from botservice.capabilities import Capabilities
 from botservice.contexts.context import AgentContext
 from botservice.messages import Attachment, Button, CommandCall, InboundMessage, Message, Moment, Role
 from botservice.storage import Claim
@@ -31,6 +32,7 @@ class CommandRequest:
         is_let_in: Whether whoever gave it is let in; others are asked nothing, and nothing of them is kept.
         tools: The names of the agent's own tools; None where any could be there.
         open_topic: Makes a place for a new conversation in this chat, by its name, and returns whether it is there.
+        capabilities: What the platform shows, and what stands before a command there.
     """
 
     call: CommandCall
@@ -45,6 +47,7 @@ class CommandRequest:
     is_let_in: bool = True
     tools: Collection[str] | None = None
     open_topic: Callable[[str], Awaitable[bool]] | None = None
+    capabilities: Capabilities | None = None
 
     def has_tool(self, name: str) -> bool:
         """Return whether the agent may use a tool of its own."""

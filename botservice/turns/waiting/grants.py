@@ -37,7 +37,7 @@ class Grant:
 
 def is_named(author: Author | None) -> bool:
     """Return whether somebody can be told apart from others: not who writes in the name of a chat, as several may."""
-    return author is not None and author.id is not None and not _is_of_chat(author)
+    return author is not None and author.id is not None and not author.is_chat
 
 
 def grant_tool(connection: Connection, context_id: int, tool: str, author: Author, now: datetime) -> None:
@@ -86,8 +86,3 @@ def _is_theirs(context_id: int, author: Author) -> Any:
         & (tool_grants.c.author_platform == author.platform)
         & (tool_grants.c.author_id == author.id)
     )
-
-
-def _is_of_chat(author: Author) -> bool:
-    # Bot API, Message.sender_chat: anonymous administrators and channels; the ids of chats are below zero.
-    return author.platform == "telegram" and (author.id or "").startswith("-")

@@ -30,11 +30,13 @@ class Parking:
 
     Attributes:
         plan: Makes messages visible.
+        has_buttons: Whether people see buttons there.
     """
 
     turn: Turn
     context: AgentContext
     plan: Plan
+    has_buttons: bool = True
 
     def ask(
         self,
@@ -61,7 +63,8 @@ class Parking:
         ]
         for places in group(len(asked)):
             chosen = [asked[place] for place in places]
-            sent = owe(connection, self.turn, self.plan(show_question(chosen, self.context.language, now)), now)
+            shown = show_question(chosen, self.context.language, now, has_buttons=self.has_buttons)
+            sent = owe(connection, self.turn, self.plan(shown), now)
             if sent:
                 set_delivery(connection, [each.number for each in chosen], sent[-1].id)
         self._park(connection)

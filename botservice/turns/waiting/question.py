@@ -57,17 +57,22 @@ def group(count: int) -> list[range]:
     return [range(each, each + 1) for each in range(count)] if count <= MOST_MESSAGES else [range(count)]
 
 
-def show_question(calls: Sequence[Asked], language: str | None, now: datetime) -> Message:
-    """Return the message about calls as it is at this moment: with buttons for those that nobody has decided."""
+def show_question(calls: Sequence[Asked], language: str | None, now: datetime, *, has_buttons: bool = True) -> Message:
+    """Return the message about calls as it is at this moment: with buttons for those that nobody has decided.
+
+    Args:
+        has_buttons: Whether people see buttons there; where not, they are told what to write.
+    """
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
-    text = _one(calls[0], language) if len(calls) == 1 else _many(calls, language)
+    how = "approval.how" if has_buttons else "approval.how_written"
+    text = _one(calls[0], language, how) if len(calls) == 1 else _many(calls, language, how)
     buttons = _buttons(open_ones, language) if open_ones else ()
     if len(open_ones) > 1 and not _is_shown_whole(open_ones):
         buttons = buttons[1:]  # what nobody has read whole is allowed one by one
     return Message(None, Role.SYSTEM, text, created_at=now, buttons=buttons, language=language)
 
 
-def _one(call: Asked, language: str | None) -> str:
+def _one(call: Asked, language: str | None, how: str) -> str:
     who = _name(call.author, language)
     tool, number = f"`{call.tool}`", call.number
     key = _DECIDED.get(call.status, "approval.ask")
@@ -82,11 +87,11 @@ def _one(call: Asked, language: str | None) -> str:
     if has_masked(call.arguments):
         parts.append(in_language("approval.masked", language))
     if call.status is PendingStatus.WAITING:
-        parts.append(in_language("approval.how", language, number=number, until=_until(call)))
+        parts.append(in_language(how, language, number=number, until=_until(call)))
     return "\n".join(parts)
 
 
-def _many(calls: Sequence[Asked], language: str | None) -> str:
+def _many(calls: Sequence[Asked], language: str | None, how: str) -> str:
     author = calls[0].author
     who = _name(author, language)
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
@@ -108,7 +113,7 @@ def _many(calls: Sequence[Asked], language: str | None) -> str:
         parts.append(in_language("approval.masked", language))
     if open_ones:
         number = open_ones[0].number
-        parts.append(in_language("approval.how", language, number=number, until=_until(open_ones[0])))
+        parts.append(in_language(how, language, number=number, until=_until(open_ones[0])))
     return "\n".join(parts)
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, select
 
+from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.errors import ClaimLost, StorageUnavailable
 from botservice.messages import Author, InboundMessage, Message, ToolCall
@@ -105,7 +106,8 @@ class Attending:
             about = [each for each in calls if each.delivery_id == delivery_id and each.is_open]
             if not about:
                 continue
-            shown = show_question([_asked(each, made, names) for each in about], context.language, now)
+            asked, has_buttons = [_asked(each, made, names) for each in about], bool(capabilities_of(transport).buttons)
+            shown = show_question(asked, context.language, now, has_buttons=has_buttons)
             payload = _plan(transport, shown, turn)
             if payload is not None and delivery_id is not None:
                 owe_in_place(connection, turn, delivery_id, payload, now)

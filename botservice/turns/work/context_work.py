@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.budgets.texts import used_up_text
+from botservice.capabilities import capabilities_of
 from botservice.contexts.context import read_context_keys
 from botservice.errors import (
     BudgetExceeded,
@@ -265,6 +266,7 @@ class ContextWork:
             turn,
             claim,
             plan_deliveries=lambda answer: transport.plan(answer, turn.events),
+            has_buttons=bool(capabilities_of(transport).buttons),
             live=live,
             is_spoken=was_spoken(transport, turn.events),
         )

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from botservice.commands.catalogue import as_typed as name_commands
 from botservice.commands.standard import standard_commands
 from botservice.messages import Attachment, Message, Role
 from botservice.texts import DEFAULT_LANGUAGE
@@ -13,13 +14,13 @@ from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
 from transports.files.stored import digest
 from transports.overflow import fitting, head_of, note, whole_file
+from transports.slack.capabilities import CAPABILITIES
 from transports.slack.inbound import SlackMessage, Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
 
 # What these tell concerns whoever asked: in channels nobody else reads it.
 _PERSONAL: Final = frozenset({"access", "export", "link", "memory", "unlink", "usage", "why"})
 _NAMES: Final = frozenset(command.name for command in standard_commands())
-_COMMAND: Final = re.compile(rf"(?<![\w/!])/(?=(?:{'|'.join(sorted(_NAMES))})(?![\w/]))")
 _MENTIONS: Final = re.compile(r"<@[^<>]*>")
 _FORGET: Final = re.compile(rb"forget")  # as a command, or on the button that asks whether to go on
 # A payload is {"text" or "file", "thread_ts", "question", …}; files are named by the digest of their bytes.
@@ -55,7 +56,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
 
 def as_typed(text: str) -> str:
     """Return words of the service in which commands are named as people type them in Slack: with "!"."""
-    return _COMMAND.sub("!", text)
+    return name_commands(text, _NAMES, CAPABILITIES.command_prefix)
 
 
 def _place(events: Sequence[StoredEvent]) -> dict[str, Any]:

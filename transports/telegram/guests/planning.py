@@ -32,7 +32,8 @@ def plan_guest(answer: Message, asked: object) -> list[Payload]:
     language = answer.language or language_of(asked)
     said: dict[str, Any] = {"text": pieces[0].text, "entities": as_wire(pieces[0])} if pieces else {"text": ""}
     if is_cut:
-        said["text"] = f"{said['text']}\n\n{in_language('guests.cut', language)}".lstrip()
+        cut = in_language("guests.cut", language)
+        said["text"] = f"{said['text']}\n\n{cut}".lstrip()
     late = {"asker": integer(field(field(asked, "from"), "id")), "late": in_language("guests.late", language)}
     return [{name: value for name, value in (said | late).items() if value}]
 
