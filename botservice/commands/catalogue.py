@@ -12,6 +12,7 @@ from botservice.messages import InboundMessage
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _DEFAULT: Final = "/"
+_NAMED: Final = re.compile(r"(?<![\w/])/(?=([a-z0-9_]{1,32})(?![\w/]))")  # a command in a sentence
 
 
 class Catalogue:
@@ -79,5 +80,9 @@ def as_typed(text: str, names: Collection[str], prefix: str) -> str:
     """Return words of the service in which commands are named as people type them on a platform."""
     if prefix == _DEFAULT or _DEFAULT not in text:
         return text
-    found = re.compile(rf"(?<![\w/{re.escape(prefix)}])/(?=(?:{'|'.join(sorted(names))})(?![\w/]))")
-    return found.sub(lambda _: prefix, text)
+
+    def typed(found: re.Match[str]) -> str:
+        is_typed = text.endswith(prefix, 0, found.start())
+        return prefix if found[1] in names and not is_typed else found[0]
+
+    return _NAMED.sub(typed, text)

@@ -218,12 +218,13 @@ async def test_a_model_that_calls_for_ever_has_to_answer_in_the_end(storage, con
     assert looping.tools[0] == llm.tools[0]
 
 
-async def test_a_turn_without_a_prompt_in_its_record_says_so(storage, context):
+async def test_a_failed_turn_is_asked_again_with_the_prompt_that_nobody_answered(storage, context):
     service, _ = service_of(storage, [LLMError("no", is_transient=False), "Now it works."])
     with pytest.raises(LLMError):
         await service.prompt(context, "Hi")
-    with pytest.raises(BotServiceError, match="no model answered in turn 1"):
-        await ask_again(service, context, 1)
+    compared = await ask_again(service, context, 1)
+    assert (compared.task, compared.again.text) == ("Hi", "Now it works.")
+    assert compared.prompt[-1]["content"] == "Hi"
 
 
 async def test_tokens_and_money_are_told_of_both_and_paid_by_nobody(storage, context):

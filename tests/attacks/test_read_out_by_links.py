@@ -14,7 +14,7 @@ from botservice.settings import Settings
 from transports.registry import build_slack, build_telegram
 from transports.slack.app import Manners
 from transports.slack.outgoing.addresses import before_address, find_address
-from transports.slack.outgoing.canvas import Canvas, Tempo
+from transports.slack.outgoing.canvas import Canvas, Style, Tempo
 from transports.slack.outgoing.formatting import Pings
 from transports.web.outgoing.markdown import render_markdown
 from transports.web.pages import HEADERS
@@ -91,7 +91,7 @@ async def test_slack_fetches_nothing_of_a_stream(slack: SlackApi, sqlite_storage
 
 
 def test_slack_opens_no_stream_for_an_answer_of_which_nothing_may_be_shown_yet() -> None:
-    canvas = Canvas(None, None, None, None, Tempo(), Pings())  # nothing is painted
+    canvas = Canvas(None, None, None, None, Style(Tempo(), Pings()), None)  # nothing is painted
     assert canvas.wait(LEAK, {}) is None
     assert canvas.wait(f"{LEAK} and after it", {}) is None
     assert canvas.wait(f"Before it. {LEAK}", {}) is not None
@@ -161,7 +161,7 @@ def test_a_browser_loads_nothing_that_a_model_writes(answer: str) -> None:
 def test_one_setting_allows_previews_everywhere(values, shown) -> None:
     settings = Settings.load(None, telegram_bot_token="1:a", slack_bot_token="xoxb-1", **values)
     telegram, slack = build_telegram(settings), build_slack(settings)
-    assert (telegram._client._is_previewing, slack._sender._previews) == shown
+    assert (telegram._client._is_previewing, slack._showing.sender._previews) == shown
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,9 @@ def test_an_answer_of_any_length_ends_in_a_file() -> None:
         assert len(plan) <= MAX_MESSAGES
         assert plan[-1]["file"]["text"] == text
     short = "word " * 1000
-    assert [each["method"] for each in plan_for_telegram(Message(text=short), ())] == ["sendMessage"] * 2
+    plain = plan_for_telegram(Message(text=short), (), is_rich=False)
+    assert [each["method"] for each in plain] == ["sendMessage"] * 2
+    assert [each["method"] for each in plan_for_telegram(Message(text=short), ())] == ["sendRichMessage"]
     assert {note(language) for language in ("pt-br", "pt", "xx", None)} == {note("pt"), note("en")}
 
 

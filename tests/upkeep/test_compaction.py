@@ -227,10 +227,10 @@ COMPACTED = {
 KEPT = {
     "messages", "message_references",  # what people said
     "word_blocks", "vectors", "facts", "feedback",  # and what finds it, or came of it
-    "turns",  # a line each: when, and how it ended
+    "turns", "turn_figures",  # a line each: when, how it ended, how long it took and what it cost
     "model_usage",  # what was paid for
     "tool_grants",  # what people allowed for always
-    "observed", "notes", "refused_notes", "refused_forms",  # a few rows of each conversation
+    "observed", "notes", "refused_notes", "refused_forms", "slack_titles",  # a few rows of each conversation
     "access_codes", "budget_reservations", "observer_reservations", "exports",  # these expire
 }  # fmt: skip
 

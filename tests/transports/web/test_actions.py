@@ -92,7 +92,7 @@ async def test_why_is_told_of_any_answer_and_leads_to_its_turn(site):
     said = (await visitor.client.get("/web/why", params={"message": first["id"]})).json()
     assert "This answer (to “what is \\*\\*this\\*\\*?”) was made of:" in said["text"]
     assert "<strong>" not in said["html"]
-    page = await visitor.client.get(said["inspect"], headers={"Accept": "text/html"})
+    page = await visitor.client.get(said["inspect"], headers={"Accept": "text/html"}, follow_redirects=True)
     assert "what is **this**?" in page.text
     assert (await visitor.client.get("/web/why", params={"message": first["id"] - 1})).status_code == 404
     assert (await visitor.client.get("/web/why", params={"message": "x"})).status_code == 400

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import BotServiceError
@@ -160,7 +160,7 @@ def _title_of(connection: Connection, turn_id: int) -> str:
     return "" if message is None else title_from(message.text)
 
 
-def _message_in(row: Row[Any]) -> SlackMessage | None:
+def _message_in(row: Any) -> SlackMessage | None:
     if not row.raw:
         return None
     way, body, _ = stored(StoredEvent(row.id, row.key, row.raw, row.received_at))

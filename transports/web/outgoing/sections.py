@@ -30,7 +30,7 @@ class Sections:
         self._lines: list[str] = []
         self._rest: list[str] = []
         self._rest_length = 0
-        self._fence: re.Pattern[str] | None = None
+        self._fence: str | None = None  # the shortest line that ends the block of code
         self._has_items = False
         self._is_after_blank = False
         self._cuts = 0
@@ -72,14 +72,14 @@ class Sections:
         self._rest, self._rest_length = [], 0
         if self._fence is not None:
             self._lines.append(line)
-            if self._fence.match(line):
+            if _closes(line, self._fence):
                 self._fence = None
                 self._cut()
         elif fence := _FENCE.match(line):
             self._cut()
             self._lines.append(line)
             marks = fence["marks"] or fence["waves"]
-            self._fence = re.compile(rf" {{0,3}}{marks[0]}{{{len(marks)},}}[ \t]*$")
+            self._fence = marks
         elif _HEADING.match(line):
             self._cut()
             self._lines.append(line)
@@ -115,3 +115,9 @@ def split_sections(text: str) -> list[str]:
     sections.end()
     last = sections.open
     return [*sections.closed, *([last.strip("\n")] if last.strip() else [])]
+
+
+def _closes(line: str, fence: str) -> bool:
+    """Return whether a line ends a block of code that a fence began: as many of the same signs or more, alone."""
+    marks = line.rstrip(" \t").removeprefix(" ").removeprefix(" ").removeprefix(" ")
+    return len(marks) >= len(fence) and marks == fence[0] * len(marks)
