@@ -156,7 +156,7 @@ class TelegramTransport:
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
-        asked = asked_as_guest(events) if self._bot.takes_guests else None
+        asked = asked_as_guest(events)
         return plan_answer(answer, events) if asked is None else plan_guest(answer, asked)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:

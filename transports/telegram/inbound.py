@@ -71,7 +71,7 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
     else:
         return None
     keys = guest_keys(body, bot) if kind == GUEST_MESSAGE else context_keys(body)
-    if keys is None or migration_of(update) is not None:
+    if keys is None or migration_of(update) is not None or _is_aside(body, bot):
         return None
     edited = integer(body.get("message_id")) if kind == "edited_message" else None
     if kind == "edited_message" and edited is None:
@@ -206,6 +206,14 @@ def shown_id(message: object) -> str | None:
     if unseen is not None:
         return f"{UNSEEN}{unseen}"
     return None if message_id is None else str(message_id)
+
+
+def _is_aside(message: Mapping[str, Any], bot: BotIdentity) -> bool:
+    """Return whether one person says something to the bot alone, in a group, that is no command.
+
+    A group's conversation is everybody's: what is said in it is answered to all, and shown to the model again.
+    """
+    return integer(message.get("ephemeral_message_id")) is not None and command_of(message, bot) is None
 
 
 def _kind(kind: str, body: Mapping[str, Any], bot: BotIdentity) -> EventKind:

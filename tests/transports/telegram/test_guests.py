@@ -282,6 +282,18 @@ async def test_a_turn_that_goes_on_elsewhere_changes_the_stub_that_stands_there(
     assert len(api.calls("answerGuestQuery")) == 1
 
 
+async def test_a_question_is_answered_that_was_asked_before_guests_were_turned_off(
+    api: BotApi, bot_on, typist: Typist
+) -> None:
+    async with bot_on(api, typist, guests=True, tempo=AT_ONCE) as bot:
+        query = await asked(api, "x", user=ADA)
+        await api.guest_shows(query, STUB)
+        await until(lambda: typist.prompts)
+        await bot.worker.stop(grace_seconds=0)
+    async with bot_on(api, ["| Tea | 2 |\n|--|--|\n| Milk | 3 |"], tempo=AT_ONCE):
+        await api.until(lambda: "Milk" in query.shown[-1])
+
+
 async def test_an_edit_whose_answer_was_lost_is_made_again_and_changes_nothing(
     api: BotApi, bot_on, typist: Typist
 ) -> None:
