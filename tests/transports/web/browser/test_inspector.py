@@ -40,6 +40,14 @@ async def test_every_page_fits_and_can_be_read(run_site, open_page, options, sch
             assert min(contrasts.values()) >= 4.5, (address, contrasts)
 
 
+async def test_a_long_question_leaves_the_other_columns_their_words_whole(run_site, open_page):
+    async with run_site() as site:
+        page = await asked(site, open_page, "What would you say of this? " * 20)
+        await page.goto(f"{site.url}/inspect?view=turns")
+        lines = await page.locator(".turns .state").evaluate("each => each.getClientRects().length")
+        assert lines <= 2, "of two words"
+
+
 async def test_an_open_page_follows_what_happens(run_site, open_page):
     async with run_site() as site:
         chat = await asked(site, open_page, "first")
