@@ -43,6 +43,7 @@ from transports.web.requests import (
 )
 
 MAX_STREAMS: Final = 2_000
+MOST_STREAMS_EACH: Final = 50  # of one person, who does not keep others out with them
 _MAX_DECISION_BYTES: Final = 10_000
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")  # in the name of a file that is saved
@@ -133,7 +134,8 @@ class Chat:
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=headers)
         chat = chat_of_request(request)
-        if self._hub.is_closed or self._hub.count_watchers() >= MAX_STREAMS:
+        is_one_too_many = self._hub.count_watchers(session_in(chat)) >= MOST_STREAMS_EACH
+        if self._hub.is_closed or is_one_too_many or self._hub.count_watchers() >= MAX_STREAMS:
             raise Refusal(503, "Too many pages are open at the moment.")
         cursor = Cursor.parse(request.headers.get("last-event-id") or request.query_params.get("after", ""))
         stream = PageStream(self._opened(), self._hub, chat, cursor)

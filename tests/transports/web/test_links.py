@@ -1,6 +1,7 @@
 """People who come by a link that /web gave them: what it opens, to whom, how often, and what ends it."""
 
 import asyncio
+import contextlib
 import re
 from datetime import timedelta
 
@@ -21,6 +22,7 @@ from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import web_links, web_logins
+from transports.web.chat import MOST_STREAMS_EACH
 
 URL = "https://bot.example"
 TOKEN = "a-long-admin-token"
@@ -166,6 +168,40 @@ async def test_wrong_links_are_answered_more_and_more_slowly(site):
     answers = [await visitor.client.get(f"/web/link/{number:043}", headers=PAGE) for number in range(6)]
     assert [each.status_code for each in answers] == [410] * 5 + [429]
     assert int(answers[-1].headers["retry-after"]) > 0
+
+
+async def test_wrong_links_of_others_at_an_address_keep_nobody_from_a_good_one(site):
+    path, stranger, alice = await link(site), await site.visitor(is_open=False), await site.visitor(is_open=False)
+    for number in range(8):
+        await stranger.client.post(f"/web/link/{number:043}")
+    assert (await stranger.client.post(f"/web/link/{9:043}")).status_code == 429
+    assert (await alice.client.get(path, headers=PAGE)).status_code == 200
+    assert (await alice.client.post(path)).status_code == 303
+
+
+async def test_one_person_cannot_keep_others_from_their_chats_with_open_pages(site):
+    greedy, bob = await come(site), await come(site, BOB)
+    async with contextlib.AsyncExitStack() as pages:
+        for number in range(MOST_STREAMS_EACH):
+            await pages.enter_async_context(greedy.events(conversation=f"c{number}"))
+        assert (await greedy.client.get("/web/events")).status_code == 503
+        async with bob.events() as events:
+            await events.until("state")
+    async with bob.events() as events:
+        await events.until("state")
+
+
+async def test_an_open_page_of_the_owner_ends_after_logging_out(site):
+    owner = await site.visitor(is_open=False)
+    await owner.client.post("/web/login", data={"token": TOKEN})
+    await owner.open()
+    async with owner.events() as events:
+        await owner.say("hello")
+        await events.until_answered()
+        await owner.client.post("/web/logout")
+        while await events.next() is not None:
+            pass
+        assert events.texts == ["hello", "You said: hello"]
 
 
 async def test_people_reach_nothing_but_their_own_chat(site):

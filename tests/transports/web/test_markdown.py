@@ -11,6 +11,7 @@ from transports.web.outgoing.highlighting import KINDS, LANGUAGES, highlight
 from transports.web.outgoing.markdown import render_markdown
 from transports.web.outgoing.mathematics import ATTRIBUTES as OF_FORMULAS
 from transports.web.outgoing.mathematics import ELEMENTS as FORMULAS
+from transports.web.outgoing.mathematics import show_formula
 
 _PLAIN = "p br strong em s code pre ul ol li blockquote hr a div span figure figcaption"
 TAGS = {*_PLAIN.split(), "table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "h4", "h5", "h6"}
@@ -216,6 +217,38 @@ def test_prices_are_no_formula_and_what_is_no_tex_is_shown_as_it_was_written():
     assert check("It costs $5 or $10.") == "<p>It costs $5 or $10.</p>\n"
     assert "<code>\\unknown{x}</code>" in check("$\\unknown{x}$")
     assert "<math" not in check("`$a$`")
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [
+        "(" * 60,
+        "[0," * 60 + r"\text{)}" * 60,
+        r"\bigl( x" * 60,
+        r"\left( x \right. \lfloor" * 60,
+        r"\{ {)}" * 60,
+        "(%)\n" * 60,
+        "(" * 60 + r"\mathclose)" * 60,
+        r"\newcommand{\a}{((((((((((}\a\a\a\a\a\a",
+        r"\def\a{(}" + r"\a" * 60,
+    ],
+)
+def test_a_formula_with_many_brackets_that_nothing_closes_is_shown_as_it_was_written(tex):
+    assert "<code>" in show_formula(tex, is_block=True)
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [
+        r"f(x) = \left(\frac{a}{b}\right)^2 + \sum_{i=0}^{n}(x_i-\bar{x})",
+        r"x \in [0, 1) \cup ]2, 3] \cup [4, 5[",
+        r"\begin{pmatrix} (a) & (b) \\ (c) & (d) \end{pmatrix}",
+        r"\log(x) + \lambda \leq \left\lfloor x \right\rfloor + \lfloor y \rfloor + \lVert v \rVert + 100\%",
+        "(" * 60 + "x" + ")" * 60,
+    ],
+)
+def test_a_formula_with_the_brackets_that_people_write_is_one(tex):
+    assert show_formula(tex, is_block=False).startswith("<math")
 
 
 def test_the_columns_of_equations_keep_to_their_sides_without_a_style():

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from starlette.requests import HTTPConnection
@@ -79,19 +79,22 @@ class Browsers:
         if self._storage is not None and cookie.startswith(_MARK):
             await self._storage.write(lambda connection: close_browser(connection, cookie))
 
-    async def following(self, request: HTTPConnection, stream: AsyncIterable[Any]) -> AsyncIterator[Any]:
+    async def following(
+        self, request: HTTPConnection, stream: AsyncIterable[Any], is_in: Callable[[HTTPConnection], Awaitable[bool]]
+    ) -> AsyncIterator[Any]:
         """Yield what a stream yields, as long as its reader is logged in."""
         loop = asyncio.get_running_loop()
         looked_at = loop.time()
         async with contextlib.aclosing(stream):  # type: ignore[type-var]  # made from a generator in chat.py
             async for each in stream:
                 if loop.time() - looked_at > _LOOK_SECONDS:
-                    if not await self._is_in(request):
+                    if not await is_in(request):
                         return
                     looked_at = loop.time()
                 yield each
 
-    async def _is_in(self, request: HTTPConnection) -> bool:
+    async def is_in(self, request: HTTPConnection) -> bool:
+        """Return whether somebody's own browser is still logged in."""
         try:
             return await self.of(request) is not None
         except StorageError:  # the page comes back by itself

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import parse_qs
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from botservice.errors import InboxFull, StorageError
@@ -175,9 +175,19 @@ class Gate:
     async def _follow(self, request: Request, endpoint: Endpoint) -> Response:
         """Return what an endpoint answers; a stream ends when its reader is taken out."""
         response = await endpoint(request)
-        if isinstance(response, StreamingResponse) and browser_of(request) is not None:
-            response.body_iterator = self._browsers.following(request, response.body_iterator)
+        if isinstance(response, StreamingResponse):
+            is_in = self._is_owner_in if browser_of(request) is None else self._browsers.is_in
+            response.body_iterator = self._browsers.following(request, response.body_iterator, is_in)
         return response
+
+    async def _is_owner_in(self, request: HTTPConnection) -> bool:
+        if self._access.mode is not Mode.TOKEN or bearer_of(request.headers) is not None:
+            return True
+        cookie = self._access.login_of(request)
+        try:
+            return self._access.is_login(cookie) and not await self._logins.is_ended(cookie or "")
+        except StorageError:  # the page comes back by itself
+            return False
 
     async def _answer(self, request: Request, endpoint: Endpoint, *, changes: bool) -> Response:
         try:

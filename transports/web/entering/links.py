@@ -31,8 +31,6 @@ class Links:
 
     async def show(self, request: Request) -> Response:
         """Answer with whose chat a link opens. It is looked at as often as anybody likes, by programs too."""
-        if self._guesses.wait_seconds(request):
-            return self._wait(request)
         try:
             asker = await self._browsers.asker_of(request.path_params["secret"])
         except StorageError:
@@ -46,8 +44,6 @@ class Links:
         """Use a link up and log the browser in."""
         if not self._access.is_own_page(request.headers):
             return self._pages.refuse(request, 403, _FOREIGN)
-        if self._guesses.wait_seconds(request):
-            return self._wait(request)
         try:
             cookie = await self._browsers.open(request.path_params["secret"])
             is_in = cookie is None and await self._browsers.of(request) is not None
@@ -65,6 +61,9 @@ class Links:
         return response
 
     def _gone(self, request: Request) -> Response:
+        """Answer that a link is none. A good one is never kept waiting, whatever others at its address have tried."""
+        if self._guesses.wait_seconds(request):
+            return self._wait(request)
         self._guesses.note_wrong(request)
         return self._page(request, 410)
 

@@ -7,6 +7,8 @@ from typing import Final
 
 from math_core import LatexError, LatexToMathML
 
+from transports.web.outgoing.brackets import is_costly
+
 _ELEMENTS: Final = (
     "math menclose mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow mspace msqrt mstyle msub"
     " msubsup msup mtable mtd mtext mtr munder munderover"
@@ -38,7 +40,7 @@ def show_formula(tex: str, *, is_block: bool) -> str:
 
 
 def _convert(tex: str, *, is_block: bool) -> str:
-    if len(tex) > _LONGEST:
+    if len(tex) > _LONGEST or is_costly(tex):
         raise _Refused
     keeper = _Keeper()
     keeper.feed(_CONVERTER.convert_with_local_state(tex, displaystyle=is_block))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from botservice.messages import ToolCall
+from transports.web.inbound import session_in
 from transports.web.outgoing.calls import ShownCalls
 from transports.web.outgoing.draft import Draft
 
@@ -74,9 +75,10 @@ class Hub:
         if channel is not None:
             channel.note_stored()
 
-    def count_watchers(self) -> int:
-        """Return how many pages watch."""
-        return sum(channel.watchers for channel in list(self._channels.values()))
+    def count_watchers(self, session: str | None = None) -> int:
+        """Return how many pages watch, of everybody or of one session."""
+        channels = list(self._channels.items())
+        return sum(each.watchers for chat, each in channels if session in (None, session_in(chat)))
 
     def open(self) -> None:
         """Let pages watch."""
