@@ -33,6 +33,7 @@ PROOFS: Final = {
         errors: test_delivery.test_an_apology_reaches_the_person_and_names_an_id
         personal: test_forms.test_usage_in_a_group_is_seen_by_whoever_asked_alone
         voice: test_speaking.test_a_spoken_question_is_answered_by_voice_with_the_words_below
+        feedback: test_reactions.test_a_thumb_at_an_answer_is_kept_changed_and_taken_back
         conversations: test_topics.test_each_topic_of_a_private_chat_is_answered_in_it_and_knows_no_other
     """,
     "slack": """

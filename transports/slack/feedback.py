@@ -4,13 +4,12 @@ import logging
 import re
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, select
 
-from botservice.access.records import read_names, read_roles
-from botservice.access.values import AccessRole
+from botservice.contexts.feedback import write_feedback as write_feedback_of
+from botservice.messages import Author
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import contexts, turns
-from botservice.storage.tables.slack import feedback
 from transports.slack.workspaces.people import account_of
 
 logger = logging.getLogger(__name__)
@@ -21,12 +20,6 @@ _KEYS_OF_TURN = (
     .join(turns, turns.c.context_id == contexts.c.id)
     .where(turns.c.id == bindparam("turn"))
 )
-_DELETE = delete(feedback).where(
-    feedback.c.turn_id == bindparam("turn"),
-    feedback.c.platform == "slack",
-    feedback.c.person_id == bindparam("person"),
-)
-_INSERT = insert(feedback)
 
 
 async def write_feedback(storage: Storage, team: str, channel: str, user: str, value: str) -> None:
@@ -45,19 +38,7 @@ async def write_feedback(storage: Storage, team: str, channel: str, user: str, v
         keys: Any = connection.execute(_KEYS_OF_TURN, {"turn": turn_id}).scalar_one_or_none()
         if keys is None or (keys.get("team_id"), keys.get("channel_id")) != (team, channel):
             return False  # the turn was forgotten, or another database wrote the button
-        roles, _ = read_roles(connection, read_names(connection, f"slack:{account}"), "")
-        if AccessRole.BLOCKED in roles:
-            return False
-        connection.execute(_DELETE, {"turn": turn_id, "person": account})
-        row = {
-            "turn_id": turn_id,
-            "platform": "slack",
-            "person_id": account,
-            "verdict": verdict,
-            "created_at": storage.now(),
-        }
-        connection.execute(_INSERT, row)
-        return True
+        return write_feedback_of(connection, turn_id, Author("slack", account), verdict, storage.now())
 
     is_stored = await storage.write(write)
     logger.info("slack.feedback", extra={"turn_of_answer": turn_id, "is_stored": is_stored})

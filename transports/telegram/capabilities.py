@@ -19,5 +19,6 @@ CAPABILITIES: Final = Capabilities(
     errors="a message in your language",
     personal="seen by one member alone, where the bot may",
     voice="written down; answered by voice if a setting says so",
+    feedback="👍 or 👎 as a reaction",
     conversations="each chat, each topic",
 )

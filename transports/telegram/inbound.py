@@ -13,7 +13,10 @@ from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 logger = logging.getLogger(__name__)
 
 # What is asked for. Not to be named means not to be sent; an update of another kind does no harm.
-ALLOWED_UPDATES = ["message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation"]
+ALLOWED_UPDATES = [
+    *("message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation"),
+    "message_reaction",
+]
 GUEST_MESSAGE = "guest_message"
 _EVENTS = ("message", "edited_message", "stopped_message_generation", GUEST_MESSAGE)
 

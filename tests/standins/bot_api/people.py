@@ -203,18 +203,24 @@ class People(Served):
             self._push({"callback_query": query})
             return query_id
 
-    def person_reacts(self, chat_id: int, message_id: int, emoji: str, *, user: Who = None) -> int | None:
+    def person_reacts(
+        self,
+        chat_id: int,
+        message_id: int,
+        *emojis: str,
+        before: Sequence[str] = (),
+        user: Who = None,
+        as_chat: bool = False,
+    ) -> int | None:
+        """Let somebody react to a message, or take that back; in groups only an administrator is told of it."""
         with self.condition:
             chat = self._chat(chat_id)
-            reaction = {
-                "chat": chat.as_wire(),
-                "message_id": message_id,
-                "user": self._member(chat, user).as_user(),
-                "date": int(time.time()),
-                "old_reaction": [],
-                "new_reaction": [{"type": "emoji", "emoji": emoji}],
-            }
-            return self._push({"message_reaction": reaction})
+            if not chat.is_private and chat.bot_status != "administrator":
+                return None
+            whose = {"actor_chat": chat.as_wire()} if as_chat else {"user": self._member(chat, user).as_user()}
+            old, new = ([{"type": "emoji", "emoji": each} for each in some] for some in (before, emojis))
+            place = {"chat": chat.as_wire(), "message_id": message_id, "date": int(time.time())}
+            return self._push({"message_reaction": {**place, **whose, "old_reaction": old, "new_reaction": new}})
 
     def person_stops_generation(self, chat_id: int) -> int | None:
         """Let somebody press the stop button of a draft (Bot API 10.3)."""

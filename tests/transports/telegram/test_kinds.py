@@ -176,7 +176,7 @@ def test_whatever_somebody_sends_in_a_private_chat_is_heard(name: str, value: di
     assert found.text or found.files
 
 
-KINDS = ["channel_post", "business_message", "business_connection", "deleted_business_messages", "message_reaction",
+KINDS = ["channel_post", "business_message", "business_connection", "deleted_business_messages",
          "message_reaction_count", "poll", "poll_answer", "inline_query", "chosen_inline_result", "chat_boost",
          "removed_chat_boost", "purchased_paid_media", "managed_bot", "subscription", "of_2028"]  # fmt: skip
 

@@ -30,6 +30,7 @@ from transports.telegram.inbound import (
     read_event,
 )
 from transports.telegram.incoming.presses import acknowledge, is_press, read_press
+from transports.telegram.incoming.reactions import keep_reaction, reaction_of
 from transports.telegram.outgoing.choosing import Choices
 
 logger = logging.getLogger(__name__)
@@ -91,6 +92,8 @@ class Intake:
                 await self._move(update, inbox, storage, *migration)
             elif (membership := membership_of(update)) is not None:
                 await self._note(storage, membership)
+            elif (reaction := reaction_of(update)) is not None:
+                await keep_reaction(storage, reaction)
         await inbox.accept(_TRANSPORT, events)
 
     async def _press(self, update: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
