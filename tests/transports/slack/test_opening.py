@@ -4,7 +4,7 @@ import json
 
 import pytest
 from sqlalchemy import select
-from standins.slack_api import BOT_USER, Refuse, SlackApi
+from standins.slack_api import BOT_USER, Hang, LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Storage
 from botservice.messages import Author
@@ -83,6 +83,52 @@ async def test_forgetting_by_command_takes_suggestions_away_at_once(api: SlackAp
         api.person_says("!forget chat")
         await api.until(lambda: len(api.calls(SUGGEST)) > 1 and "treasure" not in str(api.world.prompts))
         assert api.world.prompts["D0ALICE"], "what the tools are good for stays"
+
+
+async def test_what_is_forgotten_while_slack_is_told_does_not_stay_there(api: SlackApi, bot_on) -> None:
+    async with bot_on(api, manners=MANNERS):
+        api.person_says("Where is the treasure buried?")
+        await api.until(api.said)
+        order = api.order(Hang(), SUGGEST)
+        opened(api)
+        await api.until(lambda: order.used)
+        for number, said in enumerate(("!forget chat", "!forget chat yes"), start=1):
+            api.person_says(said)
+            await api.until(lambda number=number: len(api.calls(SUGGEST)) >= number)
+        order.release()
+        await api.until(lambda: len(api.calls(SUGGEST)) > 2)
+        await api.until(lambda: "treasure" not in str(api.world.prompts))
+    assert "treasure" in str(api.calls(SUGGEST)), "it was on its way"
+
+
+@pytest.mark.parametrize("fault", [limited(1), LoseAnswer(), Refuse("service_unavailable", 503)])
+async def test_forgotten_questions_are_taken_away_as_soon_as_slack_takes_it(api: SlackApi, bot_on, fault) -> None:
+    async with bot_on(api, manners=MANNERS):
+        api.person_says("Where is the treasure buried?")
+        await api.until(api.said)
+        assert "treasure" in str(await prompts_after_opening(api))
+        order = api.order(fault, SUGGEST)
+        api.person_says("!forget chat")
+        await api.until(lambda: order.used and "treasure" not in str(api.world.prompts))
+
+
+async def test_a_changed_message_is_stored_without_what_its_author_looks_at(
+    api: SlackApi, bot_on, sqlite_storage: Storage
+) -> None:
+    context = {"app_context": {"entities": [channel("C0SECRET")]}}
+    async with bot_on(api):
+        ts = api.person_says("hello there")
+        await api.until(api.said)
+        changed = api.changed_event("D0ALICE", ts, "hello you")
+        for name in ("message", "previous_message"):
+            changed[name] |= context
+        api.send_event(changed | context)
+        await api.all_taken()
+        gone = api.deleted_event("D0ALICE", ts)
+        gone["previous_message"] |= context
+        api.send_event(gone | context)
+        await api.all_taken()
+        assert "C0SECRET" not in await everything_stored(sqlite_storage)
 
 
 @pytest.mark.parametrize("code", ["unknown_method", "missing_scope", "invalid_arguments"])

@@ -67,6 +67,16 @@ async def test_a_canvas_that_is_gone_turns_no_others_off(api: SlackApi, bot_on) 
     assert "On 4 May" in asked
 
 
+@pytest.mark.parametrize("code", ["access_denied", "no_permission", "invalid_arguments"])
+async def test_a_canvas_that_is_not_shared_with_the_bot_turns_no_others_off(api: SlackApi, bot_on, code: str) -> None:
+    kept = canvas(api, "Nobody's business")
+    order = api.order(Refuse(code), "canvases.getContent", when=lambda said: said["canvas_id"] == kept["id"])
+    asked = await question_with(api, bot_on, kept, canvas(api, "On 4 May"))
+    assert order.used
+    assert "does not give out its words" in asked
+    assert "On 4 May" in asked
+
+
 async def test_a_canvas_from_a_shared_channel_is_asked_for(api: SlackApi, bot_on) -> None:
     file = canvas(api, "On 4 May")
     asked = await question_with(api, bot_on, {"id": file["id"], "file_access": "check_file_info"})

@@ -193,3 +193,30 @@ def test_details_ping_nobody_and_stay_short() -> None:
     assert "<!" not in task.details
     assert len(task.details) < 200
     assert task.details.split("\n")[1:] == ["n of: 3"]
+
+
+@pytest.mark.parametrize("code", ["channel_not_found", "is_archived", "thread_not_found", "user_not_in_channel"])
+async def test_a_place_without_a_session_leaves_those_of_others(api: SlackApi, bot_on, typist, code: str) -> None:
+    async with bot_on(api, typist):
+        order = api.order(Refuse(code), "agents.sessions.setStatus")
+        api.person_says("one")
+        await api.until(lambda: order.used)
+        typist.write("Here it is.")
+        typist.finish()
+        await api.until(api.said)
+        ts = api.person_says("two", channel="D0BOB", user="U0BOB")
+        await api.until(lambda: ("D0BOB", ts, "processing") in api.world.statuses)
+        typist.finish()
+    assert api.calls("assistant.threads.setStatus") == []
+
+
+async def test_a_channel_without_streams_leaves_those_of_others(api: SlackApi, bot_on, typist) -> None:
+    async with bot_on(api, typist, manners=Manners(tempo=QUICK)):
+        api.order(Refuse("channel_type_not_supported"), "chat.startStream")
+        for number, place in enumerate(({"channel": "C0GENERAL"}, {"channel": "D0BOB", "user": "U0BOB"}), start=1):
+            api.person_says(f"<@{BOT_USER}> go on", **place)
+            await api.until(lambda number=number: len(typist.prompts) == number)
+            typist.write("One more sentence of the answer. ")
+            await api.until(lambda number=number: len(api.calls("chat.startStream")) == number)
+            typist.finish()
+            await api.until(lambda place=place: api.said(place["channel"]))

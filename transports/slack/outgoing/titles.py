@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, select
 
@@ -151,17 +151,16 @@ def title_from(text: str) -> str:
 def _title_of(connection: Connection, turn_id: int) -> str:
     """Return the first words of what a turn was asked, as they are now; "" where they were taken back."""
     row = connection.execute(_EVENT, {"turn": turn_id}).one_or_none()
-    message = None if row is None else _message_in(row)
+    message = None if row is None else _message_in(StoredEvent(row.id, row.key, row.raw or b"", row.received_at))
     if row is None or message is None:
         return ""
     changed = connection.execute(_LAST_CHANGE, {"context": row.context_id, "ts": message.ts}).one_or_none()
     if changed is not None:
-        message = _message_in(changed) if changed.kind == EventKind.EDIT else None
+        edited = StoredEvent(changed.id, changed.key, changed.raw or b"", changed.received_at)
+        message = _message_in(edited) if changed.kind == EventKind.EDIT else None
     return "" if message is None else title_from(message.text)
 
 
-def _message_in(row: Any) -> SlackMessage | None:
-    if not row.raw:
-        return None
-    way, body, _ = stored(StoredEvent(row.id, row.key, row.raw, row.received_at))
+def _message_in(event: StoredEvent) -> SlackMessage | None:
+    way, body, _ = stored(event)
     return read_message(body) if way is Way.MESSAGE else None
