@@ -74,7 +74,7 @@ def _read(text: str, number: str) -> str | None:
     bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
         verdict = json.loads(bare)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "the judge gave no verdict"
     if not isinstance(verdict, dict) or verdict.get("examination") != number:
         return "the judge gave no verdict of this answer"

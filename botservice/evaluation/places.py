@@ -1,12 +1,18 @@
 """Values of a YAML file with the lines that they stand in, so that an error names its line and the remedy."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 import yaml
 
 from botservice.errors import BotServiceError
+
+_MOST_VALUES: Final = 200_000  # of a file, each as often as an alias repeats it
+_DEEPEST: Final = 100
+_LARGEST: Final = 2**53  # the whole numbers up to here are exact
+_TOO_DEEP: Final = "values are nested too deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ class Place:
         """Return the value that a whole file is.
 
         Raises:
-            BotServiceError: it is no YAML, or empty.
+            BotServiceError: it is no YAML, or empty, or more than anybody writes.
         """
         try:
             node = yaml.compose(text, yaml.SafeLoader)
@@ -36,9 +42,29 @@ class Place:
             line = f", line {mark.line + 1}" if mark is not None else ""
             what = getattr(error, "problem", None) or "this is no YAML"
             raise BotServiceError(f"{file}{line}: {what}") from None
+        except RecursionError:
+            raise BotServiceError(f"{file}: {_TOO_DEEP}") from None
         if node is None:
             raise BotServiceError(f"{file} is empty: it begins with cases:")
-        return cls(file, "the file", node)
+        place = cls(file, "the file", node)
+        place._check_size()
+        return place
+
+    def _check_size(self) -> None:
+        """Return if all that is below can be read one by one: aliases can make a short text endless."""
+        left = [(self.node, 1)]
+        for _ in range(_MOST_VALUES):
+            if not left:
+                return
+            node, depth = left.pop()
+            if depth > _DEEPEST:
+                Place(self.file, self.name, node).refuse(_TOO_DEEP)
+            match node:
+                case yaml.MappingNode():
+                    left += [(each, depth + 1) for pair in node.value for each in pair]
+                case yaml.SequenceNode():
+                    left += [(each, depth + 1) for each in node.value]
+        self.refuse(f"there are more than {_MOST_VALUES:,} values, each as often as an alias repeats it")
 
     def refuse(self, reason: str) -> NoReturn:
         """Say what is wrong here.
@@ -98,7 +124,7 @@ class Place:
     def number(self, *, least: float = 0) -> float:
         """Return a number."""
         value = self._scalar() if isinstance(self.node, yaml.ScalarNode) else None
-        if not isinstance(value, int | float) or isinstance(value, bool) or value < least:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= _LARGEST:
             self.refuse(f"{self.name} must be a number, {least:g} or more")
         return float(value)
 
@@ -114,8 +140,9 @@ class Place:
         if tag in ("int", "float", "bool", "null"):
             loader = yaml.SafeLoader("")
             try:
-                return loader.construct_object(self.node)
-            except ValueError:
+                value = loader.construct_object(self.node)
+                return value if not isinstance(value, float) or math.isfinite(value) else self.node.value
+            except (ValueError, LookupError):  # it is called what it is not, such as !!bool maybe
                 return self.node.value
             finally:
                 loader.dispose()

@@ -3,6 +3,7 @@
 import logging
 import os
 import platform
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import entry_points
@@ -19,7 +20,7 @@ _EXPORTER: Final = "OTEL_TRACES_EXPORTER"
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _CONTENTS: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _TRUE: Final = ("true", "1", "span_only", "span_and_event")
-_LAST_SPANS_MILLISECONDS: Final = 2_000
+_LAST_SPANS_SECONDS: Final = 2.0
 
 
 def asked_exporter(environ: Mapping[str, str]) -> str | None:
@@ -57,8 +58,14 @@ def tracing(version: str, environ: Mapping[str, str] | None = None) -> Iterator[
         with sending_to(spans), telling(trace_facts):
             yield
     finally:
-        provider.force_flush(_LAST_SPANS_MILLISECONDS)
-        provider.shutdown()
+        _end(provider)
+
+
+def _end(provider: Any) -> None:
+    """Send the last spans, as far as they are taken soon: the process ends whatever whoever receives them does."""
+    ending = threading.Thread(target=provider.shutdown, name="last spans", daemon=True)
+    ending.start()
+    ending.join(_LAST_SPANS_SECONDS)
 
 
 def _exporter(name: str, environ: Mapping[str, str]) -> Any:
@@ -81,7 +88,9 @@ def _provider(version: str, exporter: Any, environ: Mapping[str, str]) -> Any:
 
     own = {"service.name": "botservice"} if "OTEL_SERVICE_NAME" not in environ else {}
     facts = {"service.version": version, "service.instance.id": f"{platform.node()}-{os.getpid()}"}
-    provider = TracerProvider(resource=Resource.create({**own, **facts}), id_generator=TurnIds())
+    provider = TracerProvider(
+        resource=Resource.create({**own, **facts}), id_generator=TurnIds(), shutdown_on_exit=False
+    )
     provider.add_span_processor(BatchSpanProcessor(exporter))
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):  # nobody has set another one
         trace.set_tracer_provider(provider)  # so that spans of others, such as MCP's client, find their place

@@ -1,7 +1,7 @@
 """What this process has done, counted for Prometheus. No label names a person, a chat or a turn."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -70,9 +70,11 @@ class Metrics:
         )
         self._waiting = Gauge("botservice_waiting", "What is stored and waits, by kind.", ["kind"], registry=registry)
 
-    def set_waiting(self, kind: str, number: float) -> None:
-        """Say how much of a kind waits at this moment."""
-        self._waiting.labels(kind).set(number)
+    def set_waiting(self, waiting: Mapping[str, float]) -> None:
+        """Say how much of each kind waits at this moment, and nothing of others."""
+        self._waiting.clear()
+        for kind, number in waiting.items():
+            self._waiting.labels(kind).set(number)
 
     def render(self) -> bytes:
         """Return what was counted, as Prometheus reads it."""

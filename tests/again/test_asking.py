@@ -218,13 +218,14 @@ async def test_a_model_that_calls_for_ever_has_to_answer_in_the_end(storage, con
     assert looping.tools[0] == llm.tools[0]
 
 
-async def test_a_failed_turn_is_asked_again_with_the_prompt_that_nobody_answered(storage, context):
-    service, _ = service_of(storage, [LLMError("no", is_transient=False), "Now it works."])
+async def test_a_turn_whose_model_failed_is_asked_again_with_what_that_was_sent(storage, context):
+    service, llm = service_of(storage, [LLMError("no", is_transient=False), "Now it works."])
     with pytest.raises(LLMError):
         await service.prompt(context, "Hi")
     compared = await ask_again(service, context, 1)
-    assert (compared.task, compared.again.text) == ("Hi", "Now it works.")
-    assert compared.prompt[-1]["content"] == "Hi"
+    assert compared.then.error is not None
+    assert compared.again.text == "Now it works."
+    assert llm.prompts[0] == llm.prompts[1] == compared.prompt
 
 
 async def test_tokens_and_money_are_told_of_both_and_paid_by_nobody(storage, context):

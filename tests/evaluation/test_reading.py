@@ -45,6 +45,36 @@ def test_what_is_wrong_is_told_with_its_line_and_the_remedy(text, line, remedy):
     assert remedy in str(raised.value)
 
 
+@pytest.mark.parametrize("number", [".nan", ".inf", "-.inf", "1" * 30, "1" * 400, "1e300", "!!bool maybe", '!!int ""'])
+@pytest.mark.parametrize("rule", ["max_tokens", "max_cost"])
+def test_a_limit_that_no_answer_could_break_or_keep_is_refused(rule, number):
+    with pytest.raises(BotServiceError, match=r"line 4: .* must be a number"):
+        read_suite(f"{HEAD}    expect:\n      {rule}: {number}", "cases.yaml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        ("&a {a: *a}", "nested too deep"),
+        ("{a: " + "[" * 90 + "]" * 90 + "}", None),
+        ("{a: " + "[" * 100 + "]" * 100 + "}", "nested too deep"),
+        ("{a: " + "[" * 50_000 + "]" * 50_000 + "}", "nested too deep"),
+        (
+            "{a0: &a0 [1], " + ", ".join(f"a{n + 1}: &a{n + 1} [{f'*a{n}, ' * 10}]" for n in range(20)) + "}",
+            "more than 200,000 values",
+        ),
+        ("{a: !!bool maybe, b: !!int '', c: .nan}", None),
+    ],
+)
+def test_a_short_text_that_aliases_or_depth_make_endless_is_refused(arguments, remedy):
+    text = f"{HEAD}    tools:\n      - {{name: add, result: 5, arguments: {arguments}}}"
+    if remedy is None:
+        assert read_suite(text).cases[0].tools
+        return
+    with pytest.raises(BotServiceError, match=remedy):
+        read_suite(text)
+
+
 def test_a_whole_file_is_read():
     suite = read_suite(
         """

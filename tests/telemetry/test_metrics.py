@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.applications import Starlette
 
 from botservice import (
     AgentContext,
@@ -118,13 +119,17 @@ async def test_names_that_a_model_makes_up_do_not_become_labels(sqlite_storage: 
     assert "made_up" not in repr(counted)
 
 
+def client_of(app: Starlette, address: str = "127.0.0.1") -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app, client=(address, 1))
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000")
+
+
 async def ask(path: str, *, address: str = "127.0.0.1", headers: Any = None, **settings: Any) -> httpx.Response:
     """Return what a served bot answers somebody at an address."""
     chosen = Settings(_env_file=None, openai_api_key=None, openai_base_url=None, **settings)
     async with running(chosen, build_service(chosen), build_transports(chosen)) as application:
         app = build_web_app(application, Metrics("1"))
-        transport = httpx.ASGITransport(app, client=(address, 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as http:
+        async with client_of(app, address) as http:
             return await http.get(path, headers=headers or {})
 
 
@@ -137,6 +142,19 @@ async def test_without_a_token_this_machine_alone_reads_them(storage_url: str) -
         f'botservice_waiting{{kind="{kind}"}} 0.0'
         for kind in ("deliveries", "oldest_queued_seconds", "turns_queued", "turns_running")
     ]
+
+
+async def test_what_was_counted_is_shown_while_the_database_does_not_answer(sqlite_url: str) -> None:
+    chosen = Settings(_env_file=None, openai_api_key=None, openai_base_url=None, database_url=sqlite_url)
+    async with running(chosen, build_service(chosen), build_transports(chosen)) as application:
+        app = build_web_app(application, Metrics("1"))
+        async with client_of(app) as http:
+            assert "botservice_waiting{" in (await http.get("/metrics")).text
+    async with client_of(app) as http:
+        answer = await http.get("/metrics")
+    assert answer.status_code == 200
+    assert "botservice_info{" in answer.text
+    assert "botservice_waiting{" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -170,7 +188,7 @@ async def test_others_need_the_token(
 def test_the_dashboard_asks_for_what_is_counted() -> None:
     shown = set(re.findall(r"\b(?:botservice|gen_ai)_[a-z_]+", DASHBOARD.read_text()))
     metrics = Metrics("1")
-    metrics.set_waiting("deliveries", 0)
+    metrics.set_waiting({"deliveries": 0})
     known = {
         name
         for family in text_string_to_metric_families(metrics.render().decode())

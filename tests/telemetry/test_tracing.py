@@ -2,6 +2,7 @@
 
 import json
 import logging
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -291,6 +292,17 @@ async def test_answers_come_while_nobody_receives_traces(
     with tracing("1"):
         answer = await service_with(sqlite_storage, ANSWER).prompt(context, "hello")
     assert answer.text == ANSWER.text
+
+
+async def test_a_process_ends_while_whoever_receives_traces_never_answers(
+    sqlite_storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{mute.getsockname()[1]}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "100000")
+        context = await AgentContext.get_or_create(sqlite_storage, {"id": "42"})
+        with tracing("1"):
+            await service_with(sqlite_storage, ANSWER).prompt(context, "hello")
 
 
 async def test_what_goes_out_is_a_part_of_its_turn(storage: Storage, otlp: Receiver) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import io
+import os
 import stat
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -199,6 +200,16 @@ async def test_only_the_owner_may_join_and_what_a_killed_service_left_is_in_nobo
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         chat = await joined(tmp_path)
         await chat.converse("s", PlainLines(io.StringIO("")), Screen(), is_interactive=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+async def test_a_socket_of_somebody_else_hears_nothing_of_what_is_typed(settings, tmp_path):
+    path = socket_of(tmp_path / "bot.db")
+    heard = []
+    async with await asyncio.start_unix_server(lambda *ends: heard.append(ends), str(path)):
+        os.chown(path, 12345, -1)
+        assert await join(tmp_path / "bot.db") is None
+    assert not heard
 
 
 @pytest.mark.parametrize(

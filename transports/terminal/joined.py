@@ -93,12 +93,18 @@ class JoinedChat:
 async def join(database: Path) -> JoinedChat | None:
     """Return a connection to the service that runs on an SQLite file; None where none does."""
     path = socket_of(database)
-    if path is None or not path.exists():
-        return None
     try:
+        if path is None or not _is_ours(path, database):
+            return None
         return JoinedChat(*await asyncio.open_unix_connection(str(path), limit=LONGEST_LINE))
     except OSError:  # left by one that was killed, or somebody else's
         return None
+
+
+def _is_ours(path: Path, database: Path) -> bool:
+    """Return whether a socket is of whoever runs this, or has the database: others would read what is typed."""
+    owners = [os.geteuid(), *([database.stat().st_uid] if database.exists() else [])]
+    return path.stat().st_uid in owners
 
 
 def socket_of(database: Path) -> Path | None:

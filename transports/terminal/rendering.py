@@ -74,6 +74,8 @@ class RenderedScreen:
         """Say beside the spinner what is being done."""
         self._keep_open()
         self._label(visible(text))
+        if self._live is not None:  # now: a quick tool is done before the next frame
+            self._refresh(self._live)
 
     def progress(self, text: str) -> None:
         """Say beside the spinner what a tool says of its work."""
@@ -145,10 +147,16 @@ class RenderedScreen:
                 live.stop()
 
     async def _draw_again(self, live: Live) -> None:
-        with contextlib.suppress(OSError, ValueError):  # the terminal was closed
-            while True:
-                live.refresh()
-                await asyncio.sleep(_FRAME_SECONDS)
+        while self._refresh(live):  # noqa: ASYNC110 - frames come at their own pace, whatever happens
+            await asyncio.sleep(_FRAME_SECONDS)
+
+    def _refresh(self, live: Live) -> bool:
+        """Draw anew; return whether that can be seen, and the terminal was not closed."""
+        try:
+            live.refresh()
+        except (OSError, ValueError):
+            return False
+        return True
 
     def _print(self, what: RenderableType) -> None:
         try:

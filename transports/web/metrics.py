@@ -1,20 +1,25 @@
 """The page that Prometheus reads: what this process has counted, and what waits in the database."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from botservice.errors import StorageUnavailable
 from botservice.settings import Settings, reveal
 from botservice.telemetry.metrics import CONTENT_TYPE, Metrics
 from transports.web.entering.access import Access, Verdict
 
 PATH: Final = "/metrics"
+_LOOK_SECONDS: Final = 5.0  # Prometheus waits for 10 by default
+
+Look: TypeAlias = Callable[[], Awaitable[Mapping[str, float]]]
 
 
-def metrics_route(settings: Settings, metrics: Metrics, look: Callable[[], Awaitable[Mapping[str, float]]]) -> Route:
+def metrics_route(settings: Settings, metrics: Metrics, look: Look) -> Route:
     """Return the page, for whoever has METRICS_TOKEN; without one, for this machine alone.
 
     Args:
@@ -28,8 +33,15 @@ def metrics_route(settings: Settings, metrics: Metrics, look: Callable[[], Await
             return PlainTextResponse("set METRICS_TOKEN to open this page\n", 404)
         if verdict is not Verdict.WELCOME:
             return PlainTextResponse("send METRICS_TOKEN as bearer\n", 401, headers={"www-authenticate": "Bearer"})
-        for kind, number in (await look()).items():
-            metrics.set_waiting(kind, number)
+        metrics.set_waiting(await _look(look))
         return Response(metrics.render(), headers={"content-type": CONTENT_TYPE, "cache-control": "no-store"})
 
     return Route(PATH, show)
+
+
+async def _look(look: Look) -> Mapping[str, float]:
+    """Return what waits; nothing where the database does not say so in time: the rest is known without it."""
+    try:
+        return await asyncio.wait_for(look(), _LOOK_SECONDS)
+    except (StorageUnavailable, TimeoutError):
+        return {}

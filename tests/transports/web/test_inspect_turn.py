@@ -4,8 +4,10 @@ import html
 import json
 import re
 import shlex
+import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import insert, select
 
@@ -16,6 +18,7 @@ from botservice.policies import parse_prices
 from botservice.storage.tables.conversations import contexts, events, turns
 from botservice.storage.tables.slack import feedback
 from botservice.telemetry import register_secret
+from transports.web.inspector.requests import write_curl
 
 PAGE = {"Accept": "text/html"}
 
@@ -135,6 +138,20 @@ async def test_what_people_think_of_an_answer_is_shown(run_site):
         assert "No turn fits" in words(await read(visitor, "/inspect?view=turns&rating=good"))
 
 
+def sent_by_a_shell(command: str) -> Any:
+    """Return the body that a command sends where curl prints what it is given."""
+    given = f"curl() {{ cat; }}\n{command}"
+    return json.loads(subprocess.run(["sh"], input=given, capture_output=True, text=True, check=True).stdout)
+
+
+def test_a_request_longer_than_an_argument_may_be_is_sent_by_hand_word_for_word():
+    said = "it's\nEND\n$(echo) `echo` $HOME \\ \\\\u0021 !! 가\0" * 10_000
+    body = {"messages": [{"role": "user", "content": said}]}
+    command = write_curl({"url": "https://api.example/v1", "body": body})
+    assert sent_by_a_shell(command) == body
+    assert "!" not in command
+
+
 async def test_a_request_can_be_sent_again_by_hand_and_has_no_key(run_site):
     secret = "sk-a-key-that-nobody-may-see"
     register_secret(secret)
@@ -148,7 +165,7 @@ async def test_a_request_can_be_sent_again_by_hand_and_has_no_key(run_site):
         parts = shlex.split(curl.text)
         assert parts[0] == "curl"
         assert "Authorization: Bearer $OPENAI_API_KEY" in parts
-        assert json.loads(parts[parts.index("-d") + 1]) == body
+        assert sent_by_a_shell(curl.text) == body
         assert secret not in curl.text
         for path in ("0/json", "9/json", "1/xml"):  # a question has no prompt
             assert (await visitor.client.get(f"/inspect/1/1/steps/{path}")).status_code == 404

@@ -34,13 +34,17 @@ def write_json(request: Mapping[str, Any]) -> str:
 
 
 def write_curl(request: Mapping[str, Any]) -> str:
-    """Return a request as a command for a shell; the key comes from the environment."""
-    body = redact(json.dumps(request["body"], ensure_ascii=True, default=str))
+    """Return a request as a command for a shell; the key comes from the environment.
+
+    The body comes by standard input, because an argument has 128 KiB at most on Linux. It is one line that begins with
+    a brace, so nothing in it ends it; and no shell sees an event of its history in it (bash(1), HISTORY EXPANSION).
+    """
+    body = redact(json.dumps(request["body"], ensure_ascii=True, default=str)).replace("!", "\\u0021")
     return (
         f"curl {shlex.quote(redact(str(request['url'])))} \\\n"
         '  -H "Authorization: Bearer $OPENAI_API_KEY" \\\n'
         "  -H 'Content-Type: application/json' \\\n"
-        f"  -d {shlex.quote(body)}\n"
+        f"  --data-binary @- <<'END'\n{body}\nEND\n"
     )
 
 
