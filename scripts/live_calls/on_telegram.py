@@ -29,8 +29,10 @@ NOT_TRIED: Final = {
     "deleteMessage": "all that was sent is deleted by it, and what stays is printed",
     "createForumTopic": "it would leave a topic behind",
 }
+# A picture of one pixel.
 _PIXEL: Final = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d4944415478da63fccfc0500f00048401805a3453d00000000049454e44ae426082"
+    "89504e470d0a1a0a 0000000d49484452 0000000100000001 0806000000 1f15c489"
+    "0000000d49444154 78da63fccfc0500f00048401805a3453d0 000000 0049454e44 ae426082"
 )
 
 
