@@ -1,4 +1,4 @@
-"""`botservice doctor` tries every setting against the real thing, and says in plain words what to do."""
+"""`botservice doctor` tries what the service leans on: the database, models, search, tools."""
 
 import asyncio
 import json
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doctor.examining import examine, free_port
 from history.tiny_model import make_tiny_model
-from standins.bot_api import BotApi
 from standins.mcp_servers import script
 from standins.openai_api import Failure, OpenAIApi, Reply, ToolUse, rate_limited
 from standins.openai_catalogue import may_not_list, model_not_found, wrong_key
@@ -22,34 +22,6 @@ from botservice.app import build_service
 from botservice.cli.doctor import _check, _check_access, check_everything
 from botservice.cli.finding import Finding
 from botservice.settings import Settings
-
-NAMES = [
-    "database",
-    "model",
-    "models",
-    "tools",
-    "search",
-    "web",
-    "speech",
-    "skills",
-    "telegram",
-    "slack",
-    "encryption",
-    "access",
-    "browser",
-    "port",
-    "public",
-]
-
-
-async def examine(name: str, *, limit_seconds: float = 30.0, **values: Any) -> Finding:
-    values.setdefault("database_url", "sqlite://")
-    values.setdefault("port", 0)
-    chosen = Settings(**{"_env_file": None, "openai_api_key": None, "openai_base_url": None, **values})
-    findings = await check_everything(chosen, limit_seconds=limit_seconds)
-    assert [finding.name for finding in findings] == NAMES
-    assert all("\n" not in finding.text and "Traceback" not in finding.text for finding in findings)
-    return next(finding for finding in findings if finding.name == name)
 
 
 def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -375,104 +347,3 @@ async def test_skills_are_those_of_the_folder_that_people_usually_have_or_none(
     assert [*build_service(Settings(_env_file=None, tools="none", skills="none")).agent.tools] == []
     finding = await examine("skills", skills="nowhere")
     assert finding.text == "SKILLS: nowhere cannot be read as a folder of skills: FileNotFoundError"
-
-
-async def test_a_bot_that_answers_is_named() -> None:
-    with BotApi.running() as api:
-        finding = await examine("telegram", telegram_bot_token=api.token, telegram_api_url=api.url)
-    assert finding.mark == "✓"
-    assert "@stand_in_bot answers and is polled" in finding.text
-
-
-async def test_a_token_that_telegram_does_not_know_is_wrong() -> None:
-    with BotApi.running() as api:
-        finding = await examine(
-            "telegram", telegram_bot_token="7140000001:AAanother-token-of-somebody-else", telegram_api_url=api.url
-        )
-    assert finding.is_wrong
-    assert "@BotFather" in finding.text
-    assert "AAanother" not in finding.text
-
-
-async def test_a_bot_api_that_is_not_there_is_wrong() -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-    finding = await examine("telegram", telegram_bot_token="1:hidden-token", telegram_api_url=url)
-    assert finding.is_wrong
-    assert "TELEGRAM_API_URL" in finding.text
-    assert "hidden" not in finding.text
-
-
-async def test_a_server_that_is_no_bot_api_is_wrong() -> None:
-    with OpenAIApi.running() as api:
-        finding = await examine("telegram", telegram_bot_token="1:hidden-token", telegram_api_url=api.url)
-    assert finding.is_wrong
-
-
-async def test_a_webhook_that_is_not_set_yet_is_no_fault() -> None:
-    with BotApi.running() as api:
-        public = f"http://127.0.0.1:{free_port()}"
-        finding = await examine("telegram", telegram_bot_token=api.token, telegram_api_url=api.url, public_url=public)
-    assert finding.mark == "✓"
-    assert f"{public}/telegram/webhook" in finding.text
-
-
-# The web server
-
-
-@pytest.mark.parametrize(
-    ("values", "is_wrong", "text"),
-    [
-        ({}, True, "WEB_ACCESS=link needs PUBLIC_URL, where the links lead and TELEGRAM_BOT_TOKEN or SLACK_BOT_TOKEN"),
-        ({"slack_bot_token": "xoxb-1"}, True, "WEB_ACCESS=link needs PUBLIC_URL"),
-        ({"slack_bot_token": "xoxb-1", "public_url": "http://localhost:1"}, False, "the inspector is off"),
-        (
-            {"slack_bot_token": "xoxb-1", "public_url": "http://localhost:1", "admin_token": "a-long-admin-token"},
-            False,
-            "ADMIN_TOKEN opens everything",
-        ),
-    ],
-)
-async def test_what_people_need_to_come_by_links_is_named(values: dict[str, Any], is_wrong: bool, text: str) -> None:
-    finding = await examine("browser", web_access="link", **values)
-    assert finding.is_wrong == is_wrong
-    assert text in finding.text
-
-
-@pytest.mark.parametrize(
-    ("values", "mark", "says"),
-    [
-        ({}, "✓", "this machine alone"),
-        ({"host": "0.0.0.0"}, "·", "ADMIN_TOKEN opens"),
-        ({"admin_token": "x" * 16}, "✓", "ask for ADMIN_TOKEN"),
-    ],
-)
-async def test_who_may_see_the_pages(values: dict[str, Any], mark: str, says: str) -> None:
-    finding = await examine("browser", **values)
-    assert finding.mark == mark
-    assert says in finding.text
-
-
-async def test_a_port_that_somebody_else_has_is_wrong() -> None:
-    with OpenAIApi.running() as api:
-        finding = await examine("port", port=int(api.url.rpartition(":")[2]))
-    assert finding.is_wrong
-    assert "set PORT" in finding.text
-
-
-async def test_a_public_address_that_leads_elsewhere_is_wrong() -> None:
-    with OpenAIApi.running() as api:
-        finding = await examine("public", public_url=api.url)
-    assert finding.is_wrong
-    assert "serve" in finding.text
-
-
-async def test_slack_settings_are_not_passed_over_in_silence() -> None:
-    finding = await examine("slack", slack_bot_token="xoxb-hidden", slack_api_url=f"http://127.0.0.1:{free_port()}/api")
-    assert finding.is_wrong
-    assert "hidden" not in finding.text
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
