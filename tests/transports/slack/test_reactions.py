@@ -7,6 +7,7 @@ from standins.slack_api.world import Post
 
 from botservice import Storage
 from botservice.access.access import Access
+from botservice.policies import AccessMode
 from botservice.storage.tables.slack import feedback
 
 
@@ -112,3 +113,12 @@ async def test_without_the_scope_or_the_subscription_answers_come_as_before(api:
         await api.all_taken()
     assert len(api.events.tries) == 1
     assert post.shown == "You said: hello"
+
+
+async def test_who_is_not_let_in_leaves_no_opinion(api: SlackApi, bot_on, sqlite_storage: Storage) -> None:
+    async with bot_on(api):
+        post = await answer_in(api)
+    async with bot_on(api, access=Access(AccessMode.ALLOW)):
+        api.person_reacts(post, "+1")
+        await api.all_taken()
+    assert await verdicts(sqlite_storage) == []
