@@ -20,6 +20,6 @@ CAPABILITIES: Final = Capabilities(
     stops="the session's button, or !stop",
     errors="a message in your language",
     personal="seen by the asker alone",
-    feedback="👍 or 👎 below the answer",
+    feedback="👍 or 👎 below the answer, or as a reaction",
     conversations="each direct conversation, each thread",
 )

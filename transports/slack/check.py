@@ -1,6 +1,7 @@
 """Trying the settings against the real Slack, and saying what to do and which line of the manifest it is about."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import aiohttp
@@ -9,7 +10,7 @@ from botservice.errors import BotServiceError
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.incoming.endpoint import PATH
-from transports.slack.manifest import OPTIONAL_SCOPES, bot_scopes
+from transports.slack.manifest import OPTIONAL_SCOPES, REACTIONS_SCOPE, bot_scopes
 
 _MANIFEST = "transports/slack/manifest.json"
 
@@ -64,10 +65,17 @@ async def _check_token(client: SlackClient, token: str) -> str:
                 f"the app lacks {lines}: add it at oauth_config.scopes.bot of the app's manifest ({_MANIFEST} has "
                 "every line), and install the app into the workspace again"
             )
-        if lacking:
-            rest = ", ".join(f'"{each}"' for each in sorted(lacking))
-            return f"{_who(answer)}; canvases and lists are named and not read, without {rest}"
+        return _who(answer) + _without(lacking)
     return _who(answer)
+
+
+def _without(lacking: AbstractSet[str]) -> str:
+    """Return what the bot does not do for want of scopes that it does without."""
+    papers = ", ".join(f'"{each}"' for each in sorted(lacking - {REACTIONS_SCOPE}))
+    said = f"; canvases and lists are named and not read, without {papers}" if papers else ""
+    return said + (
+        f'; reactions at answers are not heard, without "{REACTIONS_SCOPE}"' if REACTIONS_SCOPE in lacking else ""
+    )
 
 
 def _who(answer: Mapping[str, Any]) -> str:

@@ -19,8 +19,9 @@ def bot_scopes() -> list[str]:
     return list(read_manifest()["oauth_config"]["scopes"]["bot"])
 
 
-OPTIONAL_SCOPES: Final = frozenset({"canvases:read", "lists:read"})
-"""What the bot does without: canvases and lists are named then, and not read."""
+REACTIONS_SCOPE: Final = "reactions:read"
+OPTIONAL_SCOPES: Final = frozenset({"canvases:read", "lists:read", REACTIONS_SCOPE})
+"""What the bot does without: canvases and lists are named then, and not read; reactions say nothing."""
 
 
 def bot_events() -> list[str]:

@@ -120,6 +120,25 @@ class People:
         place = {"channel": channel, "thread_ts": thread_ts, "event_ts": at}
         self.send_event({"type": "agent_session_title_changed", "title": title, "user": user, **place})
 
+    def person_reacts(self, post: Post, name: str, *, user: str = "U0ALICE", is_removed: bool = False) -> None:
+        """Have a person put a reaction at a message, or take it away; deliver it where the app is subscribed."""
+        with self.condition:
+            if ((user, name) in post.reactions) is not is_removed:
+                return
+            (post.reactions.remove if is_removed else post.reactions.append)((user, name))
+            kind, scopes = "reaction_removed" if is_removed else "reaction_added", self.world.scopes
+            is_told = kind in self.world.subscribed and (scopes is None or "reactions:read" in scopes)
+            event = {
+                "type": kind,
+                "user": user,
+                "reaction": name,
+                "item_user": post.user,
+                "item": {"type": "message", "channel": post.channel, "ts": post.ts},
+                "event_ts": self.world.next_ts(),
+            }
+        if is_told:
+            self.send_event(event)
+
     def command(self, text: str, *, channel: str = "C0GENERAL", user: str = "U0ALICE") -> str:
         """Have a person give the slash command; return the name of its response_url."""
         name = self.world.next_id("R")

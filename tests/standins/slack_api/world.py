@@ -42,7 +42,7 @@ class Post:
     plan: str | None = None
     states: list[str] = field(default_factory=list)
     unfurl: bool = True
-    reactions: list[str] = field(default_factory=list)
+    reactions: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def shown(self) -> str:
@@ -99,6 +99,7 @@ class World:
         self.canvases: dict[str, str] = {}
         self.lists: dict[str, list[dict[str, Any]]] = {}
         self.without: set[str] = set()  # what this workspace does not have yet
+        self.subscribed = {"reaction_added", "reaction_removed"}
         self.is_agent = True
         self.has_stop_button = True
         self.scopes: set[str] | None = None

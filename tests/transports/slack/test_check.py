@@ -42,6 +42,14 @@ async def test_a_scope_that_it_does_without_is_named_and_no_error(api: SlackApi)
     assert 'not read, without "canvases:read"' in found.text
 
 
+async def test_without_the_scope_of_reactions_the_rest_works(api: SlackApi) -> None:
+    api.world.scopes = set(bot_scopes()) - {"reactions:read"}
+    found = await finding(**own(api))
+    assert not found.is_wrong
+    assert 'not heard, without "reactions:read"' in found.text
+    assert "canvases" not in found.text
+
+
 async def test_a_missing_scope_is_named_with_its_line(api: SlackApi) -> None:
     api.world.scopes = set(bot_scopes()) - {"files:read"}
     found = await finding(**own(api))
@@ -84,7 +92,7 @@ def test_the_manifest_asks_for_what_is_used_and_no_more() -> None:
     needed = {scope for name, (_, _, scope) in methods.items() if name in called and scope not in ("", "history")}
     # Reading threads and hearing messages takes the histories; mentions, commands and downloads a scope each; to hear
     # who has brought the bot into a channel takes reading of channels.
-    others = {"app_mentions:read", "channels:read", "commands", "files:read", "groups:read"}
+    others = {"app_mentions:read", "channels:read", "commands", "files:read", "groups:read", "reactions:read"}
     assert set(bot_scopes()) == needed | HISTORIES | others
 
 

@@ -100,6 +100,8 @@ class Intake:
                 await self._accept(stop_event(body))
             case "member_joined_channel" | "member_left_channel":
                 await self._take_membership(body)
+            case "reaction_added" | "reaction_removed":
+                await self._interactions.reactions.take(body, *self._opened())
             case "agent_session_title_changed":
                 await self._note_title(body)
             case "app_home_opened":

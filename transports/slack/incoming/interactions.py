@@ -15,6 +15,7 @@ from transports.slack.blocks import ASK_ANYTHING, ASK_CALLBACK, BUTTON, FEEDBACK
 from transports.slack.client import SlackClient
 from transports.slack.feedback import write_feedback
 from transports.slack.inbound import Way, context_keys, field, order_of, raw, team_of, timestamp, word
+from transports.slack.incoming.reactions import Reactions
 from transports.slack.workspaces.people import People
 from transports.slack.workspaces.workspaces import Workspaces
 
@@ -85,12 +86,17 @@ def read_press(body: Mapping[str, Any]) -> Press | None:
 
 
 class Interactions:
-    """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot."""
+    """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot.
+
+    Attributes:
+        reactions: Keeps what people think of answers by a reaction.
+    """
 
     def __init__(self, client: SlackClient, workspaces: Workspaces, people: People) -> None:
         self._client = client
         self._workspaces = workspaces
         self._people = people
+        self.reactions = Reactions(workspaces, people)
         self._direct: dict[tuple[str, str], str] = {}
 
     async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
