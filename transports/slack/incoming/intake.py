@@ -244,8 +244,8 @@ class Intake:
             return
         team = word(field(body, "team_id"))
         self._opened()
-        if team is not None:
-            self._workspaces.forget(team)
         if self._removal is not None:
             await self._removal.remove(team, word(field(body, "enterprise_id")))
+        if team is not None:  # from now on whoever asks reads that it is gone
+            self._workspaces.forget(team)
         logger.info("slack.uninstalled", extra={"team": team})

@@ -52,6 +52,7 @@ class Workspaces:
         self._known: dict[str, tuple[Workspace, float]] = {}
         self._grids: dict[str, str] = {}
         self._asking = asyncio.Lock()
+        self._changes = 0
 
     @property
     def own(self) -> Workspace | None:
@@ -100,10 +101,13 @@ class Workspaces:
         own = await self.identify()
         if own is not None and (own.team_id == team_id or self._installations is None):
             return own
+        changes = self._changes
         found = None if self._installations is None else await self._installations.find(team_id, enterprise_id)
         if found is None:
             self.forget(team_id)
             raise NotInstalled(f"the workspace {team_id} has not installed this bot")
+        if changes != self._changes:  # it may have been removed while it was read
+            return found
         if len(self._known) >= _MAX_WORKSPACES:
             del self._known[next(iter(self._known))]
         self._known[team_id] = (found, self._clock() + _FRESH_SECONDS)
@@ -124,4 +128,5 @@ class Workspaces:
 
     def forget(self, team_id: str) -> None:
         """Take note that a workspace's token may be another one now."""
+        self._changes += 1
         self._known.pop(team_id, None)
