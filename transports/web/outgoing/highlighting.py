@@ -1,9 +1,9 @@
 """Code in colours: by Pygments, as far as its rules cannot be made to take long."""
 
 import html
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import groupby
 from typing import ClassVar, Final
 
 from pygments.lexer import Lexer, RegexLexer, words
@@ -12,7 +12,7 @@ from pygments.token import Comment, Generic, Keyword, Name, Number, String, Text
 
 _LONGEST: Final = 8_000  # characters of a block that is shown in colours
 _LONGEST_LINE: Final = 400
-_EMPTY_LINES: Final = re.compile(r"(?:[ \t]*\n){12}")
+_MOST_EMPTY_LINES: Final = 11  # one after the other
 
 _KINDS: Final[Mapping[_TokenType, str]] = {
     Comment: "comment",
@@ -84,8 +84,16 @@ def _is_quick(code: str) -> bool:
     return (
         len(code) <= _LONGEST
         and max(map(len, code.split("\n"))) <= _LONGEST_LINE
-        and _EMPTY_LINES.search(code) is None
+        and _longest_gap(code) <= _MOST_EMPTY_LINES
         and "\0" not in code
+    )
+
+
+def _longest_gap(code: str) -> int:
+    """Return how many lines without anything on them stand one after the other, at most."""
+    return max(
+        (len([*lines]) for is_empty, lines in groupby(code.split("\n"), lambda line: not line.strip()) if is_empty),
+        default=0,
     )
 
 

@@ -111,4 +111,4 @@ def _complaint(message: Any) -> str:
 def _is_of_ended_site(complaint: str) -> bool:
     """Return whether a page could not look at its own site again, which had ended."""
     has_ended = "ERR_CONNECTION_REFUSED" in complaint or "503" in complaint
-    return has_ended and any(path in complaint for path in ("/web/events", "/web/conversations", "/inspect"))
+    return has_ended and any(path in complaint for path in ("/web/", "/inspect"))
