@@ -24,7 +24,7 @@ from botservice.telemetry.exporting import tracing
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 
-TURNS = 40
+TURNS = 200
 
 
 class Model:
@@ -96,7 +96,7 @@ async def measure(rounds: int) -> dict[str, list[float]]:
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=6)
     rounds = parser.parse_args().rounds
     with receiver():
         spent = asyncio.run(measure(rounds))
