@@ -1,4 +1,4 @@
-"""People who come by a link that /web gave them: what it opens, to whom, how often, and what ends it."""
+"""People who come by a link that /web gave them: what it opens, to whom, and how often."""
 
 import asyncio
 import contextlib
@@ -6,29 +6,20 @@ import re
 from datetime import timedelta
 
 import pytest
-from people.conversing import ALICE, ALICE_ON_SLACK, BOB, command, open_chat
+from people.browsing import COMMANDS, PAGE, SITE, TOKEN, URL, ask, chats, come, link, status
+from people.conversing import ALICE, BOB, command, open_chat
 from sqlalchemy import select, update
 from starlette.routing import Route
 
 from botservice import Author
-from botservice.access.access import Access as PeopleAccess
 from botservice.commands import Catalogue
-from botservice.commands.accounts.link import UNLINK
 from botservice.commands.accounts.web import web_command
 from botservice.people.browsers import MOST_LINKS, MOST_LOGINS
-from botservice.people.identities import find_identity, join_identities
-from botservice.policies import AccessMode
-from botservice.privacy.forgetting import forget_person
-from botservice.storage.tables.conversations import contexts, messages
+from botservice.people.identities import find_identity
+from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata
-from botservice.storage.tables.people import web_links, web_logins
+from botservice.storage.tables.people import web_links
 from transports.web.chat import MOST_STREAMS_EACH
-
-URL = "https://bot.example"
-TOKEN = "a-long-admin-token"
-PAGE = {"Accept": "text/html,*/*"}
-SITE = {"host": "0.0.0.0", "admin_token": TOKEN, "has_links": True}
-COMMANDS = Catalogue([web_command(URL), UNLINK])
 
 
 @pytest.fixture
@@ -36,40 +27,6 @@ async def site(run_site):
     """The web transport as people reach it, with a token that they do not have."""
     async with run_site(**SITE) as running:
         yield running
-
-
-async def ask(site, person=ALICE, text="/web", *, name=None):
-    """Have somebody write /web in their private chat, and return what is answered."""
-    chat = await open_chat(site.storage, name or f"{person.platform}-{person.id}", person)
-    return (await command(chat, text, person, COMMANDS, now=site.storage.now())).text
-
-
-async def link(site, person=ALICE):
-    """Return the path of a link that somebody has asked for."""
-    said = await ask(site, person)
-    found = re.search(rf"{URL}(/web/link/[A-Za-z0-9_-]{{43}})\s", said)
-    assert found, said
-    return found[1]
-
-
-async def come(site, person=ALICE):
-    """Return the browser of somebody who has used a link of theirs."""
-    visitor = await site.visitor(is_open=False)
-    answer = await visitor.client.post(await link(site, person))
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
-    return visitor
-
-
-async def chats(site):
-    """Return the sessions of all conversations in browsers."""
-    keys = await site.storage.read(
-        lambda connection: connection.execute(select(contexts.c.context_keys)).scalars().all()
-    )
-    return sorted(each["session_id"] for each in keys if each["transport"] == "web")
-
-
-async def status(visitor, path="/"):
-    return (await visitor.client.get(path, headers=PAGE)).status_code
 
 
 async def test_a_link_opens_the_same_chat_in_every_browser_of_a_person(site):
@@ -267,80 +224,6 @@ async def test_without_links_there_is_no_such_address(run_site):
         path, visitor = await link(site), await site.visitor(is_open=False)
         assert (await visitor.client.get(path)).status_code == 404
         assert (await visitor.client.post(path)).status_code == 404
-
-
-async def test_whoever_is_taken_out_is_out_at_once_and_an_open_page_gets_nothing_more(run_site):
-    people = PeopleAccess(AccessMode.ALLOW, allowed=frozenset({"telegram:1"}))
-    async with run_site(**SITE, people=people) as site:
-        visitor = await come(site)
-        async with visitor.events() as events:
-            await visitor.say("hello")
-            await events.until_answered()
-            await site.storage.write(lambda c: people.revoke(c, "telegram:1", "owner", site.storage.now()))
-            assert await status(visitor) == 401
-            assert (await visitor.say("and now?")).status_code == 401
-            while await events.next() is not None:
-                pass
-            assert events.texts == ["hello", "You said: hello"]
-
-
-async def test_a_stranger_gets_no_use_out_of_a_link_from_before(run_site):
-    people = PeopleAccess(AccessMode.ALLOW)
-    async with run_site(**SITE, people=people) as site:
-        path, visitor = await link(site), await site.visitor(is_open=False)
-        assert (await visitor.client.get(path, headers=PAGE)).status_code == 410
-        assert (await visitor.client.post(path)).status_code == 410
-
-
-@pytest.mark.parametrize("owners", [frozenset(), frozenset({"telegram:1"})])
-async def test_a_role_is_the_same_in_the_browser(run_site, owners):
-    people = PeopleAccess(AccessMode.ALLOW, owners=owners, allowed=frozenset({"telegram:1"}))
-    async with run_site(**SITE, people=people) as site:
-        visitor = await come(site)
-        async with visitor.events() as events:
-            await visitor.say("/access")
-            notice = await events.until("notice")
-        assert ("telegram:1" in notice.data["text"]) == bool(owners)
-
-
-async def ends_by_logging_out(site, visitor):
-    assert (await visitor.client.post("/web/logout")).status_code == 303
-
-
-async def ends_by_the_command(site, visitor):
-    assert "logged out of every browser" in await ask(site, text="/web off")
-
-
-async def ends_by_unlinking(site, visitor):
-    def join(connection):
-        slack = find_identity(connection, ALICE_ON_SLACK)
-        join_identities(connection, find_identity(connection, ALICE), slack)
-
-    await open_chat(site.storage, "slack-1", ALICE_ON_SLACK)
-    await site.storage.write(join)
-    other = await come(site, ALICE_ON_SLACK)
-    assert await status(other) == 200
-    assert "apart from" in await ask(site, ALICE_ON_SLACK, "/unlink")
-    assert await status(other) == 401
-    assert await status(visitor) == 200
-    await ask(site, text="/web off")
-
-
-async def ends_by_forgetting(site, visitor):
-    await forget_person(site.storage, ALICE)
-    for table in (web_links, web_logins):
-        query = select(table)
-        assert await site.storage.read(lambda connection, query=query: connection.execute(query).all()) == []
-
-
-@pytest.mark.parametrize("end", [ends_by_logging_out, ends_by_the_command, ends_by_unlinking, ends_by_forgetting])
-async def test_what_ends_a_login_ends_it_for_whoever_kept_the_cookie(site, end):
-    visitor = await come(site)
-    cookies = dict(visitor.client.cookies)
-    await end(site, visitor)
-    assert await status(visitor) == 401
-    thief = await site.visitor(is_open=False, cookies=cookies)
-    assert await status(thief) == 401
 
 
 async def test_another_replica_knows_of_links_and_logins(run_site, sqlite_url):
