@@ -20,7 +20,7 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.budgets.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
+from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.llm import ChatResponse
 from botservice.people.facts import facts_of, keep_fact
 from botservice.people.identities import find_identity
@@ -302,24 +302,6 @@ async def test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_
     assert await storage.read(names) == ["", "telegram:1"]
     await Upkeep(storage, clock=lambda: now + timedelta(days=32)).run_once()
     assert set(await storage.read(names)) == {""}
-
-
-async def test_upkeep_looks_for_strangers_a_few_at_a_time_and_finds_them_all(storage):
-    chat = await open_chat(storage, "telegram-a", ALICE)
-    now, count = datetime.now(UTC), 2 * PEOPLE_AT_ONCE + 50
-
-    def use(connection):
-        for payer in [Payer(0, f"telegram:{number}", "") for number in range(1000, 1000 + count)]:
-            record_call(connection, payer, ModelCall("m", 10, 1), now - timedelta(days=40))
-        payer = Payer.of(chat.id, chat.context_keys, ALICE)
-        record_call(connection, payer, ModelCall("m", 10, 1), now - timedelta(days=40))
-
-    await storage.write(use)
-    found = await storage.read(lambda c: find_strangers(c, "", now))
-    assert (len(found.names), found.is_last) == (PEOPLE_AT_ONCE - 1, False)  # Alice is among them, and known
-    await Upkeep(storage, clock=lambda: now).run_once()
-    left = await storage.read(lambda c: set(c.execute(select(model_usage.c.person)).scalars()))
-    assert left == {"", "telegram:1"}
 
 
 class Gossip:
