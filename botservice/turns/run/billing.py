@@ -23,7 +23,7 @@ from botservice.storage.blobs import store_blob
 from botservice.telemetry.measuring import take_paid
 from botservice.turns.figures import add_figures
 from botservice.turns.options import RunOptions
-from botservice.turns.run.attempts import Attempts
+from botservice.turns.run.asking import Attempts
 from botservice.turns.run.speaking import Speech
 from botservice.turns.turn import Turn
 

@@ -266,9 +266,9 @@ class ContextWork:
             turn,
             claim,
             plan_deliveries=lambda answer: transport.plan(answer, turn.events),
-            has_buttons=bool(capabilities_of(transport).buttons),
+            has_buttons=lambda: bool(capabilities_of(transport).buttons),
             live=live,
-            is_spoken=was_spoken(transport, turn.events),
+            is_spoken=self._options.speaker is not None and was_spoken(transport, turn.events),
         )
         self.runs[claim.context_id] = Running(run, turn.order_key)
         try:
