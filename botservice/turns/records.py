@@ -11,8 +11,8 @@ from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import events, turns
-from botservice.turns.due import set_due, when_due_was_set
-from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus
+from botservice.turns.due import when_due_was_set
+from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus, set_due
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
 _IS_OPEN = text("turns.status IN ('queued', 'running')")

@@ -12,9 +12,9 @@ from botservice.messages import ToolCall
 from botservice.storage.statements import execute
 from botservice.storage.tables.waiting import pending_calls
 from botservice.tools import ToolOutcome
-from botservice.turns.due import set_due
 from botservice.turns.records import set_waiting
 from botservice.turns.run import journal
+from botservice.turns.turn import set_due
 from botservice.turns.waiting.calls import PendingCall, PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting.parking import waiting_of
 from botservice.turns.waiting.records import IS_OPEN, decide_call, find_of_turn, lock_turn, unpark_turn

@@ -11,8 +11,7 @@ from botservice.storage import Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import deliveries, messages, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.due import AT_ONCE, set_due
-from botservice.turns.turn import TurnStatus
+from botservice.turns.turn import AT_ONCE, TurnStatus, set_due
 from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
 
 # Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
