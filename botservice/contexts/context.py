@@ -172,7 +172,7 @@ class AgentContext:
 
     def system_prompt_for(self, prompt: str, skills: str = "") -> str:
         """Return what stands at the top of prompts here, for an agent whose own prompt and list of skills are these."""
-        return system_prompt(prompt, self.metadata, skills)
+        return system_prompt(prompt, self.metadata, skills) if self.metadata or skills else prompt
 
     def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
         """Return memory as chat-completions messages; see `AgentMemory.write_memory_to_messages`."""

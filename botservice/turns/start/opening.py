@@ -273,5 +273,5 @@ async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id:
 
 def _task(new: Sequence[NewMessage | Message]) -> TaskStep:
     images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
-    text = "\n".join(write_out(message.text, message.references) for message in new)
+    text = "\n".join(write_out(each.text, each.references) if each.references else each.text for each in new)
     return TaskStep(text, task_images=images) if images else TaskStep(text)
