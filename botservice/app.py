@@ -43,6 +43,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.pressure import Pressure
 from botservice.turns.run.billing import models_of
 from botservice.turns.served import ServedTransport
+from botservice.turns.wakeups import Share
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
 
@@ -51,6 +52,7 @@ logger = logging.getLogger(__name__)
 GRACE_SECONDS = 8.0  # of the ten that a PaaS gives between SIGTERM and SIGKILL
 _READY_SECONDS = 3.0
 _DEMO_SEARCH_K = 8
+_SHOWN_HERE = ("web", "terminal")  # answers grow on their screens where the process that makes them has the page
 
 
 @dataclass(slots=True)
@@ -282,12 +284,18 @@ def govern(settings: Settings, service: AgentService) -> None:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, service: AgentService, transports: Sequence[ServedTransport], *, has_worker: bool = True
+    settings: Settings,
+    service: AgentService,
+    transports: Sequence[ServedTransport],
+    *,
+    has_worker: bool = True,
+    share: Share = Share(),  # noqa: B008 - frozen
 ) -> AsyncIterator[Application]:
     """Run a service until the block is left; then let running turns have their grace.
 
     Args:
         has_worker: Whether this process works on turns; otherwise it only takes in, for others to work on.
+        share: Which conversations it works on first, where several processes are one service on a machine.
 
     Raises:
         DatabaseInUse: another process works on the same SQLite file.
@@ -313,7 +321,9 @@ async def running(
         govern(settings, service)
         if service.options.speaker is not None:
             stack.push_async_callback(service.options.speaker.close)
-        worker = Worker(storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns)
+        worker = Worker(
+            storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns, share=share
+        )
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
         inbox = Inbox(
@@ -322,6 +332,8 @@ async def running(
             service.options.clock,
             pressure=pressure,
             is_worked_here=has_worker,
+            share=share,
+            shown_here=_SHOWN_HERE,
             access=service.options.access,
         )
         for transport in transports:

@@ -1,6 +1,6 @@
 """Accepting what platforms deliver: stored before they are told so, once for each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -16,7 +16,7 @@ from botservice.turns.records import insert_event
 from botservice.turns.turn import EventKind, InboundEvent
 from botservice.turns.waiting.deciding import Decider, Decision, decide_now
 from botservice.turns.waiting.orders import order_of
-from botservice.turns.wakeups import Wakeup, notify_replicas
+from botservice.turns.wakeups import Share, Wakeup, notify_replicas
 
 Wake = Callable[[int, EventKind], None]
 """Told the context and the kind of each new event, after its commit."""
@@ -33,6 +33,8 @@ class Inbox:
         *,
         pressure: Pressure | None = None,
         is_worked_here: bool = True,
+        share: Share = Share(),  # noqa: B008 - frozen
+        shown_here: Collection[str] = (),
         access: Access | None = None,
     ) -> None:
         """Make an inbox.
@@ -42,6 +44,8 @@ class Inbox:
             wake: Has this process work on what is new.
             pressure: Says when nothing more is taken; by default everything is.
             is_worked_here: Whether this process has a worker; otherwise the others are told to see to what is new.
+            share: Which conversations it works on, if it does; the others' processes are told of theirs.
+            shown_here: Transports that show what this process does while it does it: it works on all of theirs.
             access: Who is let in, and who owns the service; by default everybody is, and nobody does.
         """
         self._storage = storage
@@ -49,6 +53,8 @@ class Inbox:
         self._clock = clock or storage.now
         self._pressure = pressure or Pressure()
         self._is_worked_here = is_worked_here
+        self._share = share
+        self._shown_here = frozenset(shown_here)
         self._access = access or Access()
 
     @property
@@ -76,7 +82,8 @@ class Inbox:
             found = [(insert_event(connection, transport, keys, event, now), event.kind) for event, keys in keyed]
             new = [(context_id, kind) for context_id, kind in found if context_id is not None]
             notify_replicas(
-                connection, (Wakeup(context_id, kind, not self._is_worked_here) for context_id, kind in new)
+                connection,
+                (Wakeup(context_id, kind, not self._works_on(transport, context_id)) for context_id, kind in new),
             )
             return new
 
@@ -88,7 +95,7 @@ class Inbox:
                 is_confined=keyed[0][1].digest == keyed[-1][1].digest,
             )
         for context_id, kind in accepted:
-            self._wake(context_id, kind)
+            self._wake_here(transport, context_id, kind)
         return len(accepted)
 
     async def decide(
@@ -121,7 +128,8 @@ class Inbox:
         if context_id is None or not ruling.is_admitted:
             return Decision(in_language("buttons.gone", language))
         decider = Decider(presser, is_owner=ruling.role is AccessRole.OWNER, is_private=is_private)
-        wakeup = Wakeup(context_id, EventKind.DECISION, not self._is_worked_here)
+        transport = context_keys.get("transport", "")
+        wakeup = Wakeup(context_id, EventKind.DECISION, not self._works_on(transport, context_id))
 
         def store(connection: Connection) -> Decision:
             made = decide_now(connection, context_id, order, decider, language, self._clock())
@@ -131,5 +139,12 @@ class Inbox:
 
         decision = await storage.write(store, sort_key=(keys.digest,))
         if decision.is_taken:
-            self._wake(context_id, EventKind.DECISION)
+            self._wake_here(transport, context_id, EventKind.DECISION)
         return decision
+
+    def _works_on(self, transport: str, context_id: int) -> bool:
+        return self._is_worked_here and (transport in self._shown_here or self._share.has(context_id))
+
+    def _wake_here(self, transport: str, context_id: int, kind: EventKind) -> None:
+        if self._works_on(transport, context_id):
+            self._wake(context_id, kind)
