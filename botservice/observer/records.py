@@ -159,8 +159,8 @@ def end_again(connection: Connection, context_id: int) -> None:
     connection.execute(update(observed).where(of_context).values(again_to=observed.c.read_to))
 
 
-def pass_over(connection: Connection, context_id: int, version: int, last: int) -> bool:
-    """Leave a stretch unread for good; return whether nobody has changed anything meanwhile."""
+def mark_read(connection: Connection, context_id: int, version: int, last: int) -> bool:
+    """Take note that a stretch was read, or is left out for good; return whether nothing changed meanwhile."""
     change = update(observed).where(observed.c.context_id == context_id, observed.c.version == version)
     values = {"read_to": last, "version": version + 1, "tries": 0}
     return connection.execute(change.values(values)).rowcount > 0
