@@ -8,6 +8,7 @@ from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column
 
 from botservice.messages import Role
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import CONTEXT_IS_OBSERVED
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import observed
 
@@ -18,8 +19,6 @@ _CHANGED_AT_ONCE: Final = 50
 _DUE_AT_ONCE: Final = 20
 _MOST_ROWS: Final = 4_000
 _CHARACTERS_PER_TOKEN: Final = 4
-# Word for word the condition of the partial index.
-_IS_DUE = text("observed.due_at IS NOT NULL")
 IS_SAID = text(f"messages.role IN ('{Role.USER.value}', '{Role.ASSISTANT.value}')")
 _CHANGED = (
     select(contexts.c.id, contexts.c.last_message_id)
@@ -34,7 +33,7 @@ _CHANGED = (
 )
 _DUE = (
     select(observed.c.context_id)
-    .where(_IS_DUE, observed.c.due_at <= bindparam("now", type_=observed.c.due_at.type))
+    .where(CONTEXT_IS_OBSERVED, observed.c.due_at <= bindparam("now", type_=observed.c.due_at.type))
     .order_by(observed.c.due_at)
     .limit(_DUE_AT_ONCE)
 )

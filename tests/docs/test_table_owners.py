@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 from docs.table_writers import ANY, ROOT, TABLES, Module, find_writers
+from sqlalchemy import TextClause
+
+from botservice.storage.tables import conditions
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 OWNERS = PAGE.partition("## Who owns which table")[2].partition("\n## ")[0]
@@ -101,3 +104,14 @@ def test_what_is_only_read_is_not_written(tmp_path: Path):
     path = tmp_path / "module.py"
     path.write_text("select(turns)\nfound.update(turns=1)\nconnection.execute(text('SELECT 1 FROM turns'))")
     assert [*Module(path).written()] == []
+
+
+CONDITIONS = [each for each in vars(conditions).values() if isinstance(each, TextClause)]
+
+
+def test_the_condition_of_an_index_is_written_once():
+    home = Path(conditions.__file__)
+    paths = [path for room in ("botservice", "transports") for path in (ROOT / room).rglob("*.py") if path != home]
+    sources = {path: path.read_text() for path in paths if "migrations" not in path.parts}
+    copies = [(path.name, each.text) for path, source in sources.items() for each in CONDITIONS if each.text in source]
+    assert copies == [], f"take it from {home.name}"
