@@ -8,7 +8,7 @@ from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column
 
 from botservice.messages import Role
 from botservice.storage.statements import execute
-from botservice.storage.tables.conditions import CONTEXT_IS_OBSERVED
+from botservice.storage.tables.conditions import READING_IS_DUE
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import observed
 
@@ -33,7 +33,7 @@ _CHANGED = (
 )
 _DUE = (
     select(observed.c.context_id)
-    .where(CONTEXT_IS_OBSERVED, observed.c.due_at <= bindparam("now", type_=observed.c.due_at.type))
+    .where(READING_IS_DUE, observed.c.due_at <= bindparam("now", type_=observed.c.due_at.type))
     .order_by(observed.c.due_at)
     .limit(_DUE_AT_ONCE)
 )

@@ -28,7 +28,7 @@ CONTEXT_HAS_METADATA: Final = text("contexts.metadata <> '{}'")
 CONTEXT_IS_OF_ONE: Final = text("contexts.only_identity_id IS NOT NULL")
 CONTEXT_IS_FORGOTTEN: Final = text("contexts.forgotten_at IS NOT NULL")
 FACT_IS_ENDED: Final = text("facts.ended_by IS NOT NULL")
-CONTEXT_IS_OBSERVED: Final = text("observed.due_at IS NOT NULL")
+READING_IS_DUE: Final = text("observed.due_at IS NOT NULL")
 VERDICT_IS_BAD: Final = text("feedback.verdict = 'bad'")
 
 

@@ -3,7 +3,7 @@
 from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
 from botservice.storage.tables.columns import Id, Json, Timestamp
-from botservice.storage.tables.conditions import CONTEXT_IS_OBSERVED, index_where
+from botservice.storage.tables.conditions import READING_IS_DUE, index_where
 from botservice.storage.tables.metadata import metadata
 
 
@@ -29,7 +29,7 @@ observed = Table(
     Column("due_at", Timestamp),
     Column("tries", Integer, nullable=False, server_default="0"),
     Column("last_number", Id, nullable=False, server_default="0"),
-    index_where("ix_observed_due_at", "due_at", where=CONTEXT_IS_OBSERVED),
+    index_where("ix_observed_due_at", "due_at", where=READING_IS_DUE),
     Index("ix_observed_seen_id", "seen_id"),
 )
 
