@@ -1,10 +1,10 @@
 """How calls that wait lie in their table: the queries that own it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
 from botservice.messages import Author
 from botservice.storage import Storage
@@ -144,11 +144,6 @@ def forget_places(connection: Connection, context_id: int) -> None:
     connection.execute(update(deliveries).where(deliveries.c.id.in_(asked)).values(external_id=None))
 
 
-def delete_pending(connection: Connection, turn_ids: Sequence[int]) -> None:
-    """Delete what turns have waited with."""
-    connection.execute(delete(pending_calls).where(pending_calls.c.turn_id.in_(list(turn_ids))))
-
-
 def find_open(connection: Connection, context_id: int) -> list[WaitingCall]:
     """Return the calls of a context that its turns wait with, oldest first, also those that were decided."""
     return [_read(row) for row in execute(connection, _OF_CONTEXT, {"context": context_id}).all()]
@@ -176,11 +171,6 @@ def find_due_turn(connection: Connection, context_id: int, transports: Collectio
     sought = {"context": context_id, "transports": list(transports), "now": now, "ahead": now + AT_ONCE}
     found: int | None = execute(connection, _DUE_TURN, sought).scalar_one_or_none()
     return found
-
-
-def find_waiting_turns(connection: Connection, context_id: int) -> list[int]:
-    """Return the turns of a context that wait."""
-    return list(connection.execute(_WITHDRAWABLE, {"context": context_id}).scalars())
 
 
 async def list_waiting(storage: Storage) -> list[WaitingCall]:
