@@ -301,26 +301,9 @@ async def running(
         DatabaseInUse: another process works on the same SQLite file.
     """
     async with contextlib.AsyncExitStack() as stack:
-        storage = service.storage or Storage.open(settings.database_url, encryption_key=reveal(settings.encryption_key))
-        if not storage.is_open:
-            await stack.enter_async_context(storage)
-        service.storage = storage
-        stack.enter_context(storage.claims.working())
+        service.storage = storage = await _open_storage(settings, service, stack)
         await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
-        llm = getattr(service.agent, "llm", None)
-        counter_for(getattr(llm, "model", None))  # its encoding is loaded beside everything else
-        close_model = getattr(llm, "close", None)
-        if close_model is not None:
-            stack.push_async_callback(close_model)
-        embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)
-        if embedder is not None:
-            close_embedder = getattr(embedder, "close", None)
-            if close_embedder is not None:
-                stack.push_async_callback(close_embedder)
-            await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
-        govern(settings, service)
-        if service.options.speaker is not None:
-            stack.push_async_callback(service.options.speaker.close)
+        await _start_models(settings, service, storage, stack)
         worker = Worker(
             storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns, share=share
         )
@@ -347,6 +330,37 @@ async def running(
             await transport.start(inbox, storage)
             stack.push_async_callback(transport.stop)
         yield Application(settings, service, storage, worker if has_worker else None, transports)
+
+
+async def _open_storage(settings: Settings, service: AgentService, stack: contextlib.AsyncExitStack) -> Storage:
+    """Return the database, open, and claimed by this process where only one may work on it."""
+    storage = service.storage or Storage.open(settings.database_url, encryption_key=reveal(settings.encryption_key))
+    if not storage.is_open:
+        await stack.enter_async_context(storage)
+    stack.enter_context(storage.claims.working())
+    return storage
+
+
+async def _start_models(
+    settings: Settings, service: AgentService, storage: Storage, stack: contextlib.AsyncExitStack
+) -> None:
+    """Load what every model needs, say who may use them, and have them closed in the end."""
+    llm = getattr(service.agent, "llm", None)
+    counter_for(getattr(llm, "model", None))  # its encoding is loaded beside everything else
+    _close_in_the_end(stack, llm)
+    embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)
+    _close_in_the_end(stack, embedder)
+    if embedder is not None:
+        await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
+    govern(settings, service)
+    if service.options.speaker is not None:
+        stack.push_async_callback(service.options.speaker.close)
+
+
+def _close_in_the_end(stack: contextlib.AsyncExitStack, model: object) -> None:
+    close = getattr(model, "close", None)
+    if close is not None:
+        stack.push_async_callback(close)
 
 
 @contextlib.asynccontextmanager

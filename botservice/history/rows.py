@@ -15,7 +15,6 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    literal_column,
     select,
     update,
 )
@@ -31,6 +30,7 @@ from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_files
 from botservice.storage.references import decode_references, encode_references, insert_references
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 
 
@@ -85,9 +85,7 @@ BY_ID = select(*COLUMNS).where(
 )
 NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
 NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before"))
-# A literal, not a parameter: that is what a partial index is chosen by.
-_IS_OF_A_PERSON = messages.c.role == literal_column(f"'{Role.USER.value}'")
-LAST_OF_A_PERSON = _OF_CONTEXT.where(_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
+LAST_OF_A_PERSON = _OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
 _LAST_SPEAKERS = 200  # messages of people: far more than a window shows
 _SPEAKERS = (
     select(
@@ -95,7 +93,7 @@ _SPEAKERS = (
         messages.c.author_id,
         case((messages.c.author_id.is_(None), messages.c.author_name)).label("name"),
     )
-    .where(messages.c.context_id == bindparam("context"), _IS_OF_A_PERSON)
+    .where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
     .order_by(messages.c.position.desc())
     .limit(_LAST_SPEAKERS)
     .subquery()

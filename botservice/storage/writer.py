@@ -76,7 +76,6 @@ class Writer:
         self.clock = DatabaseClock()
         self.generation = 0
         self.session_id: int | None = None
-        self.is_connected = False
 
     def start(self) -> None:
         """Start the thread; the connection is opened at the first write."""
@@ -232,7 +231,6 @@ class Writer:
                 raise
             self._connection = connection
             self.generation += 1
-            self.is_connected = True
         return self._connection
 
     def _understand(self, error: BaseException, *, has_begun: bool) -> Failure:
@@ -295,7 +293,6 @@ class Writer:
     def _disconnect(self) -> None:
         """Be without a connection, and say so; also where none could be made: what was asked of it is lost."""
         connection, self._connection = self._connection, None
-        self.is_connected = False
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):
                 connection.close()

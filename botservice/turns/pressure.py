@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import NoReturn
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, func, select
 
 from botservice.errors import InboxFull, StorageUnavailable
 from botservice.storage import Storage
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.records import count_waiting
 from botservice.turns.turn import TurnStatus
@@ -21,15 +22,12 @@ MAX_WAITING = 10_000
 MAX_STORING = 1_000
 MAX_STORING_BYTES = 64 * 1024 * 1024
 _LOOK_SECONDS = 1.0
-# Word for word the conditions of the partial indexes.
 _OPEN_TURNS = (
     select(turns.c.status, func.count().label("number"), func.min(turns.c.created_at).label("oldest"))
-    .where(text("turns.status IN ('queued', 'running')"))
+    .where(TURN_IS_OPEN)
     .group_by(turns.c.status)
 )
-_OPEN_DELIVERIES = (
-    select(func.count()).select_from(deliveries).where(text("deliveries.status IN ('pending', 'attempting')"))
-)
+_OPEN_DELIVERIES = select(func.count()).select_from(deliveries).where(DELIVERY_IS_OWED)
 
 
 class Pressure:

@@ -34,17 +34,8 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
         with errors_of(connection, statement):
             _leave(connection)  # SQLAlchemy asks for rows at once, and for their columns before there are any
 
-    @event.listens_for(engine, "commit")
-    def commit_pipeline(connection: Connection) -> None:
-        # Not by the driver, which knows of no transaction that began in a pipeline, and takes a rollback for a commit.
-        with errors_of(connection, "COMMIT"):
-            try:
-                cursor = pipelined(connection).execute("COMMIT")
-                wait_for_all(connection)
-                _check_committed(connection, cursor)
-            except Exception:
-                _leave_quietly(connection)  # SQLAlchemy rolls nothing back where a commit has failed
-                raise
+    # Not by the driver, which knows of no transaction that began in a pipeline, and takes a rollback for a commit.
+    event.listen(engine, "commit", _commit)
 
     @event.listens_for(engine, "rollback")
     def leave_before_rollback(connection: Connection) -> None:
@@ -58,6 +49,17 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
         if pipeline is not None:
             with contextlib.suppress(engine.dialect.loaded_dbapi.Error):
                 pipeline.leave()
+
+
+def _commit(connection: Connection) -> None:
+    with errors_of(connection, "COMMIT"):
+        try:
+            cursor = pipelined(connection).execute("COMMIT")
+            wait_for_all(connection)
+            _check_committed(connection, cursor)
+        except Exception:
+            _leave_quietly(connection)  # SQLAlchemy rolls nothing back where a commit has failed
+            raise
 
 
 def pipelined(connection: Connection) -> Any:
