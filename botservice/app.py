@@ -39,8 +39,7 @@ from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
 from botservice.tools.mcp import MCPServers
 from botservice.tools.skills import Skills
-from botservice.turns.inbox import Inbox
-from botservice.turns.pressure import Pressure
+from botservice.turns.inbox import Inbox, Pressure
 from botservice.turns.run.billing import models_of
 from botservice.turns.served import ServedTransport
 from botservice.turns.wakeups import Share

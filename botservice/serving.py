@@ -32,8 +32,8 @@ from botservice.telemetry.exporting import tracing
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from botservice.tools.mcp import CALLBACK_PATH, MCPServers
+from botservice.turns.inbox import read_waiting
 from botservice.turns.options import utc_now
-from botservice.turns.pressure import read_waiting
 from botservice.turns.served import ServedTransport
 from botservice.turns.wakeups import Share
 from transports.registry import build_transports

@@ -9,6 +9,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.access.records import (
+    Owe,
     as_code,
     grant,
     is_anybody_blocked,
@@ -130,14 +131,19 @@ class Access:
         by: str,
         now: datetime,
         *,
+        owe: Owe,
         role: AccessRole = AccessRole.MEMBER,
         kind: Kind | None = None,
     ) -> Entry | None:
-        """Let somebody in: the newcomer with a code, or whoever is named; None where a code is not known, or over."""
+        """Let somebody in: the newcomer with a code, or whoever is named; None where a code is not known, or over.
+
+        Args:
+            owe: Has a newcomer told so, in the chat in which they were refused.
+        """
         code = as_code(what)
         if code is None and not is_identity(what):
             return None
-        entry = Entry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now)
+        entry = Entry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now, owe)
         if entry is None:
             return None
         grant(connection, entry.subject, role, by, now)

@@ -154,7 +154,7 @@ class AgentContext:
         """Return a context through a connection; without steps, its memory is empty."""
         snapshot = read_snapshot(connection, context_id, turn_id, with_steps=with_steps)
         context = cls(storage, context_id, ContextKeys.of(snapshot.context_keys))
-        context._show(snapshot)
+        context.show(snapshot)
         return context
 
     @property
@@ -172,7 +172,7 @@ class AgentContext:
 
     def system_prompt_for(self, prompt: str, skills: str = "") -> str:
         """Return what stands at the top of prompts here, for an agent whose own prompt and list of skills are these."""
-        return system_prompt(prompt, self.metadata, skills)
+        return system_prompt(prompt, self.metadata, skills) if self.metadata or skills else prompt
 
     def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
         """Return memory as chat-completions messages; see `AgentMemory.write_memory_to_messages`."""
@@ -223,7 +223,7 @@ class AgentContext:
             turn_id: The turn whose memory to load; by default the newest one.
             with_steps: Otherwise memory is empty: a new turn is about to begin.
         """
-        self._show(
+        self.show(
             await self.storage.read(
                 lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps)
             )
@@ -267,7 +267,8 @@ class AgentContext:
         """Take note that text is stored."""
         self._saved_metadata = text
 
-    def _show(self, snapshot: Snapshot) -> None:
+    def show(self, snapshot: Snapshot) -> None:
+        """Bring everything up to date with what was read."""
         self.metadata = snapshot.metadata
         self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
         self.steps_taken = snapshot.steps_taken

@@ -20,7 +20,7 @@ from standins.bot_api import (
 
 from botservice import AgentContext, Storage
 from botservice.errors import SettingsError, StorageUnavailable
-from botservice.turns.pressure import Pressure
+from botservice.turns.inbox import Pressure
 from transports.telegram.app import TelegramTransport
 from transports.telegram.client import POLL_SECONDS
 from transports.telegram.inbound import ALLOWED_UPDATES
