@@ -19,8 +19,7 @@ from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable
 from botservice.progressing import Progress, unwatched
 from botservice.storage import schema
 from botservice.storage.blobs import with_cipher
-from botservice.storage.claim import Claim
-from botservice.storage.claims import AdvisoryClaims, Claims, LocalClaims
+from botservice.storage.claims import Claim, Claims
 from botservice.storage.engines import (
     READ_CONNECTIONS,
     count_long_reads,
@@ -34,10 +33,11 @@ from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
 from botservice.storage.operations import Fence, SortKey
 from botservice.storage.orphans import sweep_files
+from botservice.storage.postgres.claims import AdvisoryClaims
 from botservice.storage.postgres.listener import Hear, Listener
 from botservice.storage.postgres.pooler import check_sessions
 from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
-from botservice.storage.sqlite.file_lock import SharedFile
+from botservice.storage.sqlite.claims import LocalClaims, SharedFile
 from botservice.storage.sqlite.files import make_private
 from botservice.storage.sqlite.scrubbing import PATIENCE_SECONDS, Scrubber
 from botservice.storage.url import DatabaseUrl
