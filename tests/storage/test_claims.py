@@ -288,6 +288,7 @@ async def test_a_worker_whose_lock_file_is_deleted_locks_what_others_will(sqlite
 
 FORKED = """
 import os, sys
+from pathlib import Path
 from botservice.errors import DatabaseInUse
 from botservice.storage.sqlite.claims import WorkerLock
 
