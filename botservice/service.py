@@ -288,7 +288,7 @@ class AgentService:
 
     async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:
         """Bring context up to date and return its turn that has begun and not ended."""
-        turn = await self._of(context).read(lambda connection: find_running_turn(connection, context.id))
+        turn = await self._of(context).read(lambda connection: find_running_turn(connection, context.id), is_short=True)
         await context.refresh(None if turn is None else turn.id, with_steps=with_steps)
         return turn
 
