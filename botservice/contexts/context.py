@@ -122,7 +122,7 @@ class AgentContext:
             InvalidContextKeys: a key or a value is no string, or there is none.
         """
         keys = ContextKeys.of(context_keys)
-        context_id = await storage.read(lambda connection: find_context(connection, keys))
+        context_id = await storage.read(lambda connection: find_context(connection, keys), is_short=True)
         if context_id is None:
             now = storage.now()
             context_id = await storage.write(
@@ -225,9 +225,20 @@ class AgentContext:
         """
         self.show(
             await self.storage.read(
-                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps)
+                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps),
+                is_short=not with_steps,
             )
         )
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Take over what was read of this context, by `read_snapshot`."""
+        self.metadata = snapshot.metadata
+        self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
+        self.steps_taken = snapshot.steps_taken
+        self.last_step_number = snapshot.last_step_number
+        self.chat_history.remember_last(snapshot.last_user_message)
+        self.asked_by = snapshot.asked_by
+        self._load_steps(snapshot)
 
     def unsaved_steps(self) -> list[MemoryItem]:
         """Return the steps that somebody put into memory and that no run has stored yet; the next one does.
@@ -266,16 +277,6 @@ class AgentContext:
     def confirm_metadata(self, text: str) -> None:
         """Take note that text is stored."""
         self._saved_metadata = text
-
-    def show(self, snapshot: Snapshot) -> None:
-        """Bring everything up to date with what was read."""
-        self.metadata = snapshot.metadata
-        self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
-        self.steps_taken = snapshot.steps_taken
-        self.last_step_number = snapshot.last_step_number
-        self.chat_history.remember_last(snapshot.last_user_message)
-        self.asked_by = snapshot.asked_by
-        self._load_steps(snapshot)
 
     def _is_put_in(self, item: MemoryItem) -> bool:
         """Whether an item is neither stored nor what a run left behind that could not store it."""
