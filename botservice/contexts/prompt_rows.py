@@ -129,8 +129,10 @@ def encode(message: Mapping[str, Any], source: Source | None) -> Entry:
 def as_content(entries: Iterable[Entry]) -> dict[str, Any]:
     """Return the content of a row for entries."""
     sent: list[Any] = []
-    for way, same in groupby((each.kept for each in entries), lambda kept: getattr(kept, "way", None)):
-        sent += list(same) if way is None else [[way, *shorten([kept.message_id for kept in same])]]
+    for way, same in groupby((each.kept for each in entries), _way_of):
+        kept = list(same)
+        ids = [each.message_id for each in kept if isinstance(each, Said)]
+        sent += kept if way is None else [[way, *shorten(ids)]]
     return {"messages": [], "literal": {}, "sent": sent}  # earlier releases read the first two, and show nothing
 
 
@@ -206,6 +208,10 @@ class Showing:
     def _text(self, digest: str | None) -> str:
         data = None if digest is None else self._blobs.get(digest)
         return _GONE if data is None else data.decode("utf-8", "surrogatepass")
+
+
+def _way_of(kept: Kept) -> int | None:
+    return kept.way if isinstance(kept, Said) else None
 
 
 def _parts(content: str, source: Source, blobs: dict[str, bytes]) -> list[Any] | None:
