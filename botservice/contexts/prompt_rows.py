@@ -4,10 +4,10 @@ A row keeps what a prompt has that those before it had not, in the order of the 
 
     0                           the system prompt of the turn
     [way, id, …]                messages of the history (ids as `shorten` gives them), shown in one of WAYS
-    {"role": …, "content": …}   any other message as it is. A long text in it is {"$text": digest of its blob}, an image
-                                {"$image": digest, …}, and a text that shows messages of the history is {"$parts": […]}:
-                                texts, and [way, id, …] for a line of each
+    [role, part, …]             a message whose text has parts: texts, and [way, id, …] with each message in its line
+    {"role": …, "content": …}   any other message as it is
 
+A long text, and the bytes of an image, are kept once per context; {"$text": digest}, {"$image": digest, …} name them.
 What is shown of the history stands in the history alone, and goes with it.
 """
 
@@ -36,6 +36,7 @@ SYSTEM: Final = 0
 FIRST_PLACE: Final = 100_000
 """Where the places of these rows begin. Earlier releases count theirs from 0 and find nothing from here on."""
 
+_PLAIN: Final = ("role", "content")
 _GONE: Final = "[deleted]"
 _LONG_TEXT: Final = 512  # characters; longer ones, such as what is known of a person, are kept once per context
 _RECURRING: Final = 128  # likewise of what stands in front of records: it is the same all day
@@ -61,7 +62,7 @@ class OlderSaid(NamedTuple):
     way: int
 
 
-Kept = Said | OlderSaid | int | Mapping[str, Any]
+Kept = Said | OlderSaid | int | list[Any] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +80,23 @@ class _Named:
     message_ids: set[int] = field(default_factory=set)
     digests: set[str] = field(default_factory=set)
 
-    def note(self, value: Any) -> None:
-        """Take note of what an entry names, or a value within one."""
-        if isinstance(value, Said | OlderSaid):
-            self.message_ids.add(value.message_id)
-        elif isinstance(value, list):
-            for each in value:
-                self.note(each)
-        elif isinstance(value, dict):
+    def note(self, kept: Kept) -> None:
+        """Take note of what a message names."""
+        if isinstance(kept, Said | OlderSaid):
+            self.message_ids.add(kept.message_id)
+        elif isinstance(kept, list):
+            for part in kept[1:]:
+                self.message_ids.update(lengthen(part[1:]) if _is_shown(part) else ())
+                self._note_digests(part)
+        else:
+            self._note_digests(kept)
+
+    def _note_digests(self, value: Any) -> None:
+        if isinstance(value, dict):
             digest = value.get("$text") or value.get("$image")
-            if isinstance(digest, str):
-                self.digests.add(digest)
-            for part in value.get("$parts", ()):
-                self.message_ids.update(lengthen(part[1:]) if isinstance(part, list) else ())
-            for each in value.values():
-                self.note(each)
+            self.digests.update([digest] if isinstance(digest, str) else ())
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            self._note_digests(each)
 
 
 def said_way(message: Mapping[str, Any], source: Message, likely: int) -> int | None:
@@ -102,7 +105,7 @@ def said_way(message: Mapping[str, Any], source: Message, likely: int) -> int | 
     Args:
         likely: The way that is tried first.
     """
-    if source.id is None or len(message) != len(("role", "content")) or message["role"] != source.role.value:
+    if source.id is None or len(message) != len(_PLAIN) or message["role"] != source.role.value:
         return None
     content = message["content"]
     if WAYS[likely](source) == content:
@@ -119,10 +122,10 @@ def encode(message: Mapping[str, Any], source: Source | None) -> Entry:
     """Return what is kept of a message that is not the whole of one of the history."""
     content = message.get("content")
     blobs: dict[str, bytes] = {}
-    if source is not None and isinstance(content, str):
+    if source is not None and isinstance(content, str) and len(message) == len(_PLAIN):
         parts = _parts(content, source, blobs)
         if parts is not None:
-            return Entry({**message, "content": {"$parts": parts}}, blobs)
+            return Entry([message["role"], *parts], blobs)
     return Entry(_detach(message, blobs), blobs)
 
 
@@ -140,7 +143,7 @@ def read_row(content: Mapping[str, Any]) -> Iterator[Kept]:
     """Yield what a row keeps of each message; rows of earlier releases are read as well."""
     if "sent" in content:
         for each in content["sent"]:
-            if isinstance(each, list):
+            if _is_shown(each):
                 yield from (Said(each[0], number) for number in lengthen(each[1:]))
             else:
                 yield each
@@ -160,7 +163,8 @@ class Showing:
     def __init__(self, connection: Connection, context_id: int, turn_id: int, kept: Sequence[Kept]) -> None:
         """Read what kept names."""
         named = _Named()
-        named.note(list(kept))
+        for each in kept:
+            named.note(each)
         system = None
         if SYSTEM in kept:
             system = execute(connection, _SYSTEM_PROMPT, {"turn": turn_id}).scalar_one_or_none()
@@ -180,6 +184,8 @@ class Showing:
             return FrozenDict.trust({"role": kept.role, "content": kept.prefix + text})
         if isinstance(kept, int):
             return FrozenDict.trust({"role": Role.SYSTEM.value, "content": self._system})
+        if isinstance(kept, list):
+            return FrozenDict.trust({"role": kept[0], "content": "".join(map(self._part, kept[1:]))})
         shown: FrozenDict = freeze(self._attach(kept), "model_input_messages")
         return shown
 
@@ -189,15 +195,13 @@ class Showing:
                 return write_data_url(value["mime_type"], self._blobs.get(value["$image"], b""))
             if "$text" in value:
                 return self._text(value["$text"])
-            if "$parts" in value:
-                return "".join(map(self._part, value["$parts"]))
             return {key: self._attach(each) for key, each in value.items()}
         return [self._attach(each) for each in value] if isinstance(value, list) else value
 
     def _part(self, part: Any) -> str:
         if isinstance(part, str):
             return part
-        if isinstance(part, list):
+        if _is_shown(part):
             return "\n".join(self._shown(part[0], number) for number in lengthen(part[1:]))
         return self._text(part["$text"])
 
@@ -208,6 +212,11 @@ class Showing:
     def _text(self, digest: str | None) -> str:
         data = None if digest is None else self._blobs.get(digest)
         return _GONE if data is None else data.decode("utf-8", "surrogatepass")
+
+
+def _is_shown(value: Any) -> bool:
+    """Return whether a value is a way with ids behind it."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], int)
 
 
 def _way_of(kept: Kept) -> int | None:

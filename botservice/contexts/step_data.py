@@ -1,4 +1,4 @@
-"""A step's record as its row keeps it: with its numbers in short, and the bytes of files beside it, once per context."""
+"""A step's record as its row keeps it: its numbers in short, and the bytes of files beside it, once per context."""
 
 import base64
 from collections.abc import Mapping, Sequence
