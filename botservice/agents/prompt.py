@@ -22,18 +22,18 @@ from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
 from botservice.history.notes import StoredNote, describe_notes, read_notes
+from botservice.history.shown import as_is, as_said, as_said_in_group, is_image, mention
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.memory import TaskStep
 from botservice.memory.agent_memory import start_of_work
 from botservice.memory.readable import image_url
 from botservice.memory.step_view import RenderedStep
-from botservice.messages import Attachment, Message, Role
+from botservice.messages import Message, Role
 from botservice.people.facts import Fact, visible_facts
 from botservice.people.known import describe_person
 from botservice.people.names import is_guest
-from botservice.quoting import quote_name, quote_said, quote_said_in_group
-from botservice.tools.records import mention
+from botservice.tools.records import records_of
 
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
@@ -164,7 +164,7 @@ def _message_size(message: Message, counter: TokenCounter) -> int:
     count = counter.count(said) if message.token_count is None else message.token_count
     count += said.count("\n")  # of a group's messages, further lines are moved to the right
     name = counter.count(f"{message.author.name}: ") if message.author and message.author.name else 0
-    files = sum(counter.count(_IMAGE_TOKENS_TEXT if _is_image(each) else mention(each)) for each in message.attachments)
+    files = sum(counter.count(_IMAGE_TOKENS_TEXT if is_image(each) else mention(each)) for each in message.attachments)
     return _TOKENS_AROUND_A_MESSAGE + name + count + files
 
 
@@ -187,8 +187,9 @@ def _assemble(pieces: Pieces) -> Prompt:
     if pieces.looking_at:
         prompt.add_section("looking_at", [{"role": "user", "content": pieces.looking_at}], is_kept=False)
     if pieces.found and pieces.question is not None:
-        told = describe_found(pieces.found, pieces.question.created_at)
-        prompt.add_section("found", [{"role": "user", "content": told}])
+        records = records_of(pieces.found)
+        told = describe_found(records, pieces.question.created_at)
+        prompt.add_section("found", [{"role": "user", "content": told}], sources=[records])
     asked = [_said(message, is_group=is_group) for message in question]
     prompt.add_section("question", asked, sources=question)
     prompt.add_section("steps", _messages(pieces.steps), is_copied=True)
@@ -206,22 +207,11 @@ def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
 
 
 def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
-    text = _quoted(message, is_group=is_group) if message.role is Role.USER else message.full_text
-    others = [mention(each) for each in message.attachments if not _is_image(each)]
-    text = "\n".join([text, *others] if text else others)
-    images = [image_url(each) for each in message.attachments if _is_image(each)]
-    if not images or message.role is not Role.USER:
+    show = as_said_in_group if is_group else as_said
+    is_of_a_person = message.role is Role.USER
+    text = show(message) if is_of_a_person else as_is(message)
+    images = [image_url(each) for each in message.attachments if is_image(each)] if is_of_a_person else []
+    if not images:
         return {"role": message.role.value, "content": text}
     shown = [{"type": "image_url", "image_url": {"url": url}} for url in images]
     return {"role": message.role.value, "content": [{"type": "text", "text": text}, *shown] if text else shown}
-
-
-def _quoted(message: Message, *, is_group: bool) -> str:
-    author = message.author
-    if is_group and author and (author.name or author.id):
-        return f"{quote_name(author.name)}: {quote_said_in_group(message.full_text)}"
-    return quote_said(message.full_text)
-
-
-def _is_image(attachment: Attachment) -> bool:
-    return attachment.mime_type.startswith("image/")

@@ -252,10 +252,10 @@ class AgentContext:
     def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
         """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
         kept = self.memory.steps if keeps_steps else self.unsaved_steps()
-        if keeps_steps:
-            self.records.assign_turn(0)
-        else:
+        if not keeps_steps:
             self.records = StepRecords(self.id, 0, self.records.last_position)
+        self.records.system_prompt = system_prompt
+        self.records.assign_turn(0)
         self.memory = AgentMemory(system_prompt, kept)
         if task is not None:
             self.memory.steps.append(task)
@@ -287,7 +287,12 @@ class AgentContext:
         put_in = self.unsaved_steps()
         self.turn_id = snapshot.turn_id
         self.records = StepRecords(
-            self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs, stride=snapshot.stride
+            self.id,
+            snapshot.turn_id or 0,
+            snapshot.floor,
+            snapshot.logs,
+            stride=snapshot.stride,
+            system_prompt=snapshot.system_prompt,
         )
         # An open step of another turn in view is what that one waits with.
         shown = [each for each in snapshot.steps if not each.is_open or each.turn_id == snapshot.turn_id]

@@ -79,6 +79,7 @@ class StepRecords:
 
     Attributes:
         logs: The prompt logs of the turns in view, by the turn's id; `log` is the one of the current turn.
+        system_prompt: What is stored as that of the current turn.
     """
 
     def __init__(
@@ -88,18 +89,20 @@ class StepRecords:
         floor: float = 0.0,
         logs: dict[int, PromptLog] | None = None,
         stride: float = 1.0,
+        system_prompt: str = "",
     ) -> None:
         """Make the records of a turn.
 
         Args:
             floor: The position of the last step of the context that is not in view.
             stride: How far from each other new steps stand.
+            system_prompt: What is stored as that of the turn.
         """
         self._stride = stride
+        self.system_prompt = system_prompt
         self.context_id = context_id
-        self.turn_id = turn_id
         self.logs = dict(logs or {})
-        self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
+        self.assign_turn(turn_id)
         self._floor = floor
         self._stored: dict[int, _Stored] = {}
         self._order: list[_Stored] = []  # the same, as they stand
@@ -113,6 +116,7 @@ class StepRecords:
         """Count what is added from now on to a turn, 0 for one that is about to begin; what is known stays known."""
         self.turn_id = turn_id
         self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
+        self.log.system_prompt = self.system_prompt
 
     def changes(self, items: Sequence[MemoryItem | None], opened: MemoryItem | None = None) -> StepChanges:
         """Return what is different from what is stored.

@@ -1,7 +1,7 @@
 """How messages lie in their table: the queries that own it."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -202,6 +202,15 @@ def read_messages(
     wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
     data = read_blobs(connection, context_id, wanted)
     return [_read_message(row, data, counter) for row in rows]
+
+
+def read_shown(connection: Connection, context_id: int, ids: Collection[int]) -> dict[int, Message]:
+    """Return messages by their ids; their files are named alone, without their bytes."""
+    found: dict[int, Message] = {}
+    for chunk in chunks(ids):
+        rows = execute(connection, BY_ID, {"context": context_id, "ids": chunk}).all()
+        found |= {row.id: _read_message(row, {}, None) for row in rows}
+    return found
 
 
 def read_period(
