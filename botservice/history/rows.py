@@ -127,6 +127,7 @@ _INSERT = {
 }
 _WINDOW = select(
     contexts.c.fresh_from,
+    contexts.c.message_count,
     select(messages.c.position)
     .where(messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message"))
     .scalar_subquery()
@@ -238,14 +239,15 @@ def find_position(connection: Connection, context_id: int, message_id: int | Non
     return position
 
 
-def find_window(connection: Connection, context_id: int, message_id: int | None) -> tuple[int, int | None]:
-    """Return the positions between which the conversation before a message lies: that of the fresh start, and its own.
+def find_window(connection: Connection, context_id: int, message_id: int | None) -> tuple[int, int | None, int | None]:
+    """Return between which positions the conversation before a message lies, and how many messages there are in all.
 
-    The second is None where the message is not there.
+    The first position is that of the fresh start; the second is None where the message is not there, and the number
+    where it is not known yet.
     """
     sought = {"context": context_id, "message": message_id}
     row = execute(connection, _WINDOW, sought).one_or_none()
-    return (0, None) if row is None else (row.fresh_from, row.position)
+    return (0, None, None) if row is None else (row.fresh_from, row.position, row.message_count)
 
 
 def is_group(connection: Connection, context_id: int) -> bool:
