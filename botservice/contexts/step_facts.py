@@ -25,10 +25,6 @@ _MILLISECONDS: Final = 1_000
 _DECIMALS: Final = 10_000  # of scores
 
 
-class _UnusualError(ValueError):
-    """A value is not of the usual shape."""
-
-
 def shorten_facts(record: dict[str, Any]) -> dict[str, Any]:
     """Return a step's record in short; `lengthen_facts` is the inverse."""
     named = {name: record[name] for name in _FORMS if record.get(name) is not None}
@@ -36,7 +32,7 @@ def shorten_facts(record: dict[str, Any]) -> dict[str, Any]:
         return record
     try:
         short = {_FORMS[name][0]: _FORMS[name][1](value) for name, value in named.items()}
-    except (KeyError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return record
     rest = {name: value for name, value in record.items() if name not in named}
     return {**rest, _FACTS: {_SHORT: short}}
@@ -130,7 +126,7 @@ def _whole(number: float, factor: int) -> int:
 
 def _require(is_usual: bool) -> None:  # noqa: FBT001 - it is all that it is told
     if not is_usual:
-        raise _UnusualError
+        raise ValueError("it is not of the usual shape")
 
 
 _FORMS: Final[Mapping[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]]] = {
