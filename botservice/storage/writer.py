@@ -31,7 +31,7 @@ from botservice.storage.failures import (
 )
 from botservice.storage.limits import StorageLimits
 from botservice.storage.operations import Failure, Fence, Operation, SortKey, fail, rank, resolve
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import interleave
 
 logger = logging.getLogger(__name__)
 
@@ -212,10 +212,7 @@ class Writer:
                 connection = self._connect()
                 with connection.begin():
                     has_begun = True
-                    interleave(*_chains(batch, connection))
-                    for operation in batch:
-                        if not operation.is_confined:
-                            operation.apply(connection)
+                    _apply(batch, connection)
                     asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
                 failure = self._understand(error, has_begun=has_begun)
@@ -308,6 +305,15 @@ class Writer:
                 connection.close()
         for callback in self._on_lost:
             callback()
+
+
+def _apply(batch: Sequence[Operation], connection: Connection) -> None:
+    alone = batch
+    if len(batch) > 1:
+        interleave(*_chains(batch, connection))
+        alone = [operation for operation in batch if not operation.is_confined]
+    for operation in alone:
+        operation.apply(connection)
 
 
 def _chains(batch: Sequence[Operation], connection: Connection) -> list[Callable[[], None]]:

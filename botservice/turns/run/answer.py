@@ -12,7 +12,7 @@ from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.memory.readable import readable
 from botservice.messages import Button, Message, Role
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import interleave
 from botservice.turns.outbox import begin_deliveries, write_deliveries
 from botservice.turns.records import finish_turn
 from botservice.turns.run.endings import with_ending

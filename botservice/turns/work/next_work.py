@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.reminders.reminder import Reminder
 from botservice.storage import Storage
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import interleave
 from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
 from botservice.turns.due import is_due
 from botservice.turns.outbox import find_next_delivery
