@@ -18,7 +18,6 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from botservice.errors import StorageUnavailable
-from botservice.storage.clock import DatabaseClock
 from botservice.storage.failures import (
     as_refusal,
     as_unavailable,
@@ -31,6 +30,7 @@ from botservice.storage.failures import (
 )
 from botservice.storage.limits import StorageLimits
 from botservice.storage.operations import Failure, Fence, Operation, SortKey, fail, rank, resolve
+from botservice.storage.postgres.clock import DatabaseClock
 from botservice.storage.statements import interleave
 
 logger = logging.getLogger(__name__)
