@@ -19,7 +19,7 @@ from botservice.history.notes import Note, read_notes
 from botservice.llm.chat import BeforeCall, TextSink
 from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, TaskStep
 from botservice.memory.agent_memory import completed_steps
-from botservice.memory.container import checked_item
+from botservice.memory.items import checked_item
 from botservice.memory.step_view import StepView
 from botservice.messages import Author, storable
 from botservice.personas import PROMPT, TITLE, prompt_of, system_prompt

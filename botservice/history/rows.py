@@ -201,7 +201,7 @@ def read_messages(
 ) -> list[Message]:
     """Return rows as messages, with their attachments; counts of another encoding than counter's are made again."""
     wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
-    data = read_blobs(connection, context_id, wanted)
+    data = read_blobs(connection, context_id, wanted) if wanted else {}
     return [_read_message(row, data, counter) for row in rows]
 
 

@@ -184,14 +184,15 @@ class Storage:
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        if self._readers is None:
+        readers = self._readers
+        if readers is None:
             raise StorageUnavailable("the storage is not open")
         if is_long:
             return await self._long_readers.read(query)
         if is_short and self._in_place is not None:
             with contextlib.suppress(NotInPlace):
                 return self._in_place.read(query)
-        return await self._readers.read(query, is_short=is_short)
+        return await readers.read(query, is_short=is_short)
 
     async def write(
         self,
@@ -213,7 +214,7 @@ class Storage:
 
     def now(self) -> datetime:
         """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""
-        return self._writer.clock.now() if self.is_open else datetime.now(UTC)
+        return datetime.now(UTC) if self.is_sqlite or not self.is_open else self._writer.clock.now()
 
     async def confirm(self, claim: Claim) -> None:
         """Return if a claim is held at this moment; the database is asked where it was not heard of for a while.

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from botservice.errors import StorageUnavailable
 from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import interleave
 
 T = TypeVar("T")
 Query = Callable[[Connection], Any]

@@ -18,7 +18,6 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from botservice.errors import StorageUnavailable
-from botservice.storage.clock import DatabaseClock
 from botservice.storage.failures import (
     as_refusal,
     as_unavailable,
@@ -31,7 +30,8 @@ from botservice.storage.failures import (
 )
 from botservice.storage.limits import StorageLimits
 from botservice.storage.operations import Failure, Fence, Operation, SortKey, fail, rank, resolve
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.postgres.clock import DatabaseClock
+from botservice.storage.statements import interleave
 
 logger = logging.getLogger(__name__)
 
@@ -211,10 +211,7 @@ class Writer:
                 connection = self._connect()
                 with connection.begin():
                     has_begun = True
-                    interleave(*_chains(batch, connection))
-                    for operation in batch:
-                        if not operation.is_confined:
-                            operation.apply(connection)
+                    _apply(batch, connection)
                     asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
                 failure = self._understand(error, has_begun=has_begun)
@@ -305,6 +302,15 @@ class Writer:
                 connection.close()
         for callback in self._on_lost:
             callback()
+
+
+def _apply(batch: Sequence[Operation], connection: Connection) -> None:
+    alone = batch
+    if len(batch) > 1:
+        interleave(*_chains(batch, connection))
+        alone = [operation for operation in batch if not operation.is_confined]
+    for operation in alone:
+        operation.apply(connection)
 
 
 def _chains(batch: Sequence[Operation], connection: Connection) -> list[Callable[[], None]]:
