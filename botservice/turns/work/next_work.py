@@ -14,7 +14,7 @@ from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.reminders.reminder import Reminder
 from botservice.storage import Storage
 from botservice.storage.ranges import is_of
-from botservice.storage.statements import execute, interleave
+from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
