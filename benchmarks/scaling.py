@@ -25,8 +25,7 @@ from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
-from botservice.turns.turn import InboundEvent
-from botservice.turns.wakeups import Share
+from botservice.turns.turn import InboundEvent, Share
 from botservice.turns.work.worker import Worker
 
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -42,7 +42,7 @@ from botservice.tools.skills import Skills
 from botservice.turns.inbox import Inbox, Pressure
 from botservice.turns.run.billing import models_of
 from botservice.turns.served import ServedTransport
-from botservice.turns.wakeups import Share
+from botservice.turns.turn import Share
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
 

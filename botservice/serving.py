@@ -35,7 +35,7 @@ from botservice.tools.mcp import CALLBACK_PATH, MCPServers
 from botservice.turns.inbox import read_waiting
 from botservice.turns.options import utc_now
 from botservice.turns.served import ServedTransport
-from botservice.turns.wakeups import Share
+from botservice.turns.turn import Share
 from transports.registry import build_transports
 from transports.terminal.joining import joined_terminals
 from transports.web.metrics import metrics_route

@@ -10,7 +10,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Callable
 
 from botservice.errors import BotServiceError
-from botservice.turns.wakeups import Share
+from botservice.turns.turn import Share
 
 logger = logging.getLogger(__name__)
 

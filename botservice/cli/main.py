@@ -94,7 +94,7 @@ def serve(
     from botservice import serving
     from botservice.cli.beside import workers_beside
     from botservice.cli.opening import open_page
-    from botservice.turns.wakeups import Share
+    from botservice.turns.turn import Share
 
     settings = load_settings()
     if port is not None:

@@ -9,26 +9,6 @@ from botservice.storage.postgres.listener import CHANNEL
 from botservice.storage.statements import execute
 from botservice.turns.turn import EventKind
 
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What of all conversations one of several processes on a machine works on first.
-
-    The others take up what it leaves lying: a share says who is woken, and not who may.
-
-    Attributes:
-        index: Which of them, from 0.
-        count: How many there are.
-    """
-
-    index: int = 0
-    count: int = 1
-
-    def has(self, context_id: int) -> bool:
-        """Return whether a conversation is this process's."""
-        return context_id % self.count == self.index
-
-
 _NOTIFY = select(func.pg_notify(literal_column(CHANNEL), bindparam("payload")))
 _NOBODY = "open"
 

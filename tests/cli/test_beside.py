@@ -13,7 +13,7 @@ from standins.openai_api import OpenAIApi, Reply
 
 from botservice.cli.beside import read_share
 from botservice.errors import BotServiceError
-from botservice.turns.wakeups import Share
+from botservice.turns.turn import Share
 
 
 def children(pid: int) -> set[int]:

@@ -16,8 +16,7 @@ from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.start.commands import Commands, NoCommands
-from botservice.turns.turn import EventKind, InboundEvent
-from botservice.turns.wakeups import Share
+from botservice.turns.turn import EventKind, InboundEvent, Share
 from botservice.turns.work.worker import SWEEP_SECONDS, Worker
 
 PATIENCE_SECONDS = 60

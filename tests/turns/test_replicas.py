@@ -15,8 +15,8 @@ from botservice import AgentContext, Storage
 from botservice.contexts.context import ContextKeys
 from botservice.turns.inbox import Inbox
 from botservice.turns.records import insert_event
-from botservice.turns.turn import EventKind, InboundEvent
-from botservice.turns.wakeups import Share, Wakeup
+from botservice.turns.turn import EventKind, InboundEvent, Share
+from botservice.turns.wakeups import Wakeup
 
 NEVER = 3600.0  # a sweep that finds nothing within a test: what happens, happens because it was heard of
 CHAT = {"transport": "messenger", "chat_id": "1"}

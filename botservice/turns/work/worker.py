@@ -19,8 +19,8 @@ from botservice.turns.retry import SUSPICIOUS_BEGINNINGS
 from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.start.commands import Commands, NoCommands
 from botservice.turns.transport import NoTransport, Transport
-from botservice.turns.turn import EventKind
-from botservice.turns.wakeups import Share, Wakeup
+from botservice.turns.turn import EventKind, Share
+from botservice.turns.wakeups import Wakeup
 from botservice.turns.work.context_work import ContextWork
 from botservice.turns.work.lanes import Lane, Lanes
 
