@@ -84,7 +84,7 @@ class Access:
         self, storage: Storage, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
     ) -> Ruling:
         """Return whether what somebody said is let in."""
-        return await storage.read(lambda connection: self._judge(connection, message, context_keys, now))
+        return await storage.read(lambda connection: self._judge(connection, message, context_keys, now), is_short=True)
 
     async def lets_in(
         self, storage: Storage, context_keys: Mapping[str, str], person: Author | None, *, is_shared: bool
@@ -106,7 +106,7 @@ class Access:
                 return self.mode is AccessMode.OPEN and of_chat is not AccessRole.BLOCKED
             return role in (AccessRole.OWNER, AccessRole.MEMBER) or (self.mode is AccessMode.OPEN and role is None)
 
-        return await storage.read(query)
+        return await storage.read(query, is_short=True)
 
     def tell(self, connection: Connection, ruling: Ruling, turn_id: int, welcome: object, now: datetime) -> bool:
         """Return whether somebody who is not let in is to be told so: once, and with a code whenever they ask.

@@ -19,7 +19,7 @@ from botservice.history.notes import Note, read_notes
 from botservice.llm.chat import BeforeCall, TextSink
 from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, TaskStep
 from botservice.memory.agent_memory import completed_steps
-from botservice.memory.container import checked_item
+from botservice.memory.items import checked_item
 from botservice.memory.step_view import StepView
 from botservice.messages import Author, storable
 from botservice.personas import PROMPT, TITLE, prompt_of, system_prompt
@@ -122,7 +122,7 @@ class AgentContext:
             InvalidContextKeys: a key or a value is no string, or there is none.
         """
         keys = ContextKeys.of(context_keys)
-        context_id = await storage.read(lambda connection: find_context(connection, keys))
+        context_id = await storage.read(lambda connection: find_context(connection, keys), is_short=True)
         if context_id is None:
             now = storage.now()
             context_id = await storage.write(
@@ -225,7 +225,8 @@ class AgentContext:
         """
         self.show(
             await self.storage.read(
-                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps)
+                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps),
+                is_short=not with_steps,
             )
         )
 
@@ -251,10 +252,10 @@ class AgentContext:
     def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
         """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
         kept = self.memory.steps if keeps_steps else self.unsaved_steps()
-        if keeps_steps:
-            self.records.assign_turn(0)
-        else:
+        if not keeps_steps:
             self.records = StepRecords(self.id, 0, self.records.last_position)
+        self.records.system_prompt = system_prompt
+        self.records.assign_turn(0)
         self.memory = AgentMemory(system_prompt, kept)
         if task is not None:
             self.memory.steps.append(task)
@@ -286,7 +287,12 @@ class AgentContext:
         put_in = self.unsaved_steps()
         self.turn_id = snapshot.turn_id
         self.records = StepRecords(
-            self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs, stride=snapshot.stride
+            self.id,
+            snapshot.turn_id or 0,
+            snapshot.floor,
+            snapshot.logs,
+            stride=snapshot.stride,
+            system_prompt=snapshot.system_prompt,
         )
         # An open step of another turn in view is what that one waits with.
         shown = [each for each in snapshot.steps if not each.is_open or each.turn_id == snapshot.turn_id]

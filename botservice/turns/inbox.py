@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, func, select
 
 from botservice.access.access import Access
 from botservice.access.values import AccessRole
@@ -15,11 +15,12 @@ from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import InboxFull, StorageUnavailable
 from botservice.messages import Author, InboundMessage
 from botservice.storage import Storage
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.texts import in_language
 from botservice.turns.options import Clock
 from botservice.turns.records import count_waiting, insert_event
-from botservice.turns.turn import EventKind, InboundEvent, TurnStatus
+from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus
 from botservice.turns.waiting.deciding import Decider, Decision, decide_now
 from botservice.turns.waiting.orders import order_of
 from botservice.turns.wakeups import Wakeup, notify_replicas
@@ -30,15 +31,12 @@ MAX_WAITING = 10_000
 MAX_STORING = 1_000
 MAX_STORING_BYTES = 64 * 1024 * 1024
 _LOOK_SECONDS = 1.0
-# Word for word the conditions of the partial indexes.
 _OPEN_TURNS = (
     select(turns.c.status, func.count().label("number"), func.min(turns.c.created_at).label("oldest"))
-    .where(text("turns.status IN ('queued', 'running')"))
+    .where(TURN_IS_OPEN)
     .group_by(turns.c.status)
 )
-_OPEN_DELIVERIES = (
-    select(func.count()).select_from(deliveries).where(text("deliveries.status IN ('pending', 'attempting')"))
-)
+_OPEN_DELIVERIES = select(func.count()).select_from(deliveries).where(DELIVERY_IS_OWED)
 
 Wake = Callable[[int, EventKind], None]
 """Told the context and the kind of each new event, after its commit."""
@@ -125,6 +123,8 @@ class Inbox:
         *,
         pressure: Pressure | None = None,
         is_worked_here: bool = True,
+        share: Share = Share(),  # noqa: B008 - frozen
+        shown_here: Collection[str] = (),
         access: Access | None = None,
     ) -> None:
         """Make an inbox.
@@ -134,6 +134,8 @@ class Inbox:
             wake: Has this process work on what is new.
             pressure: Says when nothing more is taken; by default everything is.
             is_worked_here: Whether this process has a worker; otherwise the others are told to see to what is new.
+            share: Which conversations it works on, if it does; the others' processes are told of theirs.
+            shown_here: Transports that show what this process does while it does it: it works on all of theirs.
             access: Who is let in, and who owns the service; by default everybody is, and nobody does.
         """
         self._storage = storage
@@ -141,6 +143,8 @@ class Inbox:
         self._clock = clock or storage.now
         self._pressure = pressure or Pressure()
         self._is_worked_here = is_worked_here
+        self._share = share
+        self._shown_here = frozenset(shown_here)
         self._access = access or Access()
 
     @property
@@ -168,8 +172,8 @@ class Inbox:
             found = [(insert_event(connection, transport, keys, event, now), event.kind) for event, keys in keyed]
             new = [(context_id, kind) for context_id, kind in found if context_id is not None]
             if not self._storage.is_sqlite:
-                wakeups = (Wakeup(context_id, kind, not self._is_worked_here) for context_id, kind in new)
-                notify_replicas(connection, wakeups)
+                told = (Wakeup(context_id, kind, not self._works_on(transport, context_id)) for context_id, kind in new)
+                notify_replicas(connection, told)
             return new
 
         messages = sum(event.kind is EventKind.MESSAGE for event in inbound)
@@ -180,7 +184,7 @@ class Inbox:
                 is_confined=keyed[0][1].digest == keyed[-1][1].digest,
             )
         for context_id, kind in accepted:
-            self._wake(context_id, kind)
+            self._wake_here(transport, context_id, kind)
         return len(accepted)
 
     async def decide(
@@ -213,7 +217,8 @@ class Inbox:
         if context_id is None or not ruling.is_admitted:
             return Decision(in_language("buttons.gone", language))
         decider = Decider(presser, is_owner=ruling.role is AccessRole.OWNER, is_private=is_private)
-        wakeup = Wakeup(context_id, EventKind.DECISION, not self._is_worked_here)
+        transport = context_keys.get("transport", "")
+        wakeup = Wakeup(context_id, EventKind.DECISION, not self._works_on(transport, context_id))
 
         def store(connection: Connection) -> Decision:
             made = decide_now(connection, context_id, order, decider, language, self._clock())
@@ -223,8 +228,15 @@ class Inbox:
 
         decision = await storage.write(store, sort_key=(keys.digest,))
         if decision.is_taken:
-            self._wake(context_id, EventKind.DECISION)
+            self._wake_here(transport, context_id, EventKind.DECISION)
         return decision
+
+    def _works_on(self, transport: str, context_id: int) -> bool:
+        return self._is_worked_here and (transport in self._shown_here or self._share.has(context_id))
+
+    def _wake_here(self, transport: str, context_id: int, kind: EventKind) -> None:
+        if self._works_on(transport, context_id):
+            self._wake(context_id, kind)
 
 
 def read_waiting(connection: Connection, now: datetime) -> dict[str, float]:

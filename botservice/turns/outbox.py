@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, text, update
+from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import Rows, execute
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
 from botservice.turns.agenda import put_off
@@ -26,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime]
 
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_OPEN = text("deliveries.status IN ('pending', 'attempting')")
 
 _UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
 _BEGIN = _UPDATE.values(status=DeliveryStatus.ATTEMPTING.value).returning(deliveries.c.id)
@@ -66,7 +65,7 @@ NEXT: Final = (
         when_due_was_set(deliveries),
     )
     .where(
-        _IS_OPEN,
+        DELIVERY_IS_OWED,
         is_of(deliveries, bindparam("context")),
         deliveries.c.transport.in_(bindparam("transports", expanding=True)),
         deliveries.c.kind == DeliveryKind.MESSAGE.value,
@@ -76,7 +75,7 @@ NEXT: Final = (
 )
 _OWED = (
     select(deliveries.c.id, deliveries.c.turn_id, deliveries.c.kind, deliveries.c.status, deliveries.c.external_id)
-    .where(_IS_OPEN, is_of(deliveries, bindparam("context")))
+    .where(DELIVERY_IS_OWED, is_of(deliveries, bindparam("context")))
     .order_by(deliveries.c.id)
 )
 

@@ -202,3 +202,22 @@ def is_due(waiting: Waiting, now: datetime) -> bool:
 def set_due(moment: T, now: T) -> dict[str, T]:
     """Return the columns that have something wait until a moment."""
     return {"due_at": moment, "due_set_at": now}
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What of all conversations one of several processes on a machine works on first.
+
+    The others take up what it leaves lying: a share says who is woken, and not who may.
+
+    Attributes:
+        index: Which of them, from 0.
+        count: How many there are.
+    """
+
+    index: int = 0
+    count: int = 1
+
+    def has(self, context_id: int) -> bool:
+        """Return whether a conversation is this process's."""
+        return context_id % self.count == self.index

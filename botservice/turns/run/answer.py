@@ -13,7 +13,7 @@ from botservice.history.rows import NewMessage, insert_message
 from botservice.llm.chat import FinishReason
 from botservice.memory.readable import readable
 from botservice.messages import Button, Message, Role
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import interleave
 from botservice.texts import in_language
 from botservice.turns.outbox import begin_deliveries, write_deliveries
 from botservice.turns.records import finish_turn

@@ -137,7 +137,7 @@ class OpenStep:
     async def _wait_again(self) -> bool:
         """Have a turn wait that has calls which wait, whatever else it was taken for; return whether it has any."""
         storage, turn_id, now = self._context.storage, self._turn.id, self._options.clock()
-        if not await storage.read(lambda connection: has_open(connection, turn_id)):
+        if not await storage.read(lambda connection: has_open(connection, turn_id), is_short=True):
             return False
         logger.warning("turn.waits_again")
         await storage.write(lambda connection: wait_again(connection, turn_id, now), fence=self._claim)
@@ -243,7 +243,9 @@ class OpenStep:
     async def _stopped_outcomes(self, step: ActionStep) -> list[ToolOutcome]:
         """Return what came of the calls of an open step at which a turn is stopped."""
         row_id = self._row_id(step)
-        if not await self._context.storage.read(lambda connection: journal.has_started(connection, row_id)):
+        if not await self._context.storage.read(
+            lambda connection: journal.has_started(connection, row_id), is_short=True
+        ):
             return [ToolOutcome(STOPPED, error_type="RunInterrupted") for _ in step.tool_calls or ()]
         return stopped_outcomes(step, await self._read_ended(step))
 

@@ -19,7 +19,7 @@ from botservice.references import write_out
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
 from botservice.storage.orphans import loosen_all_files, sweep_files
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import interleave
 from botservice.turns.records import begin_turn, finish_turn, insert_turn
 from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.run.saving import Saver
