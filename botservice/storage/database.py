@@ -208,9 +208,20 @@ class Storage:
             ClaimLost: fence no longer holds.
             StorageUnavailable: the database did not take it.
         """
+        return await self.issue(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
+
+    def issue(
+        self,
+        operation: Callable[[Connection], T],
+        *,
+        fence: Fence | None = None,
+        sort_key: SortKey = (),
+        is_confined: bool = False,
+    ) -> "asyncio.Future[T]":
+        """Issue a write and return what becomes of it (see `Writer.issue`)."""
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
-        return await self._writer.write(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
+        return self._writer.issue(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
 
     def now(self) -> datetime:
         """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""
