@@ -215,10 +215,15 @@ class Message:
         return write_out(self.text, self.references) if self.references else self.text
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "role", Role(self.role))
-        object.__setattr__(self, "attachments", tuple(self.attachments))
-        object.__setattr__(self, "buttons", tuple(self.buttons))
-        object.__setattr__(self, "author", Author.of(self.author))
+        # Only what is not so already: dozens of messages are read for each turn.
+        if type(self.role) is not Role:
+            object.__setattr__(self, "role", Role(self.role))
+        if type(self.attachments) is not tuple:
+            object.__setattr__(self, "attachments", tuple(self.attachments))
+        if type(self.buttons) is not tuple:
+            object.__setattr__(self, "buttons", tuple(self.buttons))
+        if not (self.author is None or type(self.author) is Author):
+            object.__setattr__(self, "author", Author.of(self.author))
 
 
 @dataclass(frozen=True, slots=True)

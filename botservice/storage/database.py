@@ -56,7 +56,8 @@ class Storage:
     """Everything that is kept, in one database.
 
     Open it with `async with Storage.open("sqlite:///bot.db") as storage`. Reads and writes are functions of an
-    SQLAlchemy connection: reads run side by side in threads, writes one after the other in one thread.
+    SQLAlchemy connection: reads run side by side in threads, writes one after the other in one thread. Short reads of
+    SQLite run where they are asked for.
 
     Attributes:
         claims: Who works on which context.
