@@ -88,6 +88,8 @@ NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before
 # A literal, not a parameter: that is what a partial index is chosen by.
 _IS_OF_A_PERSON = messages.c.role == literal_column(f"'{Role.USER.value}'")
 LAST_OF_A_PERSON = _OF_CONTEXT.where(_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
+# Without what the service itself notes.
+IS_SAID = messages.c.role.in_([literal_column(f"'{role.value}'") for role in (Role.USER, Role.ASSISTANT)])
 _LAST_SPEAKERS = 200  # messages of people: far more than a window shows
 _SPEAKERS = (
     select(

@@ -11,6 +11,7 @@ from botservice.history.finding.long_chats import LongChats
 from botservice.history.finding.word_blocks import Stretch, find_stretches
 from botservice.history.ranking import SearchIndex
 from botservice.history.vectors import read_vectors
+from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
@@ -96,7 +97,7 @@ class ContextIndex:
     def _take_page(self, connection: Connection, last: int) -> bool:
         """Take in what is new up to a position, but a page at most; return whether that was all."""
         wanted = {"context": self.context_id, "after": self.last_position, "last": last}
-        rows = connection.execute(_PAGE_OF_MESSAGES, wanted).all()
+        rows = execute(connection, _PAGE_OF_MESSAGES, wanted).all()
         self.index.add(list(read_documents(rows)))
         if len(rows) == PAGE:
             self.last_position = rows[-1].position
@@ -114,7 +115,7 @@ class ContextIndex:
         comparison = self.comparison = self.comparison or _Comparison(state.deletion_version, self.after)
         # A reader with a newer view may have been here first: what this view does not show yet is not gone.
         seen = {"context": self.context_id, "after": comparison.last_position, "last": self.last_position}
-        rows = connection.execute(_PAGE_OF_MESSAGES, seen).all()
+        rows = execute(connection, _PAGE_OF_MESSAGES, seen).all()
         for document in read_documents(rows):
             comparison.kept.add(document.id)
             if not self.index.holds(document):

@@ -188,6 +188,9 @@ def _read_hits(
 ) -> list[SearchHit]:
     if not found:
         return []
-    rows = connection.execute(BY_ID, {"context": context_id, "ids": [message_id for message_id, _ in found]}).all()
-    by_id = {each.id: each for each in read_messages(connection, context_id, rows, counter)}
-    return [SearchHit(by_id[message_id], score) for message_id, score in found if message_id in by_id]
+    sought = {"context": context_id, "ids": [message_id for message_id, _ in found]}
+    rows = execute(connection, BY_ID, sought).all()
+    read = zip(read_messages(connection, context_id, rows, counter), rows, strict=True)
+    by_id = {each.id: (each, row.position) for each, row in read}
+    there = ((*by_id[message_id], score) for message_id, score in found if message_id in by_id)
+    return [SearchHit(message, score, position=position) for message, position, score in there]

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.words.tokens import fold
 
 _MIN_LENGTH: Final = 4
@@ -79,7 +80,7 @@ class GramIndex:
         """Return ids of words like word, itself among them, with their likeness, best first; none for short words."""
         if not _is_fuzzy(word) or not len(self._numbers):
             return []
-        wanted = np.unique(_grams([_letters(word)])[0])
+        wanted = each_once(_grams([_letters(word)])[0])
         left = np.searchsorted(self._grams, wanted, "left")
         right = np.searchsorted(self._grams, wanted, "right")
         parts = [self._owners[a:b] for a, b in zip(left.tolist(), right.tolist(), strict=True) if b > a]
