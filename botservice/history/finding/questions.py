@@ -70,7 +70,7 @@ class Question:
     asked_at: datetime
     asker: Author | None = None
     exclude: Collection[int] = ()
-    vector: NDArray[Any] | None = None
+    vector: NDArray[Any] | None = field(default=None, compare=False)
     shown: Collection[int] = ()
     period: Period | None = None
 

@@ -107,7 +107,10 @@ class SearchIndexes:
                 return []
             if not is_current:
                 return None
-            found = self._find(connection, entry, question)
+            found = entry.found_for(question)
+            if found is None:
+                found = self._find(connection, entry, question)
+                entry.remember(question, found)
         return _read_hits(connection, context_id, found, counter)
 
     def _find(self, connection: Connection, entry: ContextIndex, question: Question) -> list[tuple[int, float]]:
