@@ -34,7 +34,7 @@ from botservice.people.facts import Fact, visible_facts
 from botservice.people.known import describe_person
 from botservice.people.names import is_guest
 from botservice.quoting import quote_name, quote_said, quote_said_in_group
-from botservice.tools.records import mention
+from botservice.tools.records import count_again, mention
 
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
@@ -174,7 +174,7 @@ def _message_size(message: Message, counter: TokenCounter) -> int:
     said = message.full_text
     count = counter.count(said) if message.token_count is None else message.token_count
     count += said.count("\n")  # of a group's messages, further lines are moved to the right
-    name = counter.count(f"{message.author.name}: ") if message.author and message.author.name else 0
+    name = count_again(f"{message.author.name}: ", counter) if message.author and message.author.name else 0
     files = sum(counter.count(_IMAGE_TOKENS_TEXT if _is_image(each) else mention(each)) for each in message.attachments)
     return _TOKENS_AROUND_A_MESSAGE + name + count + files
 

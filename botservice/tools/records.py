@@ -14,6 +14,7 @@ _LONGEST_FOUND = 4_000  # characters of one remembered message
 _SMALLEST = 20  # characters that say something
 _AROUND_ALL = 14  # tokens of the marks, and of what a server puts around a message
 _CUT = "…"
+_SIZED_DATE = "2024-03-01 09:00"  # all dates take alike
 
 
 def describe_records(heading: str, found: Sequence[SearchHit]) -> str:
@@ -27,7 +28,7 @@ def quote(message: Message) -> str:
     """Return a message as a record; nothing in it ends the records."""
     text = " ".join([message.full_text, *map(mention, message.attachments)]).strip()
     text = text if len(text) <= _LONGEST_FOUND else text[:_LONGEST_FOUND] + _CUT
-    return f"{_heading(message)}{quote_record(text)}"
+    return f"{_heading_of(_name_of(message), f'{message.created_at:%Y-%m-%d %H:%M}')}{quote_record(text)}"
 
 
 def room_for_records(tokens: int, counter: TokenCounter, heading: str) -> Room:
@@ -38,24 +39,19 @@ def room_for_records(tokens: int, counter: TokenCounter, heading: str) -> Room:
 
 def size_around(heading: str, counter: TokenCounter) -> int:
     """Return how many tokens stand around records."""
-    return _count_again(heading, counter) + _AROUND_ALL
+    return count_again(heading, counter) + _AROUND_ALL
 
 
 def size_of(message: Message, counter: TokenCounter) -> int:
     """Return how many tokens a record takes, with its end of line; a text that is counted is not counted again."""
     if message.token_count is None or message.attachments or len(message.full_text) > _LONGEST_FOUND:
         return counter.count(quote(message) + "\n")
-    # All dates take alike; names come again and again.
-    return (
-        _count_again(_heading(message, date="2024-03-01 09:00"), counter)
-        + message.token_count
-        + message.full_text.count("\n")
-        + 1
-    )
+    heading = count_again(_heading_of(_name_of(message), _SIZED_DATE), counter)
+    return heading + message.token_count + message.full_text.count("\n") + 1
 
 
-def _count_again(text: str, counter: TokenCounter) -> int:
-    # A heading, a name: such texts come again and again.
+def count_again(text: str, counter: TokenCounter) -> int:
+    """Return how many tokens a text takes that comes again and again, such as a name; a few thousand are remembered."""
     return _counted(text, counter)  # type: ignore[arg-type]  # a protocol does not say that every object has a hash
 
 
@@ -64,9 +60,12 @@ def _counted(text: str, counter: TokenCounter) -> int:
     return counter.count(text)
 
 
-def _heading(message: Message, date: str | None = None) -> str:
-    name = message.author.name if message.author and message.author.name else message.role.value
-    return f"[{date or format(message.created_at, '%Y-%m-%d %H:%M')} UTC] {quote_name(name)}: "
+def _heading_of(name: str, date: str) -> str:
+    return f"[{date} UTC] {quote_name(name)}: "
+
+
+def _name_of(message: Message) -> str:
+    return message.author.name if message.author and message.author.name else message.role.value
 
 
 def _shortened(message: Message, most: int, counter: TokenCounter) -> Message:
