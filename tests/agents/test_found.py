@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import FunctionsBasedAgent, MessageWindowMessageSelector, NoMessages, ScriptedChatLLM
-from botservice.agents.found import room_for_found
+from botservice.agents.prompt import room_for_found
 from botservice.history.shown import as_record
 from botservice.llm.tokens import counter_for
 from botservice.memory.found import found_records

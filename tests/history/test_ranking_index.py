@@ -306,3 +306,15 @@ def test_vectors_kept_as_bytes_rank_as_they_are():
     exact = matrix @ query / np.linalg.norm(matrix, axis=1) / np.linalg.norm(query)
     kept = index._vectors.similarities(query, 300)
     assert np.abs(kept - exact).max() < 0.01
+
+
+def test_a_chat_that_says_much_the_same_ten_thousand_times_takes_no_room_for_all_pairs_of_it():
+    index = index_of(*(f"the lamp is green {number}" for number in range(10_000)))
+    tracemalloc.start()
+    try:
+        hits = found(index, "the green lamp?", k=20)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert hits == list(range(9_999, 9_979, -1))
+    assert peak < 8_000_000
