@@ -9,6 +9,7 @@ import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,8 @@ _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
 _IMAGE_TOKENS_TEXT = "i " * 800  # an image counts like so many words, whatever the bytes are
 
+_Known = tuple[list[StoredNote], list[Fact], str]  # notes, facts, which calls wait
+
 
 @dataclass(frozen=True, slots=True)
 class PromptBuilder:
@@ -58,7 +61,7 @@ class PromptBuilder:
         """Return the prompt for what a context holds now, at most max_tokens long."""
         recall = await self._recall(context)
         steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
-        notes, person, waiting = await self._describe_known(context)
+        notes, person, waiting = self._describe_known(context, recall.beside)
         start, found, window = start_of_work(context.memory, context.task), recall.found, recall.window
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
         pieces = Pieces(
@@ -96,27 +99,35 @@ class PromptBuilder:
         return prompt
 
     async def _recall(self, context: AgentContext) -> Recall:
-        """Return the window, and what was found for the last message of a person."""
-        room = None if self.search_tokens is None else room_for_found(self.search_tokens, counter_for(self.model))
-        return await context.chat_history.recall(self.selector, search_k=self.search_k, model=self.model, room=room)
+        """Return the window, what was found for the last message of a person, and what is known beside it."""
+        counter = counter_for(self.model)
+        return await context.chat_history.recall(
+            self.selector,
+            search_k=self.search_k,
+            model=self.model,
+            room=None if self.search_tokens is None else room_for_found(self.search_tokens, counter),
+            beside=partial(self._read_known, context=context, now=context.storage.now()),
+        )
 
-    async def _describe_known(self, context: AgentContext) -> tuple[str, str, str]:
-        """Return the notes of this context, what may be told here of whoever asks, and which calls wait for a word."""
-        question, now = context.chat_history.last_user_message, context.storage.now()
+    def _read_known(self, connection: Connection, context: AgentContext, now: datetime) -> _Known:
+        """Return the notes of a context, what may be told there of whoever asks, and which calls wait for a word."""
+        question = context.chat_history.last_user_message
         author = None if question is None else question.author
         is_somebody = author is not None and author.id is not None and not is_guest(context.context_keys)
+        noted = read_notes(connection, context.id, is_shown=True) if self.notes_tokens else []
+        facts = visible_facts(connection, context.id, author, with_ended=True) if is_somebody else []
+        return noted, facts, describe_waiting(connection, context.id, context.turn_id, now)
 
-        def query(connection: Connection) -> tuple[list[StoredNote], list[Fact], str]:
-            noted = read_notes(connection, context.id, is_shown=True) if self.notes_tokens else []
-            known = visible_facts(connection, context.id, author, with_ended=True) if is_somebody else []
-            return noted, known, describe_waiting(connection, context.id, context.turn_id, now)
-
-        noted, known, waiting = await context.storage.read(query)
-        count = counter_for(self.model).count
-        name = None if author is None else author.name
-        asked = "" if question is None else question.full_text
-        person = describe_person(known, name, asked, count)
-        return describe_notes(noted, self.notes_tokens, count), person, waiting
+    def _describe_known(self, context: AgentContext, known: _Known) -> tuple[str, str, str]:
+        """Return what a prompt says of the notes, of whoever asks, and of the calls that wait; nothing of none."""
+        (noted, facts, waiting), count = known, counter_for(self.model).count
+        question = context.chat_history.last_user_message
+        if facts and question is not None:
+            name = None if question.author is None else question.author.name
+            person = describe_person(facts, name, question.full_text, count)
+        else:
+            person = ""
+        return describe_notes(noted, self.notes_tokens, count) if noted else "", person, waiting
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:

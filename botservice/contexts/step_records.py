@@ -8,11 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from botservice.contexts.positions import place_between
 from botservice.contexts.prompt_log import PromptLog, Range, Unsaved
 from botservice.contexts.step_data import StepData, attach_files, detach_files
-from botservice.memory.container import checked_item
-from botservice.memory.items import MemoryItem, revision_of
+from botservice.memory.items import MemoryItem, checked_item, revision_of
 from botservice.storage.blobs import store_blob
 from botservice.storage.statements import execute, execute_many
 from botservice.storage.tables.conversations import steps
@@ -139,7 +137,7 @@ class StepRecords:
         present[same:] = rest
         known = [self._find(item) for item in rest]
         places = [None if stored is None else stored.position for stored in known]
-        positions = place_between(places, floor, self._stride)
+        positions = _place_between(places, floor, self._stride)
         if positions is None:  # there is no room between two neighbours: everything gets a new place
             rest, known = present, [self._find(item) for item in present]
             positions = [self._floor + number for number in range(1, len(present) + 1)]
@@ -308,3 +306,34 @@ def find_last_position(connection: Connection, context_id: int, *, without_turns
     """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
     values = {"context": context_id, "turns": without_turns}
     return execute(connection, _LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0
+
+
+def _place_between(known: Sequence[float | None], floor: float, stride: float = 1.0) -> list[float] | None:
+    """Return a place for each item, rising from above floor; None where there is no room between two of them.
+
+    A new one gets the middle of its neighbours' places.
+
+    Args:
+        known: The places that items have already; they keep them where that is in order.
+        stride: How far behind the one before it an item stands that is the last.
+    """
+    places: list[float] = []
+    previous = floor
+    for place, upper in zip(known, _following(known, floor), strict=True):
+        if place is None or place <= previous:
+            place = previous + stride if upper is None else (previous + upper) / 2  # noqa: PLW2901 - the item's place
+        if upper is not None and not previous < place < upper:
+            return None
+        places.append(place)
+        previous = place
+    return places
+
+
+def _following(known: Sequence[float | None], floor: float) -> list[float | None]:
+    """Return, for each item, the place that is known next after it."""
+    following: list[float | None] = []
+    upper: float | None = None
+    for place in reversed(known):
+        following.append(upper)
+        upper = place if place is not None and place > floor else upper
+    return following[::-1]
