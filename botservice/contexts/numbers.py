@@ -13,7 +13,7 @@ def shorten(numbers: Sequence[int]) -> Short:
     """Return numbers so that `lengthen` gives them back."""
     short: Short = []
     for step, same in groupby([*numbers[:1], *(later - earlier for earlier, later in pairwise(numbers))]):
-        count = sum(1 for _ in same)
+        count = len(list(same))
         short += [[count, step]] if count >= _FEWEST else [step] * count
     return short
 
