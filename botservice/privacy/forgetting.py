@@ -52,7 +52,7 @@ _FOR_UPDATE: Final = select(contexts.c.id).with_for_update()
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The conversation in which somebody asks to be forgotten, and the turn in which they do: these stay, empty."""
+    """The conversation in which a person asks to be forgotten, and the turn in which they do: these stay, empty."""
 
     context_id: int
     turn_id: int
@@ -173,7 +173,7 @@ async def forget_messages(
 
 
 def _tell(connection: Connection, context_id: int, said: Said) -> tuple[Said, Said]:
-    """Return the words by which others may carry elsewhere what somebody said, and what they said."""
+    """Return the words by which others may carry elsewhere what a person said, and what they said."""
     said = replace(said, of=())
     return carried(telling(connection, context_id, said)), said
 
@@ -208,7 +208,7 @@ async def _forget_carried(storage: Storage, said: Said, *, after: int = 0) -> tu
 
 
 async def _forget_repeated(storage: Storage, context_id: int, said: Said) -> Forgotten:
-    """Delete what others repeat of somebody in other chats than the one where it was said."""
+    """Delete what others repeat of a person in other chats than the one where it was said."""
     authors = [Author(*each) for each in said.authors]
     found = await storage.read(lambda connection: find_contexts_repeating(connection, authors), is_long=True)
     gone = Forgotten()
@@ -218,7 +218,7 @@ async def _forget_repeated(storage: Storage, context_id: int, said: Said) -> For
 
 
 async def _forget_said(storage: Storage, context_id: int, said: Said) -> Forgotten:
-    """Delete what repeats somebody in one chat."""
+    """Delete what repeats a person in one chat."""
 
     def look(connection: Connection) -> Look:
         return look_at(connection, context_id, said)
@@ -337,7 +337,7 @@ def _erase_alone(connection: Connection, context_id: int, here: Here | None, now
 def _erase_elsewhere(
     connection: Connection, context_id: int, said: Said, told: Said, seen: int, now: datetime
 ) -> Forgotten:
-    """Delete what repeats somebody in other chats, and came there since these were looked through.
+    """Delete what repeats a person in other chats, and came there since these were looked through.
 
     Args:
         told: What was looked for.
@@ -354,7 +354,7 @@ def _erase_elsewhere(
 
 
 def _erase_found(connection: Connection, found: Look, here: Here | None, now: datetime) -> Forgotten:
-    """Take what somebody said, and what repeats it, out of a conversation that stays; return what was deleted."""
+    """Take what a person said, and what repeats it, out of a conversation that stays; return what was deleted."""
     if not found.finds_something:
         return Forgotten()
     erasure, held = found.erasure, found.erasure.quotes.held

@@ -1,4 +1,4 @@
-"""Looking for what is to go from a conversation, before whoever writes waits for it.
+"""Finding what is to be deleted from a conversation, before the transaction that others wait for.
 
 A conversation may be long, and everybody waits for who writes. So all of it is looked through by who reads, and who
 writes only looks at what came since: where that is of any concern, it is looked through anew.
@@ -28,10 +28,10 @@ _STATE: Final = select(
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is to go from a conversation that stays, as it was at one moment.
+    """What is to be deleted from a conversation that stays, as found at one moment.
 
     Attributes:
-        state: How far the conversation had come by then; None where it was gone.
+        state: How far the conversation had come by then, or None if it was gone.
         said: What is to be forgotten there.
         erasure: What goes with it.
     """
@@ -42,12 +42,12 @@ class Look:
 
     @property
     def finds_something(self) -> bool:
-        """Whether there is anything to go."""
+        """Whether there is anything to delete."""
         return bool(self.erasure.message_ids or self.erasure.quotes.held)
 
 
 def look_at(connection: Connection, context_id: int, said: Said) -> Look:
-    """Return what goes from a conversation with what somebody said: that looks through all of it."""
+    """Find what is deleted with a person's messages, by looking through the whole conversation."""
     state = connection.execute(_STATE, {"context": context_id}).one_or_none()
     quotes = find_quotes(connection, context_id, said)
     own = said.message_ids if context_id in said.positions else ()
@@ -56,10 +56,10 @@ def look_at(connection: Connection, context_id: int, said: Said) -> Look:
 
 
 def is_as_it_was(connection: Connection, look: Look, message_ids: Collection[int]) -> bool:
-    """Return whether what goes is what was found, and nothing that came since repeats it or answers it.
+    """Return whether what was found is still all: no newer message repeats or answers it.
 
     Args:
-        message_ids: What somebody said there, as it is now.
+        message_ids: What a person said there, as it is now.
     """
     context_id, quotes = look.erasure.context_id, look.erasure.quotes
     state = connection.execute(_STATE, {"context": context_id}).one_or_none()

@@ -11,7 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Somewhere that something of a person is kept.
+    """A column, file or log that can hold something of a person.
 
     Attributes:
         where: A table, or what is not in the database.
