@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import Asker, find_asker
+from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.commands.notes import delete_asked_note, list_notes
 from botservice.messages import Button

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import Asker
+from botservice.commands.asker import Asker
 from botservice.history.notes import StoredNote, authors_of, delete_note, read_notes
 from botservice.people.identities import identities_of
 from botservice.privacy.exports import drop_exports

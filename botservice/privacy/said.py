@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from botservice.messages import Author
 from botservice.people.older_texts import without_cut
-from botservice.privacy.answered import turns_of
+from botservice.privacy.affected_turns import turns_of
 from botservice.references import Reference
 from botservice.storage.chunks import chunks
 from botservice.storage.references import decode_references

@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import Asker, find_asker
+from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.messages import Button
 from botservice.people.identities import identities_of, is_browser_of, part_identity

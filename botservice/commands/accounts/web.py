@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import Asker, find_asker
+from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.people.browsers import (
     LINK_LIFETIME,
