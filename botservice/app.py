@@ -39,10 +39,10 @@ from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
 from botservice.tools.mcp import MCPServers
 from botservice.tools.skills import Skills
-from botservice.turns.inbox import Inbox
-from botservice.turns.pressure import Pressure
+from botservice.turns.inbox import Inbox, Pressure
 from botservice.turns.run.billing import models_of
 from botservice.turns.served import ServedTransport
+from botservice.turns.turn import Share
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
 
@@ -51,6 +51,7 @@ logger = logging.getLogger(__name__)
 GRACE_SECONDS = 8.0  # of the ten that a PaaS gives between SIGTERM and SIGKILL
 _READY_SECONDS = 3.0
 _DEMO_SEARCH_K = 8
+_SHOWN_HERE = ("web", "terminal")  # answers grow on their screens where the process that makes them has the page
 
 
 @dataclass(slots=True)
@@ -282,12 +283,18 @@ def govern(settings: Settings, service: AgentService) -> None:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, service: AgentService, transports: Sequence[ServedTransport], *, has_worker: bool = True
+    settings: Settings,
+    service: AgentService,
+    transports: Sequence[ServedTransport],
+    *,
+    has_worker: bool = True,
+    share: Share = Share(),  # noqa: B008 - frozen
 ) -> AsyncIterator[Application]:
     """Run a service until the block is left; then let running turns have their grace.
 
     Args:
         has_worker: Whether this process works on turns; otherwise it only takes in, for others to work on.
+        share: Which conversations it works on first, where several processes are one service on a machine.
 
     Raises:
         DatabaseInUse: another process works on the same SQLite file.
@@ -296,7 +303,9 @@ async def running(
         service.storage = storage = await _open_storage(settings, service, stack)
         await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
         await _start_models(settings, service, storage, stack)
-        worker = Worker(storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns)
+        worker = Worker(
+            storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns, share=share
+        )
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
         inbox = Inbox(
@@ -305,6 +314,8 @@ async def running(
             service.options.clock,
             pressure=pressure,
             is_worked_here=has_worker,
+            share=share,
+            shown_here=_SHOWN_HERE,
             access=service.options.access,
         )
         for transport in transports:

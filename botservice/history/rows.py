@@ -1,7 +1,7 @@
 """How messages lie in their table: the queries that own it."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -127,6 +127,7 @@ _INSERT = {
 }
 _WINDOW = select(
     contexts.c.fresh_from,
+    contexts.c.message_count,
     select(messages.c.position)
     .where(messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message"))
     .scalar_subquery()
@@ -200,8 +201,17 @@ def read_messages(
 ) -> list[Message]:
     """Return rows as messages, with their attachments; counts of another encoding than counter's are made again."""
     wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
-    data = read_blobs(connection, context_id, wanted)
+    data = read_blobs(connection, context_id, wanted) if wanted else {}
     return [_read_message(row, data, counter) for row in rows]
+
+
+def read_shown(connection: Connection, context_id: int, ids: Collection[int]) -> dict[int, Message]:
+    """Return messages by their ids; their files are named alone, without their bytes."""
+    found: dict[int, Message] = {}
+    for chunk in chunks(ids):
+        rows = execute(connection, BY_ID, {"context": context_id, "ids": chunk}).all()
+        found |= {row.id: _read_message(row, {}, None) for row in rows}
+    return found
 
 
 def read_period(
@@ -229,14 +239,15 @@ def find_position(connection: Connection, context_id: int, message_id: int | Non
     return position
 
 
-def find_window(connection: Connection, context_id: int, message_id: int | None) -> tuple[int, int | None]:
-    """Return the positions between which the conversation before a message lies: that of the fresh start, and its own.
+def find_window(connection: Connection, context_id: int, message_id: int | None) -> tuple[int, int | None, int | None]:
+    """Return between which positions the conversation before a message lies, and how many messages there are in all.
 
-    The second is None where the message is not there.
+    The first position is that of the fresh start; the second is None where the message is not there, and the number
+    where it is not known yet.
     """
     sought = {"context": context_id, "message": message_id}
     row = execute(connection, _WINDOW, sought).one_or_none()
-    return (0, None) if row is None else (row.fresh_from, row.position)
+    return (0, None, None) if row is None else (row.fresh_from, row.position, row.message_count)
 
 
 def is_group(connection: Connection, context_id: int) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from botservice.messages import Author, storable
 from botservice.reminders.reminder import Reminder, ReminderStatus, Repeats
 from botservice.reminders.times import find_zone, next_time
-from botservice.storage.clock import CLOCKS_DIFFER
+from botservice.storage.postgres.clock import CLOCKS_DIFFER
 from botservice.storage.tables.conditions import REMINDER_IS_WAITING
 from botservice.storage.tables.conversations import events, reminders, turns
 

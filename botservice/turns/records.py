@@ -12,8 +12,8 @@ from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import events, turns
-from botservice.turns.due import set_due, when_due_was_set
-from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus
+from botservice.turns.due import when_due_was_set
+from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus, set_due
 
 GATHERING = timedelta(seconds=1)  # how long the parts of one message, such as an album, are waited for
 MAX_OWN_TURNS = 10  # beyond so many that wait in a context, messages share turns

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
-from sqlalchemy.exc import DBAPIError
+
+from botservice.storage.failures import as_sqlalchemy_error
 
 _PIPELINE = "botservice.pipeline"
 
@@ -83,7 +84,11 @@ def errors_of(connection: Connection, text: str) -> Iterator[None]:
     try:
         yield
     except connection.dialect.loaded_dbapi.Error as error:
-        raise _as_sqlalchemy_error(connection, text, error) from error
+        told = as_sqlalchemy_error(connection, text, error)
+        if told.connection_invalidated:
+            _leave_quietly(connection)
+            connection.invalidate(error)
+        raise told from error
 
 
 class _Pipeline:
@@ -131,22 +136,3 @@ def _leave_quietly(connection: Connection) -> None:
         pipeline.drop()
     with contextlib.suppress(connection.dialect.loaded_dbapi.Error):
         _leave(connection)
-
-
-def _as_sqlalchemy_error(connection: Connection, text: str, error: Any) -> Any:
-    dialect = connection.dialect
-    driver = connection.connection.dbapi_connection
-    is_lost = driver is not None and dialect.is_disconnect(error, driver, None)
-    told = DBAPIError.instance(
-        text,
-        None,
-        error,
-        dialect.loaded_dbapi.Error,
-        hide_parameters=True,
-        connection_invalidated=is_lost,
-        dialect=dialect,
-    )
-    if is_lost:
-        _leave_quietly(connection)
-        connection.invalidate(error)
-    return told

@@ -13,9 +13,9 @@ from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.waiting import pending_calls
 from botservice.tools import ToolOutcome
-from botservice.turns.due import set_due
 from botservice.turns.records import set_waiting
 from botservice.turns.run import journal
+from botservice.turns.turn import set_due
 from botservice.turns.waiting.calls import PendingCall, PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting.parking import waiting_of
 from botservice.turns.waiting.records import decide_call, find_of_turn, lock_turn, unpark_turn

@@ -12,8 +12,7 @@ from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, messages, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.due import AT_ONCE, set_due
-from botservice.turns.turn import TurnStatus
+from botservice.turns.turn import AT_ONCE, TurnStatus, set_due
 from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
 
 _INSERT = insert(pending_calls).returning(pending_calls.c.id)
