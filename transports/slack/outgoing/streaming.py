@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 
 from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
@@ -54,10 +55,13 @@ class Stage:
         target = _target(context_keys, events)
         if target is None:
             return None
-        canvas = None
-        if self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
-            canvas = Canvas(self._client, self._streams, target, record, self._style, self._refusals)
-        return Show(self, context_keys, target, canvas, self._style)
+        return Show(self, context_keys, target, partial(self._canvas, target, record), self._style)
+
+    def _canvas(self, target: Target, record: StreamRecord) -> Canvas | None:
+        """Return what an answer is shown on while it grows; None where nothing can grow."""
+        if not self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
+            return None
+        return Canvas(self._client, self._streams, target, record, self._style, self._refusals)
 
     async def close(self) -> None:
         """End what is still on its way."""
@@ -96,22 +100,25 @@ class Stage:
 
 
 class Show:
-    """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
+    """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same.
+
+    An answer that is there at once needs no canvas.
+    """
 
     def __init__(
         self,
         stage: Stage,
         context_keys: Mapping[str, str],
         target: Target,
-        canvas: Canvas | None,
+        open_canvas: Callable[[], Canvas | None],
         style: Style,
     ) -> None:
         self._stage = stage
         self._keys = context_keys
         self._target = target
-        self._canvas = canvas
-        self._tempo = style.tempo
-        self._tasks = Tasks(style.pings, has_details=target.is_direct, has_sources=style.previews)
+        self._open_canvas = open_canvas
+        self._canvas: Canvas | None = None
+        self._style = style
         self._text: list[str] = []
         self._shown_before = ""
         self._is_working = False
@@ -119,9 +126,11 @@ class Show:
         self._is_closed = False
         self._changed = asyncio.Event()
         self._in_flight: asyncio.Task[None] | None = None
-        self._running = [asyncio.create_task(self._status(), name="slack-status")]
-        if canvas is not None:
-            self._running.append(asyncio.create_task(self._paint(canvas), name="slack-canvas"))
+        self._running = [asyncio.create_task(self._begin(), name="slack-show")]
+
+    @cached_property
+    def _tasks(self) -> Tasks:
+        return Tasks(self._style.pings, has_details=self._target.is_direct, has_sources=self._style.previews)
 
     def on_text(self, piece: str) -> None:
         """Take the next piece of the answer."""
@@ -179,9 +188,16 @@ class Show:
         except BotServiceError as error:
             logger.debug("slack.status_left", extra={"reason": str(error)})
 
-    async def _status(self) -> None:
-        await asyncio.sleep(self._tempo.first_sign)
+    async def _begin(self) -> None:
+        """Show something to whoever has waited for a moment."""
+        await asyncio.sleep(self._style.tempo.first_sign)
         self._has_status = True
+        self._running.append(asyncio.create_task(self._status(), name="slack-status"))
+        self._canvas = self._open_canvas()
+        if self._canvas is not None:
+            self._running.append(asyncio.create_task(self._paint(self._canvas), name="slack-canvas"))
+
+    async def _status(self) -> None:
         try:
             await self._stage.begin(self._target)
         except BotServiceError as error:
@@ -189,14 +205,14 @@ class Show:
 
     async def _paint(self, canvas: Canvas) -> None:
         """Bring the canvas up to date whenever there is something new, at the canvas's own pace."""
-        await asyncio.sleep(self._tempo.first_sign)
         try:
             workspace = await self._stage.workspace(self._target)
             canvas.language = await self._stage.language(workspace, self._target)
             while True:
-                wait = canvas.wait("".join(self._text), self._tasks.shown)
+                wait = canvas.wait(self._said(), self._tasks.shown)
                 if wait is None:
                     self._changed.clear()
+                    await asyncio.sleep(canvas.rest())  # not every piece is looked at
                     await self._changed.wait()
                 elif wait > 0:
                     await asyncio.sleep(wait)
@@ -211,8 +227,13 @@ class Show:
         except Exception:  # a border: showing what is half written must not cost the answer
             logger.exception("slack.stream_failed")
 
+    def _said(self) -> str:
+        """Return what there is of the answer; its pieces are put together once."""
+        self._text[:] = ["".join(self._text)]
+        return self._text[0]
+
     async def _paint_once(self, canvas: Canvas, workspace: Workspace) -> None:
-        work = canvas.paint(workspace, "".join(self._text), dict(self._tasks.shown))
+        work = canvas.paint(workspace, self._said(), dict(self._tasks.shown))
         self._in_flight = asyncio.create_task(work)
         try:
             await asyncio.shield(self._in_flight)

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 from telegram.error import BadRequest, InvalidToken
 
 from botservice.turns.transport import StreamRecord
-from transports.forms import Forms
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.outgoing.entities import Rich
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
+from transports.telegram.outgoing.forms import Forms
 
 _TAIL_CHARACTERS = 3500
 _HEAD_CHARACTERS = 6000  # of markdown: what a message shows is less
@@ -54,6 +54,9 @@ class Canvas(Protocol):
 
     def wait(self, text: str, activity: str) -> float | None:
         """Return the seconds until this should be shown; None if it need not be."""
+
+    def rest(self) -> float:
+        """Return the seconds for which nothing will be shown, whatever comes."""
 
     def fade(self) -> None:
         """Take note that what is shown has become old."""
@@ -111,6 +114,10 @@ class Draft:
         pause = self._tempo.later_activity if is_slow else self._tempo.draft
         return max(0.0, self._shown_at + pause - time.monotonic())
 
+    def rest(self) -> float:
+        """Return the seconds for which nothing will be shown, whatever comes."""
+        return 0.0 if self._shown is None else max(0.0, self._shown_at + self._tempo.draft - time.monotonic())
+
     def fade(self) -> None:
         """Take note that what is shown has become old."""
         self._shown, self._next_length = None, 1
@@ -141,7 +148,7 @@ class Draft:
             block = {"type": "thinking", "text": f"{activity}…"}
             await self._show("sendRichMessageDraft", rich_message={"blocks": [block]})
         except (BadRequest, InvalidToken) as error:  # a server that lacks a method answers as to a token
-            await self._forms.refuse(self._keys, THINKING, error.message)
+            await self._forms.note(self._keys, THINKING, error.message)
             return False
         return True
 
@@ -203,6 +210,10 @@ class GrowingMessage:
         if self._message_id is None:
             return max(0.0, self._text_since + self._tempo.first_message - now)
         return max(0.0, self._painted_at + self._tempo.edit - now)
+
+    def rest(self) -> float:
+        """Return the seconds for which nothing will be shown, whatever comes."""
+        return 0.0 if self._message_id is None else max(0.0, self._painted_at + self._tempo.edit - time.monotonic())
 
     def fade(self) -> None:
         """A message stays."""

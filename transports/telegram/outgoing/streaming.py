@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from telegram.error import TelegramError
 
@@ -11,13 +12,12 @@ from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
-from transports.forms import Forms
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import BotIdentity, reply_target, stored_update
-from transports.telegram.incoming.presses import is_press
+from transports.telegram.inbound import BotIdentity, is_press, is_private_text, reply_target, stored_update
 from transports.telegram.incoming.reading import listen
 from transports.telegram.outgoing.canvases import Canvas, Draft, GrowingMessage, Tempo
+from transports.telegram.outgoing.forms import Forms
 
 logger = logging.getLogger(__name__)
 
@@ -41,38 +41,43 @@ class Stage:
         """Return what shows a turn's progress; None where the bot only listens."""
         if not any(self._is_answered(event) for event in events):
             return None
-        canvas: Canvas
+        return Show(self._client, self._tempo, context_keys, partial(self._canvas, context_keys, events, record))
+
+    def _canvas(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Canvas:
         if context_keys["chat_id"].startswith("-"):
-            canvas = GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
-        else:
-            canvas = Draft(self._client, self._tempo, context_keys, events[-1].id, record, self._forms)
-        return Show(self._client, self._tempo, context_keys, canvas)
+            return GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
+        return Draft(self._client, self._tempo, context_keys, events[-1].id, record, self._forms)
 
     def _is_answered(self, event: StoredEvent) -> bool:
         update, bot = stored_update(event), self._identity()
+        if is_private_text(update) or is_press(update):
+            return True
         heard = listen(update, bot)
         is_under_way = bot.username is None  # nothing is begun before the bot knows its name: an earlier process did
-        return is_press(update) or (heard is not None and (heard.is_addressed or is_under_way))
+        return heard is not None and (heard.is_addressed or is_under_way)
 
 
 class Show:
-    """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
+    """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same.
 
-    def __init__(self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], canvas: Canvas) -> None:
+    An answer that is there at once needs no canvas.
+    """
+
+    def __init__(
+        self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], open_canvas: Callable[[], Canvas]
+    ) -> None:
         self._client = client
         self._tempo = tempo
         self._keys = context_keys
-        self._canvas = canvas
+        self._open_canvas = open_canvas
+        self._canvas: Canvas | None = None
         self._text: list[str] = []
         self._activity = ""
         self._changed = asyncio.Event()
         self._changed.set()
         self._painted_at: float | None = None
         self._in_flight: asyncio.Task[bool] | None = None
-        self._tasks = [
-            asyncio.create_task(self._type(), name="telegram-typing"),
-            asyncio.create_task(self._paint(), name="telegram-canvas"),
-        ]
+        self._tasks = [asyncio.create_task(self._begin(), name="telegram-show")]
 
     def on_text(self, piece: str) -> None:
         """Take the next piece of the answer."""
@@ -95,7 +100,8 @@ class Show:
     def on_restart(self) -> None:
         """Drop what was said of an answer that begins anew."""
         self._text.clear()
-        self._canvas.begin_again()
+        if self._canvas is not None:
+            self._canvas.begin_again()
         self._changed.set()
 
     async def close(self) -> None:
@@ -103,13 +109,21 @@ class Show:
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
-        if self._in_flight is not None and not self._in_flight.done():
+        if self._canvas is not None and self._in_flight is not None and not self._in_flight.done():
             await asyncio.wait([self._in_flight], timeout=self._canvas.patience_seconds)
             self._in_flight.cancel()
             await asyncio.wait([self._in_flight])
 
-    async def _type(self) -> None:
+    async def _begin(self) -> None:
+        """Show something to whoever has waited for a moment."""
         await asyncio.sleep(self._tempo.first_sign)
+        self._canvas = self._open_canvas()
+        self._tasks += [
+            asyncio.create_task(self._type(), name="telegram-typing"),
+            asyncio.create_task(self._paint(self._canvas), name="telegram-canvas"),
+        ]
+
+    async def _type(self) -> None:
         try:
             while True:
                 if self._painted_at is None or time.monotonic() - self._painted_at > _TEXT_IS_FRESH_SECONDS:
@@ -123,32 +137,37 @@ class Show:
         except TelegramError as error:
             logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
 
-    async def _paint(self) -> None:
+    async def _paint(self, canvas: Canvas) -> None:
         """Bring the canvas up to date whenever there is something new, at the canvas's own pace."""
-        await asyncio.sleep(self._tempo.first_sign)
         try:
             while True:
-                wait = self._canvas.wait("".join(self._text), self._activity)
+                wait = canvas.wait(self._said(), self._activity)
                 if wait is None:
                     self._changed.clear()
-                    await self._wait_for_change(self._canvas.refresh_seconds)
+                    await asyncio.sleep(canvas.rest())  # not every piece is looked at
+                    await self._wait_for_change(canvas)
                 elif wait > 0:
                     await asyncio.sleep(wait)
                 else:
-                    await self._paint_once()
+                    await self._paint_once(canvas)
         except (TelegramError, BotServiceError) as error:
             logger.info("telegram.stream_ended", extra={"reason": type(error).__name__})
         except Exception:  # a border: formatting what is half written must not cost the answer
             logger.exception("telegram.stream_failed")
 
-    async def _wait_for_change(self, timeout_seconds: float) -> None:
+    async def _wait_for_change(self, canvas: Canvas) -> None:
         try:
-            async with asyncio.timeout(timeout_seconds):
+            async with asyncio.timeout(canvas.refresh_seconds):
                 await self._changed.wait()
         except TimeoutError:
-            self._canvas.fade()
+            canvas.fade()
 
-    async def _paint_once(self) -> None:
-        self._in_flight = asyncio.create_task(self._canvas.paint("".join(self._text), self._activity))
+    def _said(self) -> str:
+        """Return what there is of the answer; its pieces are put together once."""
+        self._text[:] = ["".join(self._text)]
+        return self._text[0]
+
+    async def _paint_once(self, canvas: Canvas) -> None:
+        self._in_flight = asyncio.create_task(canvas.paint(self._said(), self._activity))
         if await asyncio.shield(self._in_flight):
             self._painted_at = time.monotonic()
