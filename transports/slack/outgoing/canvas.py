@@ -76,6 +76,9 @@ class Canvas:
         language: That of the person who is answered.
     """
 
+    patience_seconds = 5.0
+    refresh_seconds: float | None = None
+
     def __init__(
         self,
         client: SlackClient,
@@ -131,6 +134,9 @@ class Canvas:
             return 0.0
         pause = self._tempo.append if self._stream.is_open else self._tempo.edit
         return max(0.0, self._painted_at + pause - time.monotonic())
+
+    def fade(self) -> None:
+        """What a stream shows stays."""
 
     async def paint(self, workspace: Workspace, text: str, tasks: Mapping[str, Task]) -> None:
         """Show it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from telegram import Message, Update
+from telegram import Message
 
 from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.references import Reference, ReferenceKind
@@ -125,9 +125,9 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
 
 
 def _hear(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
-    message = Update.de_json({"update_id": 0, "message": dict(body)}, None).message
-    if message is None:
+    if not body:
         return None
+    message = Message.de_json(dict(body), None)
     text = text_of(message, bot)
     if text is None:
         return None

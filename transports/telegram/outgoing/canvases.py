@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from telegram.error import BadRequest, InvalidToken
 
 from botservice.turns.transport import StreamRecord
+from transports.growing import Surface
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.outgoing.entities import Rich
@@ -41,25 +42,11 @@ class Tempo:
     edit: float = 3.5
 
 
-class Canvas(Protocol):
-    """Shows text that grows. Its own calls only: it never waits for its turn by itself.
-
-    Attributes:
-        patience_seconds: How long the answer waits for a call that is on its way.
-        refresh_seconds: When what is shown has to be shown again, though nothing is new.
-    """
-
-    patience_seconds: float
-    refresh_seconds: float
+class Canvas(Surface, Protocol):
+    """Shows text that grows. Its own calls only: it never waits for its turn by itself."""
 
     def wait(self, text: str, activity: str) -> float | None:
         """Return the seconds until this should be shown; None if it need not be."""
-
-    def rest(self) -> float:
-        """Return the seconds for which nothing will be shown, whatever comes."""
-
-    def fade(self) -> None:
-        """Take note that what is shown has become old."""
 
     def begin_again(self) -> None:
         """Take note that what comes is not a continuation of what is shown."""
@@ -79,7 +66,7 @@ class Draft:
     """
 
     patience_seconds = 1.0
-    refresh_seconds = 20.0
+    refresh_seconds: float | None = 20.0
 
     _CHARACTERS_PER_CALL = 125  # keeps an answer below 15 calls per 1,000 characters, with room for the rest
     _MANY_ACTIVITIES = 20
@@ -171,7 +158,7 @@ class GrowingMessage:
     """A message that is edited while its text grows, as often as a group's limits allow; the answer takes it over."""
 
     patience_seconds = 5.0
-    refresh_seconds = 3600.0
+    refresh_seconds: float | None = None
 
     _LEAST_CHARACTERS = 200  # a shorter answer is there before it would have grown
     _CHARACTERS_PER_CALL = 150

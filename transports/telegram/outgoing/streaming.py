@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from telegram.error import TelegramError
 
@@ -12,6 +13,7 @@ from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
+from transports.growing import Growing
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, is_press, is_private_text, reply_target, stored_update
@@ -57,11 +59,8 @@ class Stage:
         return heard is not None and (heard.is_addressed or is_under_way)
 
 
-class Show:
-    """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same.
-
-    An answer that is there at once needs no canvas.
-    """
+class Show(Growing):
+    """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
     def __init__(
         self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], open_canvas: Callable[[], Canvas]
@@ -71,13 +70,9 @@ class Show:
         self._keys = context_keys
         self._open_canvas = open_canvas
         self._canvas: Canvas | None = None
-        self._text: list[str] = []
         self._activity = ""
-        self._changed = asyncio.Event()
-        self._changed.set()
         self._painted_at: float | None = None
-        self._in_flight: asyncio.Task[bool] | None = None
-        self._tasks = [asyncio.create_task(self._begin(), name="telegram-show")]
+        super().__init__(tempo.first_sign)
 
     def on_text(self, piece: str) -> None:
         """Take the next piece of the answer."""
@@ -104,24 +99,9 @@ class Show:
             self._canvas.begin_again()
         self._changed.set()
 
-    async def close(self) -> None:
-        """End it. What is on its way is waited for, briefly: it must not come after the answer."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
-        if self._canvas is not None and self._in_flight is not None and not self._in_flight.done():
-            await asyncio.wait([self._in_flight], timeout=self._canvas.patience_seconds)
-            self._in_flight.cancel()
-            await asyncio.wait([self._in_flight])
-
-    async def _begin(self) -> None:
-        """Show something to whoever has waited for a moment."""
-        await asyncio.sleep(self._tempo.first_sign)
+    def _begin(self) -> Iterable[Coroutine[Any, Any, None]]:
         self._canvas = self._open_canvas()
-        self._tasks += [
-            asyncio.create_task(self._type(), name="telegram-typing"),
-            asyncio.create_task(self._paint(self._canvas), name="telegram-canvas"),
-        ]
+        return self._type(), self._show(self._canvas)
 
     async def _type(self) -> None:
         try:
@@ -137,37 +117,17 @@ class Show:
         except TelegramError as error:
             logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
 
-    async def _paint(self, canvas: Canvas) -> None:
-        """Bring the canvas up to date whenever there is something new, at the canvas's own pace."""
+    async def _show(self, canvas: Canvas) -> None:
         try:
-            while True:
-                wait = canvas.wait(self._said(), self._activity)
-                if wait is None:
-                    self._changed.clear()
-                    await asyncio.sleep(canvas.rest())  # not every piece is looked at
-                    await self._wait_for_change(canvas)
-                elif wait > 0:
-                    await asyncio.sleep(wait)
-                else:
-                    await self._paint_once(canvas)
+            await self._grow(canvas)
         except (TelegramError, BotServiceError) as error:
             logger.info("telegram.stream_ended", extra={"reason": type(error).__name__})
         except Exception:  # a border: formatting what is half written must not cost the answer
             logger.exception("telegram.stream_failed")
 
-    async def _wait_for_change(self, canvas: Canvas) -> None:
-        try:
-            async with asyncio.timeout(canvas.refresh_seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            canvas.fade()
+    def _due(self) -> float | None:
+        return None if self._canvas is None else self._canvas.wait(self._said(), self._activity)
 
-    def _said(self) -> str:
-        """Return what there is of the answer; its pieces are put together once."""
-        self._text[:] = ["".join(self._text)]
-        return self._text[0]
-
-    async def _paint_once(self, canvas: Canvas) -> None:
-        self._in_flight = asyncio.create_task(canvas.paint(self._said(), self._activity))
-        if await asyncio.shield(self._in_flight):
+    async def _paint(self) -> None:
+        if self._canvas is not None and await self._finish(self._canvas.paint(self._said(), self._activity)):
             self._painted_at = time.monotonic()
