@@ -29,6 +29,7 @@ from transports.telegram.failures import (
 from transports.telegram.inbound import shown_id
 from transports.telegram.keyboards import in_topic
 from transports.telegram.outgoing.adorning import Adornments
+from transports.telegram.outgoing.entities import DATE_TIME
 from transports.telegram.outgoing.forms import Forms
 
 logger = logging.getLogger(__name__)
@@ -48,7 +49,6 @@ _MAX_TRIES = 9
 # A server may fail at a form alone: after so many tries the words go out as they did before.
 _TRIES_OF_A_FORM = 2
 
-_ADORNED = frozenset({"entities", "caption_entities", "reply_markup"})
 _NOT_SENT = frozenset({"form", "plain", "then", "receiver"})
 
 
@@ -148,8 +148,10 @@ class Sender:
     async def _adorned(
         self, context_keys: Mapping[str, str], call: dict[str, Any], delivery: Delivery
     ) -> dict[str, Any]:
-        """Return a call as its chat takes it; words alone are taken everywhere."""
-        if _ADORNED.isdisjoint(call) and "receiver" not in delivery.payload:
+        """Return a call as its chat takes it; words and their marks are taken everywhere."""
+        entities = call.get("entities") or call.get("caption_entities") or ()
+        has_moments = any(each["type"] == DATE_TIME for each in entities)
+        if not has_moments and "reply_markup" not in call and "receiver" not in delivery.payload:
             return call
         return await self._adornments.put_on(context_keys, call, delivery.payload)
 
