@@ -71,15 +71,19 @@ def test_scripts_can_be_run_by_any_shell_and_stop_at_the_first_error(script: str
 @pytest.mark.parametrize(
     ("given", "passed_on"),
     [
-        ((), ("-m", "not slow")),
-        (("-n", "0", "-k", "tests/turns"), ("-m", "not slow", "-n", "0", "-k", "tests/turns")),
-        (("tests/turns",), ("--db", "sqlite", "-m", "not slow", "tests/turns")),
+        ((), ("-m", "not slow and not browser")),
+        (("-n", "0", "-k", "tests/turns"), ("-m", "not slow and not browser", "-n", "0", "-k", "tests/turns")),
+        (("tests/turns",), ("--db", "sqlite", "-m", "not slow and not browser", "tests/turns")),
         (
             ("-x", "./tests/test_app.py::test_one"),
-            ("--db", "sqlite", "-m", "not slow", "-x", "./tests/test_app.py::test_one"),
+            ("--db", "sqlite", "-m", "not slow and not browser", "-x", "./tests/test_app.py::test_one"),
         ),
-        (("tests/turns", "--db", "both"), ("-m", "not slow", "tests/turns", "--db", "both")),
-        (("--db=postgres", "tests/turns"), ("-m", "not slow", "--db=postgres", "tests/turns")),
+        (("tests/turns", "--db", "both"), ("-m", "not slow and not browser", "tests/turns", "--db", "both")),
+        (("--db=postgres", "tests/turns"), ("-m", "not slow and not browser", "--db=postgres", "tests/turns")),
+        (
+            ("tests/transports/web/browser/test_chat.py",),
+            ("--db", "sqlite", "-m", "not slow", "tests/transports/web/browser/test_chat.py"),
+        ),
         (("tests/crash", "-m", ""), ("--db", "sqlite", "tests/crash", "-m", "")),
         (("-m", "slow or browser"), ("-m", "slow or browser")),
     ],

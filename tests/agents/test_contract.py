@@ -17,6 +17,8 @@ from botservice import (
     tool,
 )
 
+pytestmark = pytest.mark.any_database
+
 
 @tool
 async def add(a: int, b: int) -> int:

@@ -18,6 +18,8 @@ from botservice import (
 )
 from botservice.agents import Prompt
 
+pytestmark = pytest.mark.any_database
+
 
 @tool
 async def add(a: int, b: int) -> int:

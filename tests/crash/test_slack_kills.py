@@ -18,7 +18,7 @@ from standins.slack_api import Hang, LoseAnswer, SlackApi
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PEOPLE = 12
-KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "20")) // 2
+KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "12")) // 2
 ANSWERED_SECONDS = 120
 
 
