@@ -4,6 +4,7 @@ It is forked from a server that has imported the package and has run nothing of 
 any other; how one comes up from nothing is tested elsewhere.
 """
 
+import asyncio
 import multiprocessing
 import os
 import signal
@@ -23,6 +24,12 @@ processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(list(_IMPORTED))
 
 
+def run_here(*arguments: str, **settings: str) -> "WarmProcess":
+    """Begin a command with the settings of this process and further ones; what it says is thrown away."""
+    environment = {"PYTHONPATH": "", **os.environ, **settings}
+    return WarmProcess(arguments, Path.cwd(), environment, Path(os.devnull))
+
+
 class WarmProcess:
     """What `subprocess.Popen(["botservice", …])` would be."""
 
@@ -33,6 +40,11 @@ class WarmProcess:
         write.close()
         self.stdout: IO[str] = os.fdopen(os.dup(read.fileno()))
         read.close()
+
+    async def ended(self) -> int:
+        """Return its exit code once it has ended; what it said is thrown away."""
+        self.stdout.close()
+        return await asyncio.to_thread(self.wait)
 
     @property
     def pid(self) -> int:
