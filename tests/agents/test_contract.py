@@ -17,6 +17,8 @@ from botservice import (
     ToolCall,
 )
 
+pytestmark = pytest.mark.any_database
+
 
 async def test_the_history_of_the_contracts_example(storage):
     context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": "42"})

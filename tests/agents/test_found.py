@@ -12,6 +12,8 @@ from botservice.memory.found import found_records
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.tools.records import size_of
 
+pytestmark = pytest.mark.any_database
+
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 
 

@@ -18,6 +18,8 @@ from botservice import (
 )
 from botservice.agents import Prompt
 
+pytestmark = pytest.mark.any_database
+
 
 def make_service(storage, script, **options):
     llm = ScriptedChatLLM(script)

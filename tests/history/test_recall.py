@@ -14,6 +14,8 @@ from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
 from botservice.messages import Message, Role
 
+pytestmark = pytest.mark.any_database
+
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 
 
