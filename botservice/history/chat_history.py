@@ -303,7 +303,7 @@ class ChatHistory:
     async def refresh(self) -> None:
         """Look up what other holders of this history have done to it."""
         self._last_user_message = await self._storage.read(
-            lambda connection: find_last_user_message(connection, self._context_id)
+            lambda connection: find_last_user_message(connection, self._context_id), is_short=True
         )
 
     def remember_last(self, message: Message | None) -> None:

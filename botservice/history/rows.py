@@ -1,7 +1,7 @@
 """How messages lie in their table: the queries that own it."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -31,6 +31,7 @@ from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_files
 from botservice.storage.references import decode_references, encode_references, insert_references
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 
 
@@ -85,9 +86,7 @@ BY_ID = select(*COLUMNS).where(
 )
 NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
 NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before"))
-# A literal, not a parameter: that is what a partial index is chosen by.
-_IS_OF_A_PERSON = messages.c.role == literal_column(f"'{Role.USER.value}'")
-LAST_OF_A_PERSON = _OF_CONTEXT.where(_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
+LAST_OF_A_PERSON = _OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
 # Without what the service itself notes.
 IS_SAID = messages.c.role.in_([literal_column(f"'{role.value}'") for role in (Role.USER, Role.ASSISTANT)])
 _LAST_SPEAKERS = 200  # messages of people: far more than a window shows
@@ -97,7 +96,7 @@ _SPEAKERS = (
         messages.c.author_id,
         case((messages.c.author_id.is_(None), messages.c.author_name)).label("name"),
     )
-    .where(messages.c.context_id == bindparam("context"), _IS_OF_A_PERSON)
+    .where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
     .order_by(messages.c.position.desc())
     .limit(_LAST_SPEAKERS)
     .subquery()
@@ -205,8 +204,17 @@ def read_messages(
 ) -> list[Message]:
     """Return rows as messages, with their attachments; counts of another encoding than counter's are made again."""
     wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
-    data = read_blobs(connection, context_id, wanted)
+    data = read_blobs(connection, context_id, wanted) if wanted else {}
     return [_read_message(row, data, counter) for row in rows]
+
+
+def read_shown(connection: Connection, context_id: int, ids: Collection[int]) -> dict[int, Message]:
+    """Return messages by their ids; their files are named alone, without their bytes."""
+    found: dict[int, Message] = {}
+    for chunk in chunks(ids):
+        rows = execute(connection, BY_ID, {"context": context_id, "ids": chunk}).all()
+        found |= {row.id: _read_message(row, {}, None) for row in rows}
+    return found
 
 
 def read_period(
