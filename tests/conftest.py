@@ -1,6 +1,7 @@
 """Databases for tests: every test gets an empty one with the newest tables, on SQLite and on a real Postgres."""
 
 import asyncio
+import gc
 import itertools
 import os
 import shutil
@@ -52,6 +53,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if len(chosen) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
         items[:] = chosen
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector look at what tests make, and not at all modules and tests again and again."""
+    gc.freeze()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import uvicorn
 from attacks.requests_of_anybody import ADMIN_TOKEN, SLACK_SECRET, TELEGRAM_SECRET, requests
-from standins.web_server import _Server
+from standins.web_server import WebServer
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -213,14 +213,9 @@ async def hasty_server(limit: int | None = None) -> AsyncIterator[int]:
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", ws="none", http=_Hasty, limit_concurrency=limit
     )
-    server = _Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
+        async with WebServer(config).serving(listener):
             yield listener.getsockname()[1]
-        finally:
-            server.should_exit = True
-            await serving
 
 
 @pytest.mark.parametrize("begin", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "])

@@ -16,7 +16,7 @@ from standins.bot_api import BotApi
 from standins.bot_api.journal import MessageShown
 from standins.models import echo
 from standins.slack_api import SlackApi
-from standins.web_server import web_server
+from standins.web_server import WebServer, web_server
 from telegram.ext import Application
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM
@@ -90,14 +90,8 @@ async def test_slack_handlers_answer_their_command_and_the_agent_mentions(storag
 
 @contextlib.asynccontextmanager
 async def served(app, listener):
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, ws="none"))
-    server.install_signal_handlers = lambda: None
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
+    async with WebServer(uvicorn.Config(app, log_config=None, ws="none")).serving(listener):
         yield
-    finally:
-        server.should_exit = True
-        await serving
 
 
 async def test_a_front_keeps_its_commands_and_hands_everything_else_on(storage_url):

@@ -1,6 +1,5 @@
 """An MCP server that takes nobody who has not signed in, with its authorization: strict, and all on loopback."""
 
-import asyncio
 import contextlib
 import secrets
 import socket
@@ -22,6 +21,9 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp_types import ToolAnnotations
+from pydantic import AnyHttpUrl
+
+from standins.web_server import WebServer
 
 
 class Accounts:
@@ -114,7 +116,7 @@ class Accounts:
         self.access.clear()
 
     def _give(self, client_id: str, who: str | None, resource: str | None) -> OAuthToken:
-        given = {"client_id": client_id, "scopes": ["notes"], "resource": resource, "subject": who}
+        given: dict[str, Any] = {"client_id": client_id, "scopes": ["notes"], "resource": resource, "subject": who}
         access, refresh = f"access-{secrets.token_urlsafe(24)}{'x' * self.pads}", f"refresh-{secrets.token_urlsafe(24)}"
         self.access[access] = AccessToken(token=access, expires_at=int(time.time()) + self.lasts_seconds, **given)
         self.refresh[refresh] = RefreshToken(token=refresh, **given)
@@ -127,8 +129,8 @@ def _build(accounts: Accounts, origin: str) -> MCPServer:
         "wiki",
         auth_server_provider=accounts,
         auth=AuthSettings(
-            issuer_url=origin,
-            resource_server_url=f"{origin}/mcp",
+            issuer_url=AnyHttpUrl(origin),
+            resource_server_url=AnyHttpUrl(f"{origin}/mcp"),
             required_scopes=["notes"],
             validate_token_resource=True,
             client_registration_options=ClientRegistrationOptions(
@@ -154,22 +156,12 @@ def _build(accounts: Accounts, origin: str) -> MCPServer:
     return server
 
 
-class _Quiet(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Any:
-        yield
-
-
 @contextlib.asynccontextmanager
 async def wiki() -> AsyncIterator[tuple[Accounts, str]]:
     """Serve until the block is left; yield who may sign in, and the server's address."""
     accounts, listener = Accounts(), socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
     app = _build(accounts, origin).streamable_http_app()
-    serving = _Quiet(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none"))
-    task = asyncio.create_task(serving.serve(sockets=[listener]))
-    try:
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none")
+    async with WebServer(config).serving(listener):
         yield accounts, f"{origin}/mcp"
-    finally:
-        serving.should_exit = True
-        await task

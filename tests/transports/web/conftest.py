@@ -13,10 +13,9 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from sqlalchemy import func, select
 from standins.patience import PATIENT
-from starlette.applications import Starlette
+from standins.web_server import web_server
 from starlette.routing import BaseRoute
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
@@ -201,31 +200,15 @@ class Site:
         return visitor
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.is_up = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.is_up.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Any:
-        yield
-
-
 @contextlib.asynccontextmanager
-async def served(app: Starlette, listener: socket.socket, before_stop: Callable[[], Any]) -> AsyncIterator[None]:
-    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False))
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    await server.is_up.wait()
-    try:
-        yield
-    finally:
-        await before_stop()
-        server.should_exit = True
-        await running
+async def served(transport: WebTransport, routes: list[BaseRoute], listener: socket.socket) -> AsyncIterator[None]:
+    """Serve a transport and what is served besides; its streams end first."""
+    handlers = dict(transport.exception_handlers)
+    async with web_server([*transport.routes, *routes], listener, exception_handlers=handlers):
+        try:
+            yield
+        finally:
+            await transport.stop()
 
 
 @contextlib.asynccontextmanager
@@ -265,11 +248,8 @@ async def running_site(
             stack.push_async_callback(worker.stop)
         await transport.start(inbox, storage)
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        app = Starlette(
-            routes=[*transport.routes, *(routes or [])], exception_handlers=dict(transport.exception_handlers)
-        )
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        await stack.enter_async_context(served(app, listener, transport.stop))
+        await stack.enter_async_context(served(transport, routes or [], listener))
         async with contextlib.AsyncExitStack() as visitors:
             yield Site(url, storage, transport, worker, inbox, llm, visitors)
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, exists, select, text
+from sqlalchemy import Connection, bindparam, exists, select
 from telegram.error import TelegramError
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, Button, CommandCall, InboundMessage
 from botservice.storage import Storage
+from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, events
 from botservice.storage.tables.waiting import pending_calls
 from botservice.texts import in_language
@@ -21,7 +22,6 @@ from botservice.turns.buttons import read_buttons
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent
 from botservice.turns.waiting.orders import order_of
-from botservice.turns.waiting.records import IS_OPEN
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, field, integer, shown_id
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
@@ -32,11 +32,10 @@ logger = logging.getLogger(__name__)
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 0.0)
 _MOST_TOLD: Final = 200  # characters; Bot API, answerCallbackQuery
 _PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
-_IS_KEYBOARD = text("deliveries.buttons IS NOT NULL")
 _KEYBOARD = (
     select(deliveries.c.turn_id, deliveries.c.buttons)
     .where(
-        _IS_KEYBOARD,
+        DELIVERY_HAS_BUTTONS,
         deliveries.c.context_id == bindparam("context"),
         deliveries.c.external_id == bindparam("message"),
         deliveries.c.transport == "telegram",
@@ -47,8 +46,8 @@ _KEYBOARD = (
 _ON_ITS_WAY = (
     select(deliveries.c.id)
     .where(
-        text("deliveries.status IN ('pending', 'attempting')"),
-        _IS_KEYBOARD,
+        DELIVERY_IS_OWED,
+        DELIVERY_HAS_BUTTONS,
         deliveries.c.context_id == bindparam("context"),
         deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
     )
@@ -227,7 +226,7 @@ def _find_copied(connection: Connection, context_id: int, text: str | None) -> S
     """
     if not text:
         return ()
-    asked = select(pending_calls.c.delivery_id).where(IS_OPEN, pending_calls.c.context_id == context_id)
+    asked = select(pending_calls.c.delivery_id).where(CALL_IS_OPEN, pending_calls.c.context_id == context_id)
     query = select(deliveries.c.payload, deliveries.c.buttons).where(
         deliveries.c.id.in_(asked), deliveries.c.transport == "telegram", deliveries.c.buttons.is_not(None)
     )
