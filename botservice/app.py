@@ -39,10 +39,10 @@ from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
 from botservice.tools.mcp import MCPServers
 from botservice.tools.skills import Skills
-from botservice.turns.inbox import Inbox
-from botservice.turns.pressure import Pressure
+from botservice.turns.inbox import Inbox, Pressure
 from botservice.turns.run.billing import models_of
 from botservice.turns.served import ServedTransport
+from botservice.turns.turn import Share
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
 
@@ -51,6 +51,7 @@ logger = logging.getLogger(__name__)
 GRACE_SECONDS = 8.0  # of the ten that a PaaS gives between SIGTERM and SIGKILL
 _READY_SECONDS = 3.0
 _DEMO_SEARCH_K = 8
+_SHOWN_HERE = ("web", "terminal")  # answers grow on their screens where the process that makes them has the page
 
 
 @dataclass(slots=True)
@@ -282,38 +283,29 @@ def govern(settings: Settings, service: AgentService) -> None:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, service: AgentService, transports: Sequence[ServedTransport], *, has_worker: bool = True
+    settings: Settings,
+    service: AgentService,
+    transports: Sequence[ServedTransport],
+    *,
+    has_worker: bool = True,
+    share: Share = Share(),  # noqa: B008 - frozen
 ) -> AsyncIterator[Application]:
     """Run a service until the block is left; then let running turns have their grace.
 
     Args:
         has_worker: Whether this process works on turns; otherwise it only takes in, for others to work on.
+        share: Which conversations it works on first, where several processes are one service on a machine.
 
     Raises:
         DatabaseInUse: another process works on the same SQLite file.
     """
     async with contextlib.AsyncExitStack() as stack:
-        storage = service.storage or Storage.open(settings.database_url, encryption_key=reveal(settings.encryption_key))
-        if not storage.is_open:
-            await stack.enter_async_context(storage)
-        service.storage = storage
-        stack.enter_context(storage.claims.working())
+        service.storage = storage = await _open_storage(settings, service, stack)
         await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
-        llm = getattr(service.agent, "llm", None)
-        counter_for(getattr(llm, "model", None))  # its encoding is loaded beside everything else
-        close_model = getattr(llm, "close", None)
-        if close_model is not None:
-            stack.push_async_callback(close_model)
-        embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)
-        if embedder is not None:
-            close_embedder = getattr(embedder, "close", None)
-            if close_embedder is not None:
-                stack.push_async_callback(close_embedder)
-            await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
-        govern(settings, service)
-        if service.options.speaker is not None:
-            stack.push_async_callback(service.options.speaker.close)
-        worker = Worker(storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns)
+        await _start_models(settings, service, storage, stack)
+        worker = Worker(
+            storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns, share=share
+        )
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
         inbox = Inbox(
@@ -322,6 +314,8 @@ async def running(
             service.options.clock,
             pressure=pressure,
             is_worked_here=has_worker,
+            share=share,
+            shown_here=_SHOWN_HERE,
             access=service.options.access,
         )
         for transport in transports:
@@ -335,6 +329,37 @@ async def running(
             await transport.start(inbox, storage)
             stack.push_async_callback(transport.stop)
         yield Application(settings, service, storage, worker if has_worker else None, transports)
+
+
+async def _open_storage(settings: Settings, service: AgentService, stack: contextlib.AsyncExitStack) -> Storage:
+    """Return the database, open, and claimed by this process where only one may work on it."""
+    storage = service.storage or Storage.open(settings.database_url, encryption_key=reveal(settings.encryption_key))
+    if not storage.is_open:
+        await stack.enter_async_context(storage)
+    stack.enter_context(storage.claims.working())
+    return storage
+
+
+async def _start_models(
+    settings: Settings, service: AgentService, storage: Storage, stack: contextlib.AsyncExitStack
+) -> None:
+    """Load what every model needs, say who may use them, and have them closed in the end."""
+    llm = getattr(service.agent, "llm", None)
+    counter_for(getattr(llm, "model", None))  # its encoding is loaded beside everything else
+    _close_in_the_end(stack, llm)
+    embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)
+    _close_in_the_end(stack, embedder)
+    if embedder is not None:
+        await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
+    govern(settings, service)
+    if service.options.speaker is not None:
+        stack.push_async_callback(service.options.speaker.close)
+
+
+def _close_in_the_end(stack: contextlib.AsyncExitStack, model: object) -> None:
+    close = getattr(model, "close", None)
+    if close is not None:
+        stack.push_async_callback(close)
 
 
 @contextlib.asynccontextmanager

@@ -212,7 +212,7 @@ class Message:
     @property
     def full_text(self) -> str:
         """Its text with what it holds of others, in brackets, as a model reads it."""
-        return write_out(self.text, self.references)
+        return write_out(self.text, self.references) if self.references else self.text
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -264,4 +264,4 @@ class InboundMessage:
     @property
     def full_text(self) -> str:
         """Its text with what it holds of others, in brackets, as a model reads it."""
-        return write_out(self.text, self.references)
+        return write_out(self.text, self.references) if self.references else self.text

@@ -17,6 +17,7 @@ from botservice.budgets.budgets import Budgets
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.contexts.context import AgentContext
+from botservice.contexts.snapshots import Snapshot, read_snapshot
 from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress, TurnWaiting
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
@@ -157,8 +158,9 @@ class AgentService:
         message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, attachments)))
         async with self._in_order(context.id), self._claimed(context, waits=True) as claim:
             await self._finish_cut_off(context, claim)
-            turn = await open_api_turn(context, claim, message, self._options_of(context), keeps_steps=False)
-            return await self._finish(context, turn, claim)
+            options = self._options_of(context)
+            turn = await open_api_turn(context, claim, message, options, keeps_steps=False)
+            return await self._finish(context, turn, claim, options)
 
     async def start(
         self,
@@ -260,12 +262,12 @@ class AgentService:
         weakref.finalize(run, claims.abandon, claim).atexit = False
         return run
 
-    async def _finish(self, context: AgentContext, turn: Turn, claim: Claim) -> Message:
-        run = AgentRun(self._options_of(context), context, turn, claim)
+    async def _finish(self, context: AgentContext, turn: Turn, claim: Claim, options: RunOptions) -> Message:
+        run = AgentRun(options, context, turn, claim)
         try:
             return await run.finish()
         except (LLMError, BudgetExceeded) as error:
-            now = self._options_of(context).clock()
+            now = options.clock()
             end = partial(finish_turn, status=TurnStatus.SET_ASIDE, error=redact(str(error)))
             await self._of(context).write(partial(end, turn_id=turn.id, now=now, outcome=Outcome.FAILED), fence=claim)
             tell_end(turn, Outcome.FAILED, now)
@@ -278,18 +280,30 @@ class AgentService:
             turn = await self._load(context, with_steps=False)
             if turn is None:
                 return
-            await self._load(context)
             await self._begin_again(context, turn, claim)
             # It is set aside then, and what comes next has its turn.
             with contextlib.suppress(LLMError, BudgetExceeded, RunInterrupted, TurnWaiting):
-                await self._finish(context, turn, claim)
+                await self._finish(context, turn, claim, self._options_of(context))
         finally:
             context.memory.steps.extend(put_in)  # they are for what comes next
 
     async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:
-        """Bring context up to date and return its turn that has begun and not ended."""
-        turn = await self._of(context).read(lambda connection: find_running_turn(connection, context.id))
-        await context.refresh(None if turn is None else turn.id, with_steps=with_steps)
+        """Bring context up to date and return its turn that has begun and not ended.
+
+        Args:
+            with_steps: Whether the steps in view are wanted where there is no such turn; those of one always are.
+        """
+
+        def read(connection: Connection) -> tuple[Turn | None, Snapshot | None]:
+            turn = find_running_turn(connection, context.id)
+            is_short = turn is None and not with_steps
+            return turn, read_snapshot(connection, context.id, with_steps=False) if is_short else None
+
+        turn, snapshot = await self._of(context).read(read, is_short=True)
+        if snapshot is None:
+            await context.refresh(None if turn is None else turn.id)
+        else:
+            context.show(snapshot)
         return turn
 
     async def _find_waited(self, context: AgentContext) -> Turn | None:

@@ -32,9 +32,10 @@ from botservice.telemetry.exporting import tracing
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from botservice.tools.mcp import CALLBACK_PATH, MCPServers
+from botservice.turns.inbox import read_waiting
 from botservice.turns.options import utc_now
-from botservice.turns.pressure import read_waiting
 from botservice.turns.served import ServedTransport
+from botservice.turns.turn import Share
 from transports.registry import build_transports
 from transports.terminal.joining import joined_terminals
 from transports.web.metrics import metrics_route
@@ -56,19 +57,23 @@ async def serve(
     service: AgentService,
     *,
     has_worker: bool = True,
+    share: Share = Share(),  # noqa: B008 - frozen
+    beside: contextlib.AbstractAsyncContextManager[None] | None = None,
     on_ready: Callable[[Settings], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:
         has_worker: Whether this process works on turns; otherwise `work` does, in others.
+        share: Which conversations this process works on first.
+        beside: Entered once it runs, and left before it ends: workers with the other shares.
         on_ready: Called once, when the service has begun, with the port that it listens at.
 
     Raises:
         SettingsError: the port is taken, or the settings do not allow for several processes.
         DatabaseInUse: another process works on the same SQLite file.
     """
-    if not has_worker:
+    if not has_worker or beside is not None:
         check_split(settings, service)
     listener = listen(settings)
     with listener:
@@ -77,8 +82,9 @@ async def serve(
         metrics = Metrics(__version__)
         async with (
             _traced(),
-            running(settings, service, transports, has_worker=has_worker) as application,
+            running(settings, service, transports, has_worker=has_worker, share=share) as application,
             watching_models(settings, service),
+            beside or contextlib.nullcontext(),
         ):
             for line in describe(application):
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
@@ -104,8 +110,18 @@ def _joined_terminals(settings: Settings, service: AgentService) -> Sequence[Ser
     return joined_terminals(settings.database_url) if service.storage is None else []
 
 
-async def work(settings: Settings, service: AgentService) -> None:
+async def work(
+    settings: Settings,
+    service: AgentService,
+    *,
+    share: Share = Share(),  # noqa: B008 - frozen
+    on_ready: Callable[[Callable[[], None]], None] | None = None,
+) -> None:
     """Work on turns until SIGTERM or SIGINT, without a web server.
+
+    Args:
+        share: Which conversations this process works on first.
+        on_ready: Called once, with what ends it.
 
     Raises:
         SettingsError: the settings do not allow for several processes.
@@ -113,7 +129,7 @@ async def work(settings: Settings, service: AgentService) -> None:
     check_split(settings, service)
     async with (
         _traced(),
-        running(settings, service, build_transports(settings, service)) as application,
+        running(settings, service, build_transports(settings, service), share=share) as application,
         watching_models(settings, service),
     ):
         print("botservice works on turns, and serves no pages. Ctrl+C stops it.")  # noqa: T201 - to whoever started it
@@ -123,6 +139,8 @@ async def work(settings: Settings, service: AgentService) -> None:
         gc.freeze()
         ending = asyncio.Event()
         with _on_signals(lambda: _stop(ending.set)):
+            if on_ready is not None:
+                on_ready(lambda: _stop(ending.set))
             await ending.wait()
         for transport in application.transports:
             await transport.stop()
@@ -140,11 +158,6 @@ def check_split(settings: Settings, service: AgentService) -> None:
         raise SettingsError(
             "a worker in a process of its own needs Postgres, because one process works on an SQLite file: "
             "set DATABASE_URL=postgresql://..., or run `botservice serve` alone, which does both"
-        )
-    if settings.telegram_bot_token is not None and settings.public_url is None:
-        raise SettingsError(
-            "a worker in a process of its own needs PUBLIC_URL: without a webhook, both processes would poll Telegram, "
-            "which allows for one"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.access.records import (
+    Owe,
     as_code,
     grant,
     is_anybody_blocked,
@@ -83,7 +84,7 @@ class Access:
         self, storage: Storage, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
     ) -> Ruling:
         """Return whether what somebody said is let in."""
-        return await storage.read(lambda connection: self._judge(connection, message, context_keys, now))
+        return await storage.read(lambda connection: self._judge(connection, message, context_keys, now), is_short=True)
 
     async def lets_in(
         self, storage: Storage, context_keys: Mapping[str, str], person: Author | None, *, is_shared: bool
@@ -105,7 +106,7 @@ class Access:
                 return self.mode is AccessMode.OPEN and of_chat is not AccessRole.BLOCKED
             return role in (AccessRole.OWNER, AccessRole.MEMBER) or (self.mode is AccessMode.OPEN and role is None)
 
-        return await storage.read(query)
+        return await storage.read(query, is_short=True)
 
     def tell(self, connection: Connection, ruling: Ruling, turn_id: int, welcome: object, now: datetime) -> bool:
         """Return whether somebody who is not let in is to be told so: once, and with a code whenever they ask.
@@ -130,14 +131,19 @@ class Access:
         by: str,
         now: datetime,
         *,
+        owe: Owe,
         role: AccessRole = AccessRole.MEMBER,
         kind: Kind | None = None,
     ) -> Entry | None:
-        """Let somebody in: the newcomer with a code, or whoever is named; None where a code is not known, or over."""
+        """Let somebody in: the newcomer with a code, or whoever is named; None where a code is not known, or over.
+
+        Args:
+            owe: Has a newcomer told so, in the chat in which they were refused.
+        """
         code = as_code(what)
         if code is None and not is_identity(what):
             return None
-        entry = Entry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now)
+        entry = Entry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now, owe)
         if entry is None:
             return None
         grant(connection, entry.subject, role, by, now)

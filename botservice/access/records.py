@@ -1,20 +1,21 @@
 """How access lies in its tables: roles, refusals, codes and invitations."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, bindparam, delete, insert, or_, select, true, update
+from sqlalchemy import Connection, and_, bindparam, delete, or_, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.access.values import AccessRole, Entry, Kind, Subject
 from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.storage.statements import execute
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
-from botservice.storage.tables.conversations import deliveries, turns
 
 CODE_LASTS: Final = timedelta(hours=1)
+Owe = Callable[[Connection, int, Sequence[Any], datetime], None]
+"""Has messages sent in the chat of a turn; the moment is the present one."""
 _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # pragma: allowlist secret - without what looks alike
 _CODE_LENGTH: Final = 8
 
@@ -137,25 +138,15 @@ def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, n
     connection.execute(delete(access_refusals).where(told))
 
 
-def take_code(connection: Connection, code: str, now: datetime) -> Entry | None:
+def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Entry | None:
     """Return the newcomer who has a code, and welcome them where they were refused; the code is used up."""
     query = select(access_codes).where(access_codes.c.code == code, access_codes.c.expires_at > now)
     row = connection.execute(query).one_or_none()
     if row is None:
         return None
     connection.execute(delete(access_codes).where(access_codes.c.code == code))
-    _welcome(connection, row.turn_id, row.welcome, now)
+    owe(connection, row.turn_id, row.welcome, now)
     return Entry(Subject(Kind.PERSON, row.person), None, name=row.name)
-
-
-def _welcome(connection: Connection, turn_id: int, payloads: Sequence[Any], now: datetime) -> None:
-    """Have a message sent in the chat of a turn; the worker of whichever process finds it."""
-    turn = connection.execute(select(turns.c.context_id, turns.c.transport).where(turns.c.id == turn_id)).one_or_none()
-    if turn is None or not payloads:
-        return
-    common = {"context_id": turn.context_id, "turn_id": turn_id, "transport": turn.transport}
-    state = {"kind": "message", "status": "pending", "due_at": now, "created_at": now}
-    connection.execute(insert(deliveries), [{**common, **state, "payload": dict(payload)} for payload in payloads])
 
 
 def list_entries(connection: Connection, now: datetime) -> list[Entry]:

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from botservice.agents.checks import FinalAnswerCheck
 from botservice.contexts.context import AgentContext
+from botservice.history.shown import Source
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage
-from botservice.messages import Attachment, Message, TokenUsage, ToolCall
+from botservice.messages import Attachment, TokenUsage, ToolCall
 from botservice.tools import Tool, Toolset
 from botservice.tools.tool import NeedsApproval
 
@@ -39,7 +40,7 @@ class Prompt(list[ChatMessage]):
         self.facts: dict[str, Any] = {}
         self._built: list[ChatMessage] = list(self)
         self._sections: list[tuple[str, int]] = []
-        self._sources: dict[int, Message] = {}
+        self._sources: dict[int, Source] = {}
         self._origins: dict[int, ChatMessage] = {}
         self._passing: list[ChatMessage] = []
 
@@ -48,7 +49,7 @@ class Prompt(list[ChatMessage]):
         name: str,
         messages: Iterable[ChatMessage],
         *,
-        sources: Iterable[Message] = (),
+        sources: Iterable[Source] = (),
         is_copied: bool = False,
         is_kept: bool = True,
     ) -> None:
@@ -57,7 +58,7 @@ class Prompt(list[ChatMessage]):
         Args:
             name: system, notes, window, earlier (steps of prompts before this one), person, waiting, looking_at, found,
                 question or steps.
-            sources: The messages of the history that they show.
+            sources: What of the history they show.
             is_copied: Put in copies, and take note of what they are copies of: the same objects come again with the
                 next prompt, and what somebody does to this one's must not reach them.
             is_kept: Whether the record of what was sent may hold them.
@@ -107,8 +108,8 @@ class Prompt(list[ChatMessage]):
             found = [found[1], question[1] - 1]
         return [place for place in (instructions and instructions[1] - 1, *found) if place is not None]
 
-    def sources(self) -> dict[int, Message]:
-        """Return the messages of the history that stand in it, by their place."""
+    def sources(self) -> dict[int, Source]:
+        """Return what of the history stands in it, by its place."""
         return self._moved(self._sources)
 
     def origins(self) -> dict[int, ChatMessage]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from botservice.history import Room, SearchHit
+from botservice.history.shown import Records
 from botservice.llm.tokens import TokenCounter
 from botservice.tools.records import describe_records, room_for_records, size_around, size_of
 
@@ -16,11 +17,11 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 _SIZED = _REMEMBERED.format(weekday=_WEEKDAYS[2], at="2024-03-06")  # all dates take alike
 
 
-def describe_found(found: Sequence[SearchHit], asked_at: datetime) -> str:
-    """Return what a model is told of what was found, oldest first, and from when "last month" is to be counted."""
+def describe_found(records: Records, asked_at: datetime) -> str:
+    """Return what a model is told of what was found, and from when "last month" is to be counted."""
     at = asked_at.astimezone(UTC)
     heading = _REMEMBERED.format(weekday=_WEEKDAYS[at.weekday()], at=f"{at:%Y-%m-%d}")
-    return describe_records(heading, found)
+    return describe_records(heading, records)
 
 
 def room_for_found(tokens: int, counter: TokenCounter) -> Room:

@@ -9,6 +9,7 @@ import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -22,22 +23,24 @@ from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
 from botservice.history.notes import StoredNote, describe_notes, read_notes
+from botservice.history.shown import as_is, as_said, as_said_in_group, is_image, mention
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.memory import TaskStep
 from botservice.memory.agent_memory import start_of_work
 from botservice.memory.readable import image_url
 from botservice.memory.step_view import RenderedStep
-from botservice.messages import Attachment, Message, Role
+from botservice.messages import Message, Role
 from botservice.people.facts import Fact, visible_facts
 from botservice.people.known import describe_person
 from botservice.people.names import is_guest
-from botservice.quoting import quote_name, quote_said, quote_said_in_group
-from botservice.tools.records import mention
+from botservice.tools.records import records_of
 
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
 _IMAGE_TOKENS_TEXT = "i " * 800  # an image counts like so many words, whatever the bytes are
+
+_Known = tuple[list[StoredNote], list[Fact], str]  # notes, facts, which calls wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class PromptBuilder:
         """Return the prompt for what a context holds now, at most max_tokens long."""
         recall = await self._recall(context)
         steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
-        notes, person, waiting = await self._describe_known(context)
+        notes, person, waiting = self._describe_known(context, recall.beside)
         start, found, window = start_of_work(context.memory, context.task), recall.found, recall.window
         is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
         pieces = Pieces(
@@ -96,27 +99,35 @@ class PromptBuilder:
         return prompt
 
     async def _recall(self, context: AgentContext) -> Recall:
-        """Return the window, and what was found for the last message of a person."""
-        room = None if self.search_tokens is None else room_for_found(self.search_tokens, counter_for(self.model))
-        return await context.chat_history.recall(self.selector, search_k=self.search_k, model=self.model, room=room)
+        """Return the window, what was found for the last message of a person, and what is known beside it."""
+        counter = counter_for(self.model)
+        return await context.chat_history.recall(
+            self.selector,
+            search_k=self.search_k,
+            model=self.model,
+            room=None if self.search_tokens is None else room_for_found(self.search_tokens, counter),
+            beside=partial(self._read_known, context=context, now=context.storage.now()),
+        )
 
-    async def _describe_known(self, context: AgentContext) -> tuple[str, str, str]:
-        """Return the notes of this context, what may be told here of whoever asks, and which calls wait for a word."""
-        question, now = context.chat_history.last_user_message, context.storage.now()
+    def _read_known(self, connection: Connection, context: AgentContext, now: datetime) -> _Known:
+        """Return the notes of a context, what may be told there of whoever asks, and which calls wait for a word."""
+        question = context.chat_history.last_user_message
         author = None if question is None else question.author
         is_somebody = author is not None and author.id is not None and not is_guest(context.context_keys)
+        noted = read_notes(connection, context.id, is_shown=True) if self.notes_tokens else []
+        facts = visible_facts(connection, context.id, author, with_ended=True) if is_somebody else []
+        return noted, facts, describe_waiting(connection, context.id, context.turn_id, now)
 
-        def query(connection: Connection) -> tuple[list[StoredNote], list[Fact], str]:
-            noted = read_notes(connection, context.id, is_shown=True) if self.notes_tokens else []
-            known = visible_facts(connection, context.id, author, with_ended=True) if is_somebody else []
-            return noted, known, describe_waiting(connection, context.id, context.turn_id, now)
-
-        noted, known, waiting = await context.storage.read(query)
-        count = counter_for(self.model).count
-        name = None if author is None else author.name
-        asked = "" if question is None else question.full_text
-        person = describe_person(known, name, asked, count)
-        return describe_notes(noted, self.notes_tokens, count), person, waiting
+    def _describe_known(self, context: AgentContext, known: _Known) -> tuple[str, str, str]:
+        """Return what a prompt says of the notes, of whoever asks, and of the calls that wait; nothing of none."""
+        (noted, facts, waiting), count = known, counter_for(self.model).count
+        question = context.chat_history.last_user_message
+        if facts and question is not None:
+            name = None if question.author is None else question.author.name
+            person = describe_person(facts, name, question.full_text, count)
+        else:
+            person = ""
+        return describe_notes(noted, self.notes_tokens, count) if noted else "", person, waiting
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
@@ -164,7 +175,7 @@ def _message_size(message: Message, counter: TokenCounter) -> int:
     count = counter.count(said) if message.token_count is None else message.token_count
     count += said.count("\n")  # of a group's messages, further lines are moved to the right
     name = counter.count(f"{message.author.name}: ") if message.author and message.author.name else 0
-    files = sum(counter.count(_IMAGE_TOKENS_TEXT if _is_image(each) else mention(each)) for each in message.attachments)
+    files = sum(counter.count(_IMAGE_TOKENS_TEXT if is_image(each) else mention(each)) for each in message.attachments)
     return _TOKENS_AROUND_A_MESSAGE + name + count + files
 
 
@@ -187,8 +198,9 @@ def _assemble(pieces: Pieces) -> Prompt:
     if pieces.looking_at:
         prompt.add_section("looking_at", [{"role": "user", "content": pieces.looking_at}], is_kept=False)
     if pieces.found and pieces.question is not None:
-        told = describe_found(pieces.found, pieces.question.created_at)
-        prompt.add_section("found", [{"role": "user", "content": told}])
+        records = records_of(pieces.found)
+        told = describe_found(records, pieces.question.created_at)
+        prompt.add_section("found", [{"role": "user", "content": told}], sources=[records])
     asked = [_said(message, is_group=is_group) for message in question]
     prompt.add_section("question", asked, sources=question)
     prompt.add_section("steps", _messages(pieces.steps), is_copied=True)
@@ -206,22 +218,11 @@ def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
 
 
 def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
-    text = _quoted(message, is_group=is_group) if message.role is Role.USER else message.full_text
-    others = [mention(each) for each in message.attachments if not _is_image(each)]
-    text = "\n".join([text, *others] if text else others)
-    images = [image_url(each) for each in message.attachments if _is_image(each)]
-    if not images or message.role is not Role.USER:
+    show = as_said_in_group if is_group else as_said
+    is_of_a_person = message.role is Role.USER
+    text = show(message) if is_of_a_person else as_is(message)
+    images = [image_url(each) for each in message.attachments if is_image(each)] if is_of_a_person else []
+    if not images:
         return {"role": message.role.value, "content": text}
     shown = [{"type": "image_url", "image_url": {"url": url}} for url in images]
     return {"role": message.role.value, "content": [{"type": "text", "text": text}, *shown] if text else shown}
-
-
-def _quoted(message: Message, *, is_group: bool) -> str:
-    author = message.author
-    if is_group and author and (author.name or author.id):
-        return f"{quote_name(author.name)}: {quote_said_in_group(message.full_text)}"
-    return quote_said(message.full_text)
-
-
-def _is_image(attachment: Attachment) -> bool:
-    return attachment.mime_type.startswith("image/")

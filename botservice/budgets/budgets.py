@@ -161,7 +161,7 @@ class Budgets:
 
     def price(self, model: str, usage: TokenUsage) -> ModelCall:
         """Return a call with what it costs."""
-        price = price_of(self._prices, model)
+        price = price_of(self._prices, model) if self._prices else None
         cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
         cost = price.of(usage.input_tokens, usage.output_tokens, cached, written) if price else 0
         search = self._prices.get(SEARCHES)  # priced as if each was a token

@@ -22,8 +22,3 @@ def period_end(period: Period, now: datetime) -> datetime:
     if period is Period.DAY:
         return start + timedelta(days=1)
     return (start + timedelta(days=32)).replace(day=1)
-
-
-def day_of(moment: datetime) -> str:
-    """Return a day as it is kept: sortable, such as "2026-01-31"."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%d")

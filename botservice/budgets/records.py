@@ -24,11 +24,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql import literal_column, union_all
 
-from botservice.budgets.periods import day_of, period_start
-from botservice.budgets.usage import Payer
+from botservice.budgets.periods import period_start
+from botservice.budgets.usage import Payer, day_of
 from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.policies import Limit, Period, Scope, Unit
-from botservice.storage.claims import lock_space
+from botservice.storage.postgres.claims import lock_space
 from botservice.storage.statements import execute
 from botservice.storage.tables.access import (
     budget_notices,

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Self
 
 from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from botservice.budgets.periods import day_of, period_start
+from botservice.budgets.periods import period_start
 from botservice.messages import Author
 from botservice.people.names import chat_name, is_chat_name, person_name
 from botservice.policies import NANO, Period
@@ -114,6 +114,11 @@ class Strangers:
     names: Sequence[str]
     last: str
     is_last: bool
+
+
+def day_of(moment: datetime) -> str:
+    """Return a day as it is kept: sortable, such as "2026-01-31"."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d")
 
 
 def record_call(connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:

@@ -46,13 +46,16 @@ def approve(
 ) -> None:
     """Let somebody in; a newcomer is told so in their chat."""
     from botservice.access.values import AccessRole
+    from botservice.turns.outbox import owe_in_turn
 
     gate = _access()
     role = AccessRole.OWNER if owner else AccessRole.MEMBER
 
     entry = with_storage(
         lambda storage: storage.write(
-            lambda connection: gate.approve(connection, who, _BY, storage.now(), role=role, kind=_kind(chat))
+            lambda connection: gate.approve(
+                connection, who, _BY, storage.now(), owe=owe_in_turn, role=role, kind=_kind(chat)
+            )
         )
     )
     if entry is None:

@@ -77,6 +77,9 @@ def serve(
     worker: Annotated[
         bool, typer.Option("--worker/--no-worker", help="Whether this process also works on turns.")
     ] = True,
+    processes: Annotated[
+        int, typer.Option(min=1, max=64, help="How many processes work on turns, on Postgres: one for each core.")
+    ] = 1,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="In place of PORT; 0 takes any.")] = None,
     reload: Annotated[
         bool, typer.Option("--reload", help="Begin anew when code, .env, mcp.json or a skill changes here; chats stay.")
@@ -89,22 +92,35 @@ def serve(
 
         raise typer.Exit(serve_again())
     from botservice import serving
+    from botservice.cli.beside import workers_beside
     from botservice.cli.opening import open_page
+    from botservice.turns.turn import Share
 
     settings = load_settings()
     if port is not None:
         settings.port = port
     service = build_service(settings, app)
-    asyncio.run(serving.serve(settings, service, has_worker=worker, on_ready=open_page if opens else None))
+    if processes > 1 and not worker:
+        raise BotServiceError("--processes says how many work on turns, --no-worker that none does: say one of them")
+    beside = workers_beside(processes, app) if processes > 1 else None
+    on_ready = open_page if opens else None
+    share = Share(0, processes)
+    asyncio.run(serving.serve(settings, service, has_worker=worker, share=share, beside=beside, on_ready=on_ready))
 
 
 @cli.command()
-def worker(app: AppOption = None) -> None:
+def worker(
+    app: AppOption = None,
+    *,
+    share: Annotated[str | None, typer.Option(hidden=True, help="INDEX/COUNT, from `serve --processes`.")] = None,
+) -> None:
     """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
     from botservice import serving
+    from botservice.cli.beside import end_with_parent, read_share
 
     settings = load_settings()
-    asyncio.run(serving.work(settings, build_service(settings, app)))
+    on_ready = None if share is None else end_with_parent
+    asyncio.run(serving.work(settings, build_service(settings, app), share=read_share(share), on_ready=on_ready))
 
 
 cli.command()(chat)

@@ -11,6 +11,7 @@ from botservice.errors import BotServiceError
 from botservice.people.names import chat_name, person_name
 from botservice.policies import is_identity
 from botservice.quoting import show_plain
+from botservice.turns.outbox import owe_in_turn
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _LONGEST_NAME: Final = 40
@@ -47,7 +48,8 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
         label = _label(newcomer, request)
 
     def apply(connection: Connection) -> None:
-        access.approve(connection, what, by, request.now, role=role, kind=Kind.CHAT if is_here else None)
+        kind = Kind.CHAT if is_here else None
+        access.approve(connection, what, by, request.now, owe=owe_in_turn, role=role, kind=kind)
 
     key = "approve.done_owner" if role is AccessRole.OWNER else "approve.done"
     return CommandAnswer(request.say(key, who=label), apply=apply)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection
@@ -13,8 +14,7 @@ from botservice.contexts.step_records import read_steps
 from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
 from botservice.memory.found import found_records
 from botservice.memory.sub_runs import sub_runs, usage_of
-from botservice.messages import Author, TokenUsage
-from botservice.moments import find_moments
+from botservice.messages import Author, Moment, TokenUsage
 from botservice.personas import persona_in
 from botservice.policies import NANO
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
@@ -27,6 +27,7 @@ _LONGEST_QUESTION: Final = 80
 # No opening bracket is escaped, because that begins a formula: without the closing one there is no link.
 _MARKUP: Final = re.compile(r"[\\`*_<|~$]|\](?=[(\[:])|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _RECORD: Final = re.compile(r"^(?=\[\d{4}-\d\d-\d\d \d\d:\d\d UTC\] )", re.MULTILINE)
+_UTC: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 _NOTE: Final = re.compile(r"^\[\d{4}-\d\d-\d\d\] ", re.MULTILINE)
 _FACT: Final = re.compile(r"^\[#\d+, (\d{4}-\d\d-\d\d(?: to \d{4}-\d\d-\d\d)?)\] (.+)$", re.MULTILINE)
 
@@ -146,7 +147,7 @@ async def _why(request: CommandRequest) -> CommandAnswer:
     asker = last.questions[-1].author if last.questions else None
     may_see = request.message.is_private or _is_same(request.message.author, asker)
     text = explain(request, last, sources, may_see=may_see, money=_money(request, sources))
-    return CommandAnswer(text, moments=find_moments(text))
+    return CommandAnswer(text, moments=_find_moments(text))
 
 
 def explain(
@@ -261,3 +262,15 @@ def _is_same(one: Author | None, other: Author | None) -> bool:
 
 
 WHY: Final = Command("why", _why)
+
+
+def _find_moments(text: str) -> tuple[Moment, ...]:
+    """Return the times that a text names, so that a platform can show each reader their own."""
+    return tuple(moment for words in dict.fromkeys(_UTC.findall(text)) if (moment := _read_moment(words)) is not None)
+
+
+def _read_moment(words: str) -> Moment | None:
+    try:
+        return Moment(words, datetime.strptime(words, "%Y-%m-%d %H:%M UTC").replace(tzinfo=UTC))
+    except ValueError:  # no such day
+        return None

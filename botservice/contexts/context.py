@@ -19,7 +19,7 @@ from botservice.history.notes import Note, read_notes
 from botservice.llm.chat import BeforeCall, TextSink
 from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, TaskStep
 from botservice.memory.agent_memory import completed_steps
-from botservice.memory.container import checked_item
+from botservice.memory.items import checked_item
 from botservice.memory.step_view import StepView
 from botservice.messages import Author, storable
 from botservice.personas import PROMPT, TITLE, prompt_of, system_prompt
@@ -122,7 +122,7 @@ class AgentContext:
             InvalidContextKeys: a key or a value is no string, or there is none.
         """
         keys = ContextKeys.of(context_keys)
-        context_id = await storage.read(lambda connection: find_context(connection, keys))
+        context_id = await storage.read(lambda connection: find_context(connection, keys), is_short=True)
         if context_id is None:
             now = storage.now()
             context_id = await storage.write(
@@ -154,7 +154,7 @@ class AgentContext:
         """Return a context through a connection; without steps, its memory is empty."""
         snapshot = read_snapshot(connection, context_id, turn_id, with_steps=with_steps)
         context = cls(storage, context_id, ContextKeys.of(snapshot.context_keys))
-        context._show(snapshot)
+        context.show(snapshot)
         return context
 
     @property
@@ -172,7 +172,7 @@ class AgentContext:
 
     def system_prompt_for(self, prompt: str, skills: str = "") -> str:
         """Return what stands at the top of prompts here, for an agent whose own prompt and list of skills are these."""
-        return system_prompt(prompt, self.metadata, skills)
+        return system_prompt(prompt, self.metadata, skills) if self.metadata or skills else prompt
 
     def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
         """Return memory as chat-completions messages; see `AgentMemory.write_memory_to_messages`."""
@@ -223,11 +223,22 @@ class AgentContext:
             turn_id: The turn whose memory to load; by default the newest one.
             with_steps: Otherwise memory is empty: a new turn is about to begin.
         """
-        self._show(
+        self.show(
             await self.storage.read(
-                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps)
+                lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps),
+                is_short=not with_steps,
             )
         )
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Take over what was read of this context, by `read_snapshot`."""
+        self.metadata = snapshot.metadata
+        self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
+        self.steps_taken = snapshot.steps_taken
+        self.last_step_number = snapshot.last_step_number
+        self.chat_history.remember_last(snapshot.last_user_message)
+        self.asked_by = snapshot.asked_by
+        self._load_steps(snapshot)
 
     def unsaved_steps(self) -> list[MemoryItem]:
         """Return the steps that somebody put into memory and that no run has stored yet; the next one does.
@@ -241,10 +252,10 @@ class AgentContext:
     def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
         """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
         kept = self.memory.steps if keeps_steps else self.unsaved_steps()
-        if keeps_steps:
-            self.records.assign_turn(0)
-        else:
+        if not keeps_steps:
             self.records = StepRecords(self.id, 0, self.records.last_position)
+        self.records.system_prompt = system_prompt
+        self.records.assign_turn(0)
         self.memory = AgentMemory(system_prompt, kept)
         if task is not None:
             self.memory.steps.append(task)
@@ -267,15 +278,6 @@ class AgentContext:
         """Take note that text is stored."""
         self._saved_metadata = text
 
-    def _show(self, snapshot: Snapshot) -> None:
-        self.metadata = snapshot.metadata
-        self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
-        self.steps_taken = snapshot.steps_taken
-        self.last_step_number = snapshot.last_step_number
-        self.chat_history.remember_last(snapshot.last_user_message)
-        self.asked_by = snapshot.asked_by
-        self._load_steps(snapshot)
-
     def _is_put_in(self, item: MemoryItem) -> bool:
         """Whether an item is neither stored nor what a run left behind that could not store it."""
         is_left = item is self.task or isinstance(item, FailedStep) or self.records.is_own(item)
@@ -285,7 +287,12 @@ class AgentContext:
         put_in = self.unsaved_steps()
         self.turn_id = snapshot.turn_id
         self.records = StepRecords(
-            self.id, snapshot.turn_id or 0, snapshot.floor, snapshot.logs, stride=snapshot.stride
+            self.id,
+            snapshot.turn_id or 0,
+            snapshot.floor,
+            snapshot.logs,
+            stride=snapshot.stride,
+            system_prompt=snapshot.system_prompt,
         )
         # An open step of another turn in view is what that one waits with.
         shown = [each for each in snapshot.steps if not each.is_open or each.turn_id == snapshot.turn_id]

@@ -15,12 +15,10 @@ from botservice.contexts.step_records import (
     read_steps,
 )
 from botservice.errors import StorageError
-from botservice.history.chat_history import find_last_user_message
-from botservice.history.rows import BY_ID, read_messages
+from botservice.history.rows import BY_ID, LAST_OF_A_PERSON, read_messages
 from botservice.memory import TaskStep
 from botservice.messages import Author, Message
 from botservice.storage.blobs import read_blobs
-from botservice.storage.postgres.interleaving import interleave
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, turns
 from botservice.storage.tables.waiting import pending_calls
@@ -98,13 +96,13 @@ def read_snapshot(
     connection: Connection, context_id: int, turn_id: int | None = None, *, with_steps: bool = True
 ) -> Snapshot:
     """Return what a context holds, with the steps in view of a turn, of the newest by default."""
-    state, last_user_message = interleave(
-        lambda: execute(connection, _STATE, {"context": context_id}).one_or_none(),
-        lambda: find_last_user_message(connection, context_id),
-    )
+    found = execute(connection, _STATE, {"context": context_id})
+    last_of_a_person = execute(connection, LAST_OF_A_PERSON, {"context": context_id})  # both travel together
+    state = found.one_or_none()
     if state is None:
         known = f"there is no context {context_id}"
         raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
+    last_user_message = next(iter(read_messages(connection, context_id, last_of_a_person.all())), None)
     in_view = turns_in_view(connection, context_id, turn_id) if with_steps else []
     logs: dict[int, PromptLog] = {}
     stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []

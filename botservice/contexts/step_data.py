@@ -1,4 +1,4 @@
-"""A step's record as its row keeps it: the bytes of files lie beside it, once per context."""
+"""A step's record as its row keeps it: its numbers in short, and the bytes of files beside it, once per context."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from botservice.contexts.step_facts import lengthen_facts, shorten_facts
 from botservice.memory.fields.codec import dumps, loads
 from botservice.storage.blobs import digest_of, read_blobs
 
@@ -23,8 +24,9 @@ class StepData:
     files: Sequence[bytes] = ()
 
 
-def detach_files(record: Mapping[str, Any]) -> StepData:
-    """Return a record, as `MemoryItem.to_dict` gives it, with its longer bytes beside it."""
+def detach_files(record: dict[str, Any]) -> StepData:
+    """Return a record, as `MemoryItem.to_dict` gives it, with its numbers in short and its longer bytes beside it."""
+    record = shorten_facts(record)
     text = dumps(record)
     if f'"{_BYTES}":' not in text:
         return StepData(text)
@@ -43,7 +45,7 @@ def attach_files(connection: Connection, context_id: int, texts: Sequence[str]) 
 
 
 def _parsed(text: str, digests: set[str]) -> Any:
-    record = loads(text)
+    record = lengthen_facts(loads(text))
     if f'"{_BLOB}":' in text:
         _collect(record, digests)
     return record

@@ -8,11 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from botservice.contexts.positions import place_between
 from botservice.contexts.prompt_log import PromptLog, Range, Unsaved
 from botservice.contexts.step_data import StepData, attach_files, detach_files
-from botservice.memory.container import checked_item
-from botservice.memory.items import MemoryItem, revision_of
+from botservice.memory.items import MemoryItem, checked_item, revision_of
 from botservice.storage.blobs import store_blob
 from botservice.storage.statements import execute, execute_many
 from botservice.storage.tables.conversations import steps
@@ -79,6 +77,7 @@ class StepRecords:
 
     Attributes:
         logs: The prompt logs of the turns in view, by the turn's id; `log` is the one of the current turn.
+        system_prompt: What is stored as that of the current turn.
     """
 
     def __init__(
@@ -88,18 +87,20 @@ class StepRecords:
         floor: float = 0.0,
         logs: dict[int, PromptLog] | None = None,
         stride: float = 1.0,
+        system_prompt: str = "",
     ) -> None:
         """Make the records of a turn.
 
         Args:
             floor: The position of the last step of the context that is not in view.
             stride: How far from each other new steps stand.
+            system_prompt: What is stored as that of the turn.
         """
         self._stride = stride
+        self.system_prompt = system_prompt
         self.context_id = context_id
-        self.turn_id = turn_id
         self.logs = dict(logs or {})
-        self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
+        self.assign_turn(turn_id)
         self._floor = floor
         self._stored: dict[int, _Stored] = {}
         self._order: list[_Stored] = []  # the same, as they stand
@@ -113,6 +114,7 @@ class StepRecords:
         """Count what is added from now on to a turn, 0 for one that is about to begin; what is known stays known."""
         self.turn_id = turn_id
         self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
+        self.log.system_prompt = self.system_prompt
 
     def changes(self, items: Sequence[MemoryItem | None], opened: MemoryItem | None = None) -> StepChanges:
         """Return what is different from what is stored.
@@ -135,7 +137,7 @@ class StepRecords:
         present[same:] = rest
         known = [self._find(item) for item in rest]
         places = [None if stored is None else stored.position for stored in known]
-        positions = place_between(places, floor, self._stride)
+        positions = _place_between(places, floor, self._stride)
         if positions is None:  # there is no room between two neighbours: everything gets a new place
             rest, known = present, [self._find(item) for item in present]
             positions = [self._floor + number for number in range(1, len(present) + 1)]
@@ -304,3 +306,34 @@ def find_last_position(connection: Connection, context_id: int, *, without_turns
     """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
     values = {"context": context_id, "turns": without_turns}
     return execute(connection, _LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0
+
+
+def _place_between(known: Sequence[float | None], floor: float, stride: float = 1.0) -> list[float] | None:
+    """Return a place for each item, rising from above floor; None where there is no room between two of them.
+
+    A new one gets the middle of its neighbours' places.
+
+    Args:
+        known: The places that items have already; they keep them where that is in order.
+        stride: How far behind the one before it an item stands that is the last.
+    """
+    places: list[float] = []
+    previous = floor
+    for place, upper in zip(known, _following(known, floor), strict=True):
+        if place is None or place <= previous:
+            place = previous + stride if upper is None else (previous + upper) / 2  # noqa: PLW2901 - the item's place
+        if upper is not None and not previous < place < upper:
+            return None
+        places.append(place)
+        previous = place
+    return places
+
+
+def _following(known: Sequence[float | None], floor: float) -> list[float | None]:
+    """Return, for each item, the place that is known next after it."""
+    following: list[float | None] = []
+    upper: float | None = None
+    for place in reversed(known):
+        following.append(upper)
+        upper = place if place is not None and place > floor else upper
+    return following[::-1]

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, select, text
+from sqlalchemy import Connection, bindparam, select
 
 from botservice.quoting import in_one_line
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.waiting import pending_calls
 
 _MOST: Final = 5  # calls that are named
@@ -16,11 +17,10 @@ _ABOUT: Final = (
     "denies them by the buttons of a message here. Do not make them again for the same request; where somebody asks, "
     "say that they wait. "
 )
-# Word for word the condition of the partial index.
 _WAITING: Final = (
     select(pending_calls.c.id, pending_calls.c.tool)
     .where(
-        text("pending_calls.is_open"),
+        CALL_IS_OPEN,
         pending_calls.c.context_id == bindparam("context"),
         pending_calls.c.turn_id != bindparam("turn"),
         pending_calls.c.kind == "approval",

@@ -5,25 +5,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, literal_column, select, text, update
+from sqlalchemy import Connection, and_, bindparam, delete, select, update
 
 from botservice.history.finding.word_blocks import forget_words
 from botservice.history.rows import delete_rows, store_attachment
-from botservice.messages import Attachment, Role, storable
+from botservice.messages import Attachment, storable
 from botservice.references import Reference, keep_files
 from botservice.storage.orphans import loosen_files
 from botservice.storage.references import decode_references, keep_references, storable_references
+from botservice.storage.tables.conditions import MESSAGE_IS_EDITED, MESSAGE_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages, vectors
 
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_EXTERNAL = text("messages.external_id IS NOT NULL")
-_IS_EDITED = text("messages.edited_at IS NOT NULL")
-_IS_OF_A_PERSON = messages.c.role == literal_column(f"'{Role.USER.value}'")
 _OF_PEOPLE = select(
     messages.c.id, messages.c.external_id, messages.c.text, messages.c.attachments, messages.c.said_by_others
 ).where(
-    _IS_EXTERNAL,
-    _IS_OF_A_PERSON,
+    MESSAGE_IS_EXTERNAL,
+    MESSAGE_IS_OF_A_PERSON,
     messages.c.context_id == bindparam("context"),
     messages.c.external_id.in_(bindparam("external_ids", expanding=True)),
 )
@@ -35,7 +32,7 @@ _NOTE_CHANGE = (
 _FORGET_MEANING = delete(vectors).where(vectors.c.message_id == bindparam("message"))
 _EDITED = (
     select(messages.c.id, messages.c.edited_at)
-    .where(and_(_IS_EDITED, messages.c.edited_at >= bindparam("since")))
+    .where(and_(MESSAGE_IS_EDITED, messages.c.edited_at >= bindparam("since")))
     .order_by(messages.c.edited_at)
 )
 

@@ -1,9 +1,11 @@
 """The conversation of one context: what people and the assistant said, and nothing else."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
@@ -48,11 +50,15 @@ class Recall:
         window: What the selector took, oldest first.
         found: What searching found and the window does not hold, best first.
         is_group: Whether more than one person speaks in the chat.
+        is_whole: Whether the window and the question are all that there is: then there is nothing to look for.
+        beside: What the caller's own query returned, in the same view of the database.
     """
 
     window: list[Message] = field(default_factory=list)
     found: list[SearchHit] = field(default_factory=list)
     is_group: bool = False
+    is_whole: bool = False
+    beside: Any = None
 
 
 class ChatHistory:
@@ -136,7 +142,7 @@ class ChatHistory:
         """
 
         def query(connection: Connection) -> list[Message]:
-            after, _ = find_window(connection, self._context_id, None)
+            after, *_ = find_window(connection, self._context_id, None)
             sequence = StoredMessages(connection, self._context_id, after_position=after, counter=counter_for())
             return list(selector.get_messages(sequence))
 
@@ -168,7 +174,13 @@ class ChatHistory:
         return True
 
     async def recall(
-        self, selector: MessageSelector, *, search_k: int, model: str | None = None, room: Room | None = None
+        self,
+        selector: MessageSelector,
+        *,
+        search_k: int,
+        model: str | None = None,
+        room: Room | None = None,
+        beside: Callable[[Connection], Any] = lambda _: None,
     ) -> Recall:
         """Return what a prompt takes from what was said before the last message of a person.
 
@@ -176,30 +188,47 @@ class ChatHistory:
             search_k: How many messages to look for, besides that message itself and those that the selector takes.
             model: Whose encoding the token counts are made with.
             room: What the found ones may take together; without it, they all come.
+            beside: What else is to be read, in the same view: a few rows.
         """
-        message = self._last_user_message
-        if message is None:
-            return Recall()
+        message, counter = self._last_user_message, counter_for(model)
         indexes = SearchIndexes.of(self._storage)
-        question = await self._question(message, search_k)
 
-        def query(connection: Connection) -> Recall | None:
-            counter = counter_for(model)
-            after, before = find_window(connection, self._context_id, message.id)
-            sequence = StoredMessages(
-                connection, self._context_id, after_position=after, before_position=before, counter=counter
-            )
-            window = list(selector.get_messages(sequence))
-            is_shared = is_group(connection, self._context_id)
-            if question is None:
-                return Recall(window, is_group=is_shared)
-            shown = [each.id for each in window if each.id is not None]
+        def read(connection: Connection) -> Recall:
+            return self._read_window(connection, selector, counter, beside)
+
+        def search(connection: Connection, question: Question) -> Recall | None:
+            seen = read(connection)
+            shown = [each.id for each in seen.window if each.id is not None]
             found = self._find(connection, indexes, replace(question, shown=shown), counter)
-            return None if found is None else Recall(window, found if room is None else room.fill(found), is_shared)
+            return None if found is None else replace(seen, found=found if room is None else room.fill(found))
 
-        if question is not None:
-            await indexes.make(self._storage, self._context_id)
-        return await indexes.read(self._storage, query, is_short=question is None)
+        # A chat has an index once it is longer than its window: before that, the window is all that is read.
+        is_longer = self._context_id in indexes
+        seen = None if is_longer and search_k else await self._storage.read(read, is_short=True)
+        question = None if message is None or (seen and seen.is_whole) else await self._question(message, search_k)
+        if question is None:
+            return await self._storage.read(read, is_short=True) if seen is None else seen
+        await indexes.make(self._storage, self._context_id)
+        return await indexes.read(self._storage, partial(search, question=question))
+
+    def _read_window(
+        self,
+        connection: Connection,
+        selector: MessageSelector,
+        counter: TokenCounter,
+        beside: Callable[[Connection], Any],
+    ) -> Recall:
+        """Return what a prompt takes besides what is found."""
+        question, known = self._last_user_message, beside(connection)
+        if question is None:
+            return Recall(beside=known)
+        after, before, count = find_window(connection, self._context_id, question.id)
+        sequence = StoredMessages(
+            connection, self._context_id, after_position=after, before_position=before, counter=counter
+        )
+        window = list(selector.get_messages(sequence))
+        is_whole = before is not None and len({each.id for each in window} | {question.id}) == count
+        return Recall(window, is_group=is_group(connection, self._context_id), is_whole=is_whole, beside=known)
 
     def _find(
         self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter
@@ -274,7 +303,7 @@ class ChatHistory:
     async def refresh(self) -> None:
         """Look up what other holders of this history have done to it."""
         self._last_user_message = await self._storage.read(
-            lambda connection: find_last_user_message(connection, self._context_id)
+            lambda connection: find_last_user_message(connection, self._context_id), is_short=True
         )
 
     def remember_last(self, message: Message | None) -> None:

@@ -93,8 +93,16 @@ def read_notes(connection: Connection, context_id: int, *, is_shown: bool = Fals
     return [_read(row) for row in rows]
 
 
-def insert_notes(connection: Connection, context_id: int, new: Sequence[StoredNote]) -> list[Note]:
-    """Store notes with the next numbers of their conversation, and return them as they are kept."""
+def insert_notes(
+    connection: Connection, context_id: int, new: Sequence[StoredNote], *, replaced: Sequence[StoredNote] = ()
+) -> list[Note]:
+    """Store notes with the next numbers of their conversation, and return them as they are kept.
+
+    Args:
+        replaced: Delete these: what they say stands in the new ones.
+    """
+    if replaced:
+        connection.execute(delete(notes).where(notes.c.id.in_([each.id for each in replaced])))
     taken = update(observed).where(observed.c.context_id == context_id)
     taken = taken.values(last_number=observed.c.last_number + len(new)).returning(observed.c.last_number)
     first = int(connection.execute(taken).scalar_one()) - len(new) + 1

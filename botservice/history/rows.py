@@ -1,7 +1,7 @@
 """How messages lie in their table: the queries that own it."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +15,6 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    literal_column,
     select,
     update,
 )
@@ -31,6 +30,7 @@ from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_files
 from botservice.storage.references import decode_references, encode_references, insert_references
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 
 
@@ -85,9 +85,7 @@ BY_ID = select(*COLUMNS).where(
 )
 NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
 NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before"))
-# A literal, not a parameter: that is what a partial index is chosen by.
-_IS_OF_A_PERSON = messages.c.role == literal_column(f"'{Role.USER.value}'")
-LAST_OF_A_PERSON = _OF_CONTEXT.where(_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
+LAST_OF_A_PERSON = _OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
 _LAST_SPEAKERS = 200  # messages of people: far more than a window shows
 _SPEAKERS = (
     select(
@@ -95,7 +93,7 @@ _SPEAKERS = (
         messages.c.author_id,
         case((messages.c.author_id.is_(None), messages.c.author_name)).label("name"),
     )
-    .where(messages.c.context_id == bindparam("context"), _IS_OF_A_PERSON)
+    .where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
     .order_by(messages.c.position.desc())
     .limit(_LAST_SPEAKERS)
     .subquery()
@@ -129,6 +127,7 @@ _INSERT = {
 }
 _WINDOW = select(
     contexts.c.fresh_from,
+    contexts.c.message_count,
     select(messages.c.position)
     .where(messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message"))
     .scalar_subquery()
@@ -202,8 +201,17 @@ def read_messages(
 ) -> list[Message]:
     """Return rows as messages, with their attachments; counts of another encoding than counter's are made again."""
     wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
-    data = read_blobs(connection, context_id, wanted)
+    data = read_blobs(connection, context_id, wanted) if wanted else {}
     return [_read_message(row, data, counter) for row in rows]
+
+
+def read_shown(connection: Connection, context_id: int, ids: Collection[int]) -> dict[int, Message]:
+    """Return messages by their ids; their files are named alone, without their bytes."""
+    found: dict[int, Message] = {}
+    for chunk in chunks(ids):
+        rows = execute(connection, BY_ID, {"context": context_id, "ids": chunk}).all()
+        found |= {row.id: _read_message(row, {}, None) for row in rows}
+    return found
 
 
 def read_period(
@@ -231,14 +239,15 @@ def find_position(connection: Connection, context_id: int, message_id: int | Non
     return position
 
 
-def find_window(connection: Connection, context_id: int, message_id: int | None) -> tuple[int, int | None]:
-    """Return the positions between which the conversation before a message lies: that of the fresh start, and its own.
+def find_window(connection: Connection, context_id: int, message_id: int | None) -> tuple[int, int | None, int | None]:
+    """Return between which positions the conversation before a message lies, and how many messages there are in all.
 
-    The second is None where the message is not there.
+    The first position is that of the fresh start; the second is None where the message is not there, and the number
+    where it is not known yet.
     """
     sought = {"context": context_id, "message": message_id}
     row = execute(connection, _WINDOW, sought).one_or_none()
-    return (0, None) if row is None else (row.fresh_from, row.position)
+    return (0, None, None) if row is None else (row.fresh_from, row.position, row.message_count)
 
 
 def is_group(connection: Connection, context_id: int) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from botservice.errors import InvalidField
 from botservice.memory.fields.codec import dumps, loads
-from botservice.memory.items import MemoryItem
+from botservice.memory.items import MemoryItem, checked_item
 
 
 class Memory:
@@ -112,19 +112,6 @@ class Memory:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self._content)} items)"
-
-
-def checked_item(item: object) -> MemoryItem:
-    """Return item.
-
-    Raises:
-        InvalidField: it is not a MemoryItem.
-    """
-    if not isinstance(item, MemoryItem):
-        raise InvalidField(
-            f"a memory holds MemoryItems and steps, not a {type(item).__name__}; use MemoryItem(**fields)"
-        )
-    return item
 
 
 def _has_step(item: MemoryItem, steps: list[int]) -> bool:

@@ -267,3 +267,16 @@ kinds.register(MemoryItem, "item", 1)
 def revision_of(item: MemoryItem) -> int:
     """Return a number that grows with every change of the item's fields."""
     return item._revision  # noqa: SLF001 - a name without _ would be taken from the users' fields
+
+
+def checked_item(item: object) -> MemoryItem:
+    """Return item.
+
+    Raises:
+        InvalidField: it is not a MemoryItem.
+    """
+    if not isinstance(item, MemoryItem):
+        raise InvalidField(
+            f"a memory holds MemoryItems and steps, not a {type(item).__name__}; use MemoryItem(**fields)"
+        )
+    return item

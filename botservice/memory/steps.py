@@ -12,15 +12,19 @@ MemoryItem
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from botservice.memory.fields.codec import encode
 from botservice.memory.fields.frozen import FrozenDict, FrozenList, freeze
 from botservice.memory.fields.values import StepError, Timing, ToolResult
 from botservice.memory.images import as_images
 from botservice.memory.items import MemoryItem
-from botservice.memory.usage_record import join_usage, part_usage
 from botservice.messages import Attachment, TokenUsage, ToolCall
+
+_USAGE: Final = "token_usage"
+_MORE: Final = "$usage_more"  # no field is called so
+_TAG: Final = "$token_usage"
+_FIRST_NAMES: Final = ("input_tokens", "output_tokens", "cached_tokens")
 
 
 class MemoryStep(MemoryItem, kind="step"):
@@ -34,11 +38,11 @@ class MemoryStep(MemoryItem, kind="step"):
 
     def to_dict(self, *, full: bool = True) -> dict[str, Any]:
         """Return the record of this step as JSON values; `from_dict` is the inverse."""
-        return part_usage(super().to_dict(full=full))
+        return _part_usage(super().to_dict(full=full))
 
     @classmethod
     def _of_record(cls, record: Mapping[str, Any]) -> Self:
-        return super()._of_record(join_usage(record))
+        return super()._of_record(_join_usage(record))
 
 
 class SystemPromptStep(MemoryStep, kind="system_prompt"):
@@ -182,3 +186,28 @@ def _as_it_came(value: Any) -> Any:
     if isinstance(value, FrozenDict):
         return {key: _as_it_came(element) for key, element in value.items()}
     return [_as_it_came(element) for element in value] if isinstance(value, FrozenList) else value
+
+
+def _part_usage(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a step's record with the newer numbers of its usage beside it.
+
+    Earlier releases take the whole record for an unknown one where a number of a usage is new to them.
+    """
+    usage = record.get(_USAGE)
+    if not isinstance(usage, dict) or _TAG not in usage:
+        return record
+    numbers = usage[_TAG]
+    newer = {name: number for name, number in numbers.items() if name not in _FIRST_NAMES}
+    if not newer:
+        return record
+    first = {name: number for name, number in numbers.items() if name in _FIRST_NAMES}
+    return {**record, _USAGE: {_TAG: first}, _MORE: newer}
+
+
+def _join_usage(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the record that `_part_usage` was given."""
+    usage, newer = record.get(_USAGE), record.get(_MORE)
+    if not isinstance(usage, dict) or _TAG not in usage or not isinstance(newer, dict):
+        return record
+    rest = {name: value for name, value in record.items() if name != _MORE}
+    return {**rest, _USAGE: {_TAG: {**usage[_TAG], **newer}}}

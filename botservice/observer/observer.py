@@ -20,7 +20,7 @@ from botservice.llm.counting import count_aside
 from botservice.llm.tokens import counter_for
 from botservice.observer.agenda import Agenda
 from botservice.observer.reading import Reading
-from botservice.observer.records import end_again, ensure_state, find_changed, find_due, find_seen, pass_over, put_off
+from botservice.observer.records import end_again, ensure_state, find_changed, find_due, find_seen, mark_read, put_off
 from botservice.observer.stretch import Stretch, read_stretch
 from botservice.observer.writing import Observation
 from botservice.people.names import is_guest
@@ -241,7 +241,7 @@ class Observer:
         """Return when to ask about a stretch again; one that was refused too often is left out."""
         context_id, tries = stretch.context_id, stretch.tries + 1
         if tries >= _MOST_TRIES:
-            passing = partial(pass_over, context_id=context_id, version=stretch.version, last=stretch.last)
+            passing = partial(mark_read, context_id=context_id, version=stretch.version, last=stretch.last)
             await self._storage.write(passing, fence=claim)
             self._unanswered.pop(context_id, None)
             return None

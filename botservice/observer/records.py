@@ -8,6 +8,7 @@ from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column
 
 from botservice.messages import Role
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import READING_IS_DUE
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import observed
 
@@ -18,8 +19,6 @@ _CHANGED_AT_ONCE: Final = 50
 _DUE_AT_ONCE: Final = 20
 _MOST_ROWS: Final = 4_000
 _CHARACTERS_PER_TOKEN: Final = 4
-# Word for word the condition of the partial index.
-_IS_DUE = text("observed.due_at IS NOT NULL")
 IS_SAID = text(f"messages.role IN ('{Role.USER.value}', '{Role.ASSISTANT.value}')")
 _CHANGED = (
     select(contexts.c.id, contexts.c.last_message_id)
@@ -34,7 +33,7 @@ _CHANGED = (
 )
 _DUE = (
     select(observed.c.context_id)
-    .where(_IS_DUE, observed.c.due_at <= bindparam("now", type_=observed.c.due_at.type))
+    .where(READING_IS_DUE, observed.c.due_at <= bindparam("now", type_=observed.c.due_at.type))
     .order_by(observed.c.due_at)
     .limit(_DUE_AT_ONCE)
 )
@@ -159,8 +158,8 @@ def end_again(connection: Connection, context_id: int) -> None:
     connection.execute(update(observed).where(of_context).values(again_to=observed.c.read_to))
 
 
-def pass_over(connection: Connection, context_id: int, version: int, last: int) -> bool:
-    """Leave a stretch unread for good; return whether nobody has changed anything meanwhile."""
+def mark_read(connection: Connection, context_id: int, version: int, last: int) -> bool:
+    """Take note that a stretch was read, or is left out for good; return whether nothing changed meanwhile."""
     change = update(observed).where(observed.c.context_id == context_id, observed.c.version == version)
     values = {"read_to": last, "version": version + 1, "tries": 0}
     return connection.execute(change.values(values)).rowcount > 0

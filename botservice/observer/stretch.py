@@ -171,8 +171,7 @@ def read_stretch(
         return None
     chat, fresh_from = found
     rows, is_before = _read_side(connection, context_id, state.read_to, up_to, fresh_from)
-    taken = _take(rows, max_tokens, count)
-    if not taken:
+    if not (taken := _take(rows, max_tokens, count)):
         return None
     is_all = len(taken) == len(rows) < _MOST_ROWS and not is_before
     last = max(taken[-1].position, min(up_to, state.again_to) if is_all else 0)

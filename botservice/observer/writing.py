@@ -4,16 +4,15 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, select
 
 from botservice.history.notes import Note, insert_notes
 from botservice.observer.answer import Answer
-from botservice.observer.records import read_state
+from botservice.observer.records import mark_read, read_state
 from botservice.observer.stretch import Stretch, read_rows
 from botservice.people.facts import Fact
 from botservice.people.observed_facts import keep_found
 from botservice.storage.tables.conversations import contexts
-from botservice.storage.tables.observing import notes, observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,7 @@ def write_down(connection: Connection, stretch: Stretch, answer: Answer, now: da
     """
     if not _stands(connection, stretch):
         return Observation(dropped=answer.dropped, is_stale=True)
-    gone = [each.id for each in answer.replaced]
-    if gone:
-        connection.execute(delete(notes).where(notes.c.id.in_(gone)))
-    made = insert_notes(connection, stretch.context_id, answer.notes)
+    made = insert_notes(connection, stretch.context_id, answer.notes, replaced=answer.replaced)
     dropped = Counter(answer.dropped)
     facts: list[Fact] = []
     for found in answer.facts:
@@ -52,9 +48,7 @@ def write_down(connection: Connection, stretch: Stretch, answer: Answer, now: da
             facts.append(kept)
         else:
             dropped[kept.value] += 1
-    change = update(observed).where(observed.c.context_id == stretch.context_id)
-    values = {"read_to": stretch.last, "version": stretch.version + 1, "tries": 0}
-    connection.execute(change.values(values))
+    mark_read(connection, stretch.context_id, stretch.version, stretch.last)
     return Observation(tuple(made), tuple(facts), dropped)
 
 

@@ -21,9 +21,9 @@ from sqlalchemy import (
     not_,
     or_,
     select,
-    text,
 )
 
+from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_BAD
 from botservice.storage.tables.conversations import events, messages, steps, turns
 from botservice.storage.tables.figures import turn_figures
 from botservice.storage.tables.slack import feedback
@@ -195,13 +195,11 @@ def _candidates(sought: TurnFilter, after: Cursor | None) -> Select[Any]:
         return query.order_by(value.desc(), turn_id.desc())
     if sought.rating is Rating.BAD:
         query = select(feedback.c.turn_id.label("id"), feedback.c.turn_id.label("value"))
-        query = query.where(text("feedback.verdict = 'bad'"), *_ids_before(feedback.c.turn_id, after)).distinct()
+        query = query.where(VERDICT_IS_BAD, *_ids_before(feedback.c.turn_id, after)).distinct()
         return query.order_by(feedback.c.turn_id.desc())
     query = select(turns.c.id, turns.c.id.label("value")).where(*_ids_before(turns.c.id, after))
     if sought.state.value in {each.value for each in _UNANSWERED}:
-        # Word for word the condition of the partial index.
-        is_unanswered = text("turns.outcome IN ('failed', 'stopped', 'refused')")
-        query = query.where(is_unanswered, turns.c.outcome == literal_column(f"'{sought.state.value}'"))
+        query = query.where(TURN_IS_UNANSWERED, turns.c.outcome == literal_column(f"'{sought.state.value}'"))
         return query.order_by(turns.c.outcome.desc(), turns.c.id.desc())
     return query.order_by(turns.c.id.desc())
 

@@ -214,12 +214,8 @@ def keep_fact(
     lock_person(connection, identity.person_id)
     known = facts_of(connection, identity.person_id)
     is_alone = is_private(connection, context_id, author)
-    same = [
-        each
-        for each in known
-        if (each.topic == topic or each.text.casefold() == text.casefold())
-        and (is_alone or each.context_id == context_id)
-    ]
+    in_reach = [each for each in known if is_alone or each.context_id == context_id]
+    same = [each for each in in_reach if each.topic == topic or each.text.casefold() == text.casefold()]
     if not same and len(known) >= MAX_FACTS:
         return Refused.TOO_MANY
     values = {
@@ -228,11 +224,8 @@ def keep_fact(
         "source_message_id": source,
         "topic": topic,
         "text": text,
-        "created_at": now,
-        "updated_at": now,
-        "valid_from": now,
     }
-    kept = insert_fact(connection, values)
+    kept = insert_fact(connection, values | dict.fromkeys(("created_at", "updated_at", "valid_from"), now))
     end_facts(connection, [each.id for each in same], by=kept.id, valid_to=now, now=now)
     return kept
 

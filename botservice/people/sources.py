@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, literal_column, select
+from sqlalchemy import Connection, bindparam, select
 
-from botservice.messages import Author, Role
+from botservice.messages import Author
 from botservice.people.older_texts import take_apart
 from botservice.people.wording import is_said_in
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import messages
 
 _NEWEST = 30  # messages of people in a chat that are looked at
@@ -26,8 +27,7 @@ _ONE = _ROWS.where(messages.c.id == bindparam("message"))
 _SAID = (
     _ROWS.where(
         messages.c.context_id == bindparam("context"),
-        # Literally, because that is what the partial index is chosen by.
-        messages.c.role == literal_column(f"'{Role.USER.value}'"),
+        MESSAGE_IS_OF_A_PERSON,
     )
     .order_by(messages.c.position.desc())
     .limit(_NEWEST)

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, func, literal_column, or_, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, case, func, or_, select, update
 
 from botservice.messages import Author, Role
 from botservice.people.older_texts import Taken, take_apart, without_cut
 from botservice.references import Reference, ReferenceKind
 from botservice.storage import Storage
 from botservice.storage.references import keep_references
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import messages
 
 _AT_ONCE: Final = 5_000  # rows that are looked at: some milliseconds
@@ -23,7 +24,7 @@ _NEAR: Final = 1_000  # positions before a message in which the one is looked fo
 _TELLING: Final = 12  # characters that hardly two people say alike
 
 _IS_OLDER = and_(
-    messages.c.role == literal_column(f"'{Role.USER.value}'"),
+    MESSAGE_IS_OF_A_PERSON,
     messages.c.said_by_others.is_(None),
     or_(messages.c.text.startswith("[", autoescape=True), messages.c.text.contains("\n[shared", autoescape=True)),
 )

@@ -11,16 +11,16 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
 
 from botservice.history.rows import delete_rows
-from botservice.messages import Role
 from botservice.privacy.accounting import Forgotten, count_messages
 from botservice.privacy.answered import HAS_RECORDS, IS_OVER
 from botservice.privacy.erasing import delete_turns
 from botservice.privacy.names_left import DELIVERED_AGAIN
 from botservice.storage import Storage
 from botservice.storage.chunks import chunks
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 
@@ -35,9 +35,8 @@ _OVER = (
 )
 _RECORDED = _OVER.where(HAS_RECORDS)
 _ROWS_AT_ONCE: Final = 200
-_IS_OF_A_PERSON: Final = messages.c.role == literal_column(f"'{Role.USER.value}'")  # as the partial index has it
 _LAST_SAID: Final = select(func.max(messages.c.position)).where(
-    messages.c.context_id == bindparam("context"), _IS_OF_A_PERSON
+    messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON
 )
 # What was found is deleted: the next ones are the first again.
 _MESSAGES: Final = (

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, update
-from sqlalchemy import text as sql
 
 from botservice.history.rows import delete_rows
 from botservice.privacy.accounting import Forgotten, count_messages
@@ -19,6 +18,7 @@ from botservice.privacy.quotes import Quotes, erase_references
 from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_all_files
 from botservice.storage.ranges import is_of
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.waiting import pending_calls
@@ -41,9 +41,6 @@ _BY_TURN: Final = {
     "exports",
     "pending_calls",
 }
-# Word for word the conditions of partial indexes: with bound parameters in them, a planner cannot know that they fit.
-_IS_OPEN: Final = sql("turns.status IN ('queued', 'running')")
-_IS_OWED: Final = sql("deliveries.status IN ('pending', 'attempting')")
 _KEPT: Final = {"model_usage"}  # sums, without words
 _OF_ONE_RUN: Final = {
     "id",
@@ -197,8 +194,8 @@ def _drop_changes(connection: Connection, context_id: int, message_ids: Collecti
 def _go_on(connection: Connection, context_id: int, now: datetime) -> None:
     """Have nothing that was not tried yet wait for what is gone: it was put off behind that."""
     for table, is_untried in (
-        (turns, _IS_OPEN & (turns.c.status == _QUEUED)),
-        (deliveries, _IS_OWED & (deliveries.c.attempts == 0)),
+        (turns, TURN_IS_OPEN & (turns.c.status == _QUEUED)),
+        (deliveries, DELIVERY_IS_OWED & (deliveries.c.attempts == 0)),
     ):
         is_put_off = is_of(table, literal(context_id)) & is_untried & (table.c.due_at > now + _SOON)
         connection.execute(update(table).where(is_put_off).values(due_at=now, due_set_at=now))

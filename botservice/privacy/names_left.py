@@ -18,7 +18,6 @@ from sqlalchemy import (
     not_,
     or_,
     select,
-    text,
     update,
 )
 
@@ -28,22 +27,21 @@ from botservice.storage import Storage
 from botservice.storage.chunks import chunks
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.tables.access import budget_notices, budget_rates
+from botservice.storage.tables.conditions import CONTEXT_IS_FORGOTTEN
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, reminders, turns
 from botservice.storage.tables.people import exports
 
 # So long a platform may deliver again what it has delivered: only the names of events tell that it is nothing new.
 DELIVERED_AGAIN: Final = timedelta(hours=2)
 
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_FORGOTTEN = text("contexts.forgotten_at IS NOT NULL")
 _IS_USED = or_(*(exists().where(table.c.context_id == contexts.c.id) for table in (messages, reminders, exports)))
 _IS_BUSY = or_(
     exists().where(turns.c.context_id == contexts.c.id, turns.c.status != "done"),
     exists().where(deliveries.c.context_id == contexts.c.id, deliveries.c.finished_at.is_(None)),
 )
-_COME_BACK = update(contexts).where(_IS_FORGOTTEN, _IS_USED).values(forgotten_at=None)
+_COME_BACK = update(contexts).where(CONTEXT_IS_FORGOTTEN, _IS_USED).values(forgotten_at=None)
 _RELEASE = delete(contexts).where(
-    _IS_FORGOTTEN, contexts.c.forgotten_at < bindparam("before"), not_(_IS_USED), not_(_IS_BUSY)
+    CONTEXT_IS_FORGOTTEN, contexts.c.forgotten_at < bindparam("before"), not_(_IS_USED), not_(_IS_BUSY)
 )
 
 

@@ -1,16 +1,13 @@
 """The messages of one person: where they are, and those in one chat."""
 
 from collections.abc import Collection, Iterable
-from typing import Final
 
-from sqlalchemy import Connection, Select, and_, literal_column, not_, select
+from sqlalchemy import Connection, Select, and_, not_, select
 
 from botservice.history.rows import read_messages, select_messages
 from botservice.messages import Author, Message, Role
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import deliveries, events, messages
-
-# A literal, not a parameter: that is what a partial index is chosen by.
-_IS_OF_A_PERSON: Final = messages.c.role == literal_column(f"'{Role.USER.value}'")
 
 
 def contexts_of(connection: Connection, authors: Iterable[Author]) -> list[int]:
@@ -36,7 +33,7 @@ def own_message_ids(connection: Connection, context_id: int, author: Author) -> 
 
 def is_alone(connection: Connection, context_id: int, accounts: Collection[Author]) -> bool:
     """Return whether nobody but these accounts wrote in a context; somebody without an account is somebody else."""
-    somebody = select(messages.c.id).where(messages.c.context_id == context_id, _IS_OF_A_PERSON)
+    somebody = select(messages.c.id).where(messages.c.context_id == context_id, MESSAGE_IS_OF_A_PERSON)
     for each in accounts:
         is_theirs = and_(
             messages.c.author_platform.is_not_distinct_from(each.platform),

@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Text, cast, delete, select, text, update
+from sqlalchemy import Connection, Text, cast, delete, select, update
 
 from botservice.personas import PERSONA, TITLE, Persona
 from botservice.privacy.records import erase_from_records
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
+from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA
 from botservice.storage.tables.conversations import blobs, contexts, turns
-
-# Word for word the condition of the partial index: most conversations have none.
-_HAS_METADATA = text("contexts.metadata <> '{}'")
 
 
 def personas_of(connection: Connection, name: str) -> list[str]:
@@ -23,7 +21,7 @@ def personas_of(connection: Connection, name: str) -> list[str]:
 
 def titles_of(connection: Connection, identity_id: int) -> list[str]:
     """Return what somebody calls the chats that are theirs alone."""
-    query = select(contexts.c.metadata).where(_HAS_METADATA, contexts.c.only_identity_id == identity_id)
+    query = select(contexts.c.metadata).where(CONTEXT_HAS_METADATA, contexts.c.only_identity_id == identity_id)
     given = (metadata.get(TITLE) for metadata in connection.execute(query.order_by(contexts.c.id)).scalars())
     return [title for title in given if isinstance(title, str)]
 
@@ -54,7 +52,7 @@ def _given(connection: Connection, name: str) -> Iterator[Any]:
         return
     kept = cast(contexts.c.metadata, Text)
     query = select(contexts.c.id, contexts.c.metadata).where(
-        _HAS_METADATA, kept.contains(f'"{PERSONA}"', autoescape=True), kept.contains(name, autoescape=True)
+        CONTEXT_HAS_METADATA, kept.contains(f'"{PERSONA}"', autoescape=True), kept.contains(name, autoescape=True)
     )
     for row in connection.execute(query).all():
         persona = Persona.of(row.metadata)

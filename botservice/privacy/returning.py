@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, LargeBinary, bindparam, delete, exists, func, literal, select
-from sqlalchemy import text as sql
 
 from botservice.messages import Author, Message
 from botservice.people.names import person_name
@@ -20,18 +19,15 @@ from botservice.privacy.rights import FORGOTTEN, take_note
 from botservice.references import Reference
 from botservice.storage.statements import execute
 from botservice.storage.tables.access import access_refusals
+from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_SET_ASIDE
 from botservice.storage.tables.conversations import events, turns
 
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_OPEN = sql("turns.status IN ('queued', 'running')")
 _WAITING = (
     select(events.c.received_at)
     .join(turns, turns.c.id == events.c.turn_id)
-    .where(_IS_OPEN, turns.c.status == "queued", events.c.raw.is_not(None))
+    .where(TURN_IS_OPEN, turns.c.status == "queued", events.c.raw.is_not(None))
 )
-_SET_ASIDE = (
-    select(events.c.turn_id).join(turns, turns.c.id == events.c.turn_id).where(sql("turns.status = 'set_aside'"))
-)
+_SET_ASIDE = select(events.c.turn_id).join(turns, turns.c.id == events.c.turn_id).where(TURN_IS_SET_ASIDE)
 _NOTES = select(access_refusals.c.subject, access_refusals.c.told_at).where(
     access_refusals.c.kind == FORGOTTEN, access_refusals.c.subject.in_(bindparam("names", expanding=True))
 )

@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author, storable
 from botservice.reminders.reminder import Reminder, ReminderStatus, Repeats
 from botservice.reminders.times import find_zone, next_time
-from botservice.storage.clock import CLOCKS_DIFFER
+from botservice.storage.postgres.clock import CLOCKS_DIFFER
+from botservice.storage.tables.conditions import REMINDER_IS_WAITING
 from botservice.storage.tables.conversations import events, reminders, turns
-
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_WAITING = text("reminders.status = 'waiting'")
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _INSERT = {
@@ -40,30 +38,34 @@ _COLUMNS = (
 )
 _BY_KEY = select(*_COLUMNS).where(reminders.c.key == bindparam("key"))
 _DUE = select(*_COLUMNS).where(
-    _IS_WAITING,
+    REMINDER_IS_WAITING,
     reminders.c.due_at <= bindparam("now"),
     reminders.c.transport.in_(bindparam("transports", expanding=True)),
 )
 _NEXT_DUE = _DUE.where(reminders.c.context_id == bindparam("context")).order_by(reminders.c.due_at, reminders.c.id)
 _WAITING = (
     select(*_COLUMNS)
-    .where(reminders.c.context_id == bindparam("context"), _IS_WAITING)
+    .where(reminders.c.context_id == bindparam("context"), REMINDER_IS_WAITING)
     .order_by(reminders.c.due_at, reminders.c.id)
 )
-_COUNT = select(func.count()).select_from(reminders).where(reminders.c.context_id == bindparam("context"), _IS_WAITING)
+_COUNT = (
+    select(func.count())
+    .select_from(reminders)
+    .where(reminders.c.context_id == bindparam("context"), REMINDER_IS_WAITING)
+)
 _MOVE = (
     update(reminders)
-    .where(reminders.c.id == bindparam("row"), reminders.c.due_at == bindparam("was_due_at"), _IS_WAITING)
+    .where(reminders.c.id == bindparam("row"), reminders.c.due_at == bindparam("was_due_at"), REMINDER_IS_WAITING)
     .values(due_at=bindparam("next_due_at"), fired_at=bindparam("now"))
 )
 _FINISH = (
     update(reminders)
-    .where(reminders.c.id == bindparam("row"), reminders.c.due_at == bindparam("was_due_at"), _IS_WAITING)
+    .where(reminders.c.id == bindparam("row"), reminders.c.due_at == bindparam("was_due_at"), REMINDER_IS_WAITING)
     .values(status=bindparam("became"), fired_at=bindparam("now"), finished_at=bindparam("now"))
 )
 _CANCEL = (
     update(reminders)
-    .where(reminders.c.id == bindparam("row"), reminders.c.context_id == bindparam("context"), _IS_WAITING)
+    .where(reminders.c.id == bindparam("row"), reminders.c.context_id == bindparam("context"), REMINDER_IS_WAITING)
     .values(status=ReminderStatus.CANCELLED.value, finished_at=bindparam("now"))
 )
 _IS_SCHEDULED = (
@@ -71,7 +73,7 @@ _IS_SCHEDULED = (
     .outerjoin(events, events.c.turn_id == turns.c.id)
     .where(turns.c.id == bindparam("turn"), turns.c.transport != "api", events.c.id.is_(None))
 )
-_FIRED_IN_THE_FUTURE = select(*_COLUMNS).where(_IS_WAITING, reminders.c.fired_at > bindparam("now"))
+_FIRED_IN_THE_FUTURE = select(*_COLUMNS).where(REMINDER_IS_WAITING, reminders.c.fired_at > bindparam("now"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where everything is kept: SQLite on one machine, Postgres for many."""
 
-from botservice.storage.claim import Claim
+from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.limits import StorageLimits
 from botservice.storage.url import DatabaseUrl

@@ -19,8 +19,7 @@ from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable
 from botservice.progressing import Progress, unwatched
 from botservice.storage import schema
 from botservice.storage.blobs import with_cipher
-from botservice.storage.claim import Claim
-from botservice.storage.claims import AdvisoryClaims, Claims, LocalClaims
+from botservice.storage.claims import Claim, Claims
 from botservice.storage.engines import (
     READ_CONNECTIONS,
     count_long_reads,
@@ -34,10 +33,11 @@ from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
 from botservice.storage.operations import Fence, SortKey
 from botservice.storage.orphans import sweep_files
+from botservice.storage.postgres.claims import AdvisoryClaims
 from botservice.storage.postgres.listener import Hear, Listener
 from botservice.storage.postgres.pooler import check_sessions
-from botservice.storage.readers import Readers
-from botservice.storage.sqlite.file_lock import SharedFile
+from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
+from botservice.storage.sqlite.claims import LocalClaims, SharedFile
 from botservice.storage.sqlite.files import make_private
 from botservice.storage.sqlite.scrubbing import PATIENCE_SECONDS, Scrubber
 from botservice.storage.url import DatabaseUrl
@@ -73,6 +73,7 @@ class Storage:
         self._limits = limits
         self._readers: Readers | None = None
         self._long_readers: Readers
+        self._in_place: ReaderInPlace | None = None
         self._scrubber: Scrubber | None = None
         self._read_engine: Engine
         self._writer: Writer
@@ -175,18 +176,23 @@ class Storage:
         """Return what query returns, run in a thread on one consistent view of the database.
 
         Args:
-            is_short: Whether others may wait for it: it reads a few rows, does little with them, and takes no lock.
+            is_short: Whether others may wait for it: it reads a few rows by their keys, does little with them, and
+                takes no lock. On SQLite the event loop itself runs it; where it turns out long, it is run once more.
             is_long: Whether it may take seconds, as what grows with a chat or with the database does: it waits for its
                 like, and no turn waits for it.
 
         Raises:
             StorageUnavailable: the database does not answer.
         """
-        if self._readers is None:
+        readers = self._readers
+        if readers is None:
             raise StorageUnavailable("the storage is not open")
         if is_long:
             return await self._long_readers.read(query)
-        return await self._readers.read(query, is_short=is_short)
+        if is_short and self._in_place is not None:
+            with contextlib.suppress(NotInPlace):
+                return self._in_place.read(query)
+        return await readers.read(query, is_short=is_short)
 
     async def write(
         self,
@@ -208,7 +214,7 @@ class Storage:
 
     def now(self) -> datetime:
         """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""
-        return self._writer.clock.now() if self.is_open else datetime.now(UTC)
+        return datetime.now(UTC) if self.is_sqlite or not self.is_open else self._writer.clock.now()
 
     async def confirm(self, claim: Claim) -> None:
         """Return if a claim is held at this moment; the database is asked where it was not heard of for a while.
@@ -318,6 +324,9 @@ class Storage:
         for readers in (long, short):
             readers.start()
             undo.callback(readers.close)
+        if self.is_sqlite:
+            self._in_place = ReaderInPlace(self._read_engine)
+            undo.callback(self._in_place.close)
         self._long_readers = long
         return short
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
+from botservice.storage.failures import as_sqlalchemy_error
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres.pipelines import prepare_pipelines
 from botservice.storage.url import DatabaseUrl
@@ -148,4 +149,7 @@ def _prepare_sqlite(engine: Engine, *, begin: str, **pragmas: str) -> None:
 
     @event.listens_for(engine, "begin")
     def begin_transaction(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        try:
+            connection.connection.cursor().execute(begin)  # by the driver: SQLAlchemy takes longer than SQLite for it
+        except sqlite3.Error as error:
+            raise as_sqlalchemy_error(connection, begin, error) from error

@@ -1,5 +1,7 @@
 """What a database's errors mean. SQLAlchemy's and the drivers' errors are told apart here alone."""
 
+from typing import Any, cast
+
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -26,6 +28,22 @@ def check_writable(connection: Connection) -> None:
         return
     if connection.exec_driver_sql("SHOW transaction_read_only").scalar_one() == "on":
         raise ReadOnlyDatabase("the server takes no writes")
+
+
+def as_sqlalchemy_error(connection: Connection, text: str, error: Any) -> DBAPIError:
+    """Return a driver's error as SQLAlchemy would raise it, for a statement that was given to the driver itself."""
+    dialect = connection.dialect
+    driver = connection.connection.dbapi_connection
+    told: Any = DBAPIError.instance(
+        text,
+        None,
+        error,
+        dialect.loaded_dbapi.Error,
+        hide_parameters=True,
+        connection_invalidated=driver is not None and dialect.is_disconnect(error, driver, None),
+        dialect=dialect,
+    )
+    return cast("DBAPIError", told)
 
 
 def is_lost_connection(error: BaseException) -> bool:

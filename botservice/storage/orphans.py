@@ -24,11 +24,11 @@ from sqlalchemy import (
     type_coerce,
     union_all,
 )
-from sqlalchemy import text as sql_text
 
 from botservice.storage.blobs import DIGEST
 from botservice.storage.chunks import chunks
 from botservice.storage.tables.columns import Json
+from botservice.storage.tables.conditions import TURN_IS_OPEN
 from botservice.storage.tables.conversations import blobs, contexts, loose_files, messages, metadata, steps, turns
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ _REFERRING: Final = [
     for column in table.c
     if isinstance(column.type, Text | Json) and column not in {messages.c.text, messages.c.said_by_others}
 ]
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_OPEN: Final = sql_text("turns.status IN ('queued', 'running')")
 _NOTED: Final = select(loose_files.c.context_id).distinct().limit(_CONTEXTS_AT_ONCE)
 
 
@@ -98,7 +96,7 @@ async def sweep_files(storage: "Storage") -> None:
 def _find_orphans(connection: Connection, context_id: int) -> _Found:
     noted = select(loose_files.c.id, loose_files.c.sha256).where(loose_files.c.context_id == context_id)
     notes = {row.id: row.sha256 for row in connection.execute(noted)}
-    is_open = turns.c.context_id.between(context_id, context_id) & _IS_OPEN
+    is_open = turns.c.context_id.between(context_id, context_id) & TURN_IS_OPEN
     going_on = connection.execute(select(turns.c.id).where(is_open)).scalars().all()
     digests = set(notes.values()) - _read_references(connection, context_id, set(notes.values()))
     last_ids = {
@@ -148,7 +146,7 @@ def _is_new(table: Table, context_id: int, since: _Found) -> ColumnElement[bool]
     of_context, after = select(turns.c.id).where(turns.c.context_id == context_id), since.last_ids
     changing = union_all(
         of_context.where(turns.c.id > after[turns.name]),
-        of_context.where(_IS_OPEN),
+        of_context.where(TURN_IS_OPEN),
         of_context.where(turns.c.id.in_(since.going_on)),
     )
     if table is turns:

@@ -1,29 +1,35 @@
 """The readers of a process: threads with a connection each, and one consistent view of the database for each read.
 
-Short reads that wait at the same moment share a view, and what they ask travels together.
+Short reads that wait at the same moment share a view, and what they ask travels together. On SQLite they are done where
+they are asked for: it answers in less time than handing a question to a thread takes.
 """
 
 import asyncio
 import contextlib
+import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from botservice.errors import StorageUnavailable
 from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import interleave
 
 T = TypeVar("T")
 Query = Callable[[Connection], Any]
 Outcome = tuple[Any, BaseException | None]
 
 _MAX_BATCH = 16
+_LONGEST_IN_PLACE_SECONDS = 0.005
+_LARGEST_IN_PLACE_BYTES = 256 * 1024  # of one value, such as a file's bytes
+_STEPS_UNWATCHED = 1_000  # of SQLite's own machine: some tens of microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,53 @@ class Readers:
             except Empty:  # the others have taken it in the meantime
                 return batch, True
         return batch, False
+
+
+class NotInPlace(Exception):
+    """A read is not done where it was asked for: a thread does it."""
+
+
+class ReaderInPlace:
+    """Reads an SQLite file in the thread that asks, which runs an event loop that others wait for.
+
+    With a write-ahead log, who reads waits for no writer. What takes long after all is ended by SQLite itself.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        """Connect. Blocks."""
+        self._connection = engine.connect()
+        self._connection.detach()  # it never goes back among those that may wait
+        self._is_free = threading.Lock()  # several event loops may have one storage
+        self._ends_at = 0.0
+        driver = cast("sqlite3.Connection", self._connection.connection.dbapi_connection)
+        driver.execute("PRAGMA busy_timeout=0")
+        driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_IN_PLACE_BYTES)
+        driver.set_progress_handler(self._is_over, _STEPS_UNWATCHED)
+
+    def read(self, query: Callable[[Connection], T]) -> T:
+        """Return what query returns.
+
+        Raises:
+            NotInPlace: it takes long, or the database does not answer at once.
+        """
+        if not self._is_free.acquire(blocking=False):
+            raise NotInPlace
+        try:
+            self._ends_at = time.monotonic() + _LONGEST_IN_PLACE_SECONDS
+            with self._connection.begin():
+                return query(self._connection)
+        except SQLAlchemyError as error:
+            raise NotInPlace from error
+        finally:
+            self._is_free.release()
+
+    def close(self) -> None:
+        """Disconnect, when the read that is being done has ended."""
+        with self._is_free:
+            self._connection.close()
+
+    def _is_over(self) -> bool:
+        return time.monotonic() > self._ends_at
 
 
 class _Reader:

@@ -4,19 +4,24 @@ SQLAlchemy looks up, binds and wraps anew at each execution, which takes many ti
 What stays SQLAlchemy's: the statement, the types of its columns, the connection with its transaction, and the errors.
 """
 
+import contextlib
 import itertools
-from collections import namedtuple
+from collections import deque, namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar, overload
 
+from greenlet import getcurrent, greenlet
 from sqlalchemy import Connection, Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import BindParameter, ClauseElement
 
-from botservice.storage.postgres.interleaving import let_others_go_on
+from botservice.storage.failures import as_sqlalchemy_error
 from botservice.storage.postgres.pipelines import errors_of, pipelined, wait_for_all
 
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
 Values = Mapping[str, Any]
 _LONGEST_ROOM = 1 << 15
 _MOST_STATEMENTS = 1024  # of all databases that a process has open
@@ -25,17 +30,18 @@ _MOST_STATEMENTS = 1024  # of all databases that a process has open
 class Rows:
     """What a statement gives; on Postgres it may not have come yet."""
 
-    __slots__ = ("_is_read", "_read", "_rows")
+    __slots__ = ("_read", "_rows")
 
-    def __init__(self, read: Callable[[], list[Any]]) -> None:
+    def __init__(self, rows: list[Any], read: Callable[[], list[Any]] | None = None) -> None:
+        """Make what has come, or what read returns when it is asked for."""
+        self._rows = rows
         self._read = read
-        self._is_read = False
 
     def all(self) -> list[Any]:
         """Return the rows, with their columns as attributes."""
-        if not self._is_read:
+        if self._read is not None:
             self._rows = self._read()
-            self._is_read = True
+            self._read = None
         return self._rows
 
     def one_or_none(self) -> Any | None:
@@ -63,8 +69,23 @@ def execute(connection: Connection, statement: ClauseElement, values: Values) ->
     """
     compiled = _prepare(statement, connection.dialect).compiled(values)
     if connection.dialect.name == "sqlite":
-        rows = _run(connection, compiled, values)
-        return Rows(lambda: rows)
+        return Rows(_run(connection, compiled, values))
+    return Rows([], _queue(connection, compiled, values))
+
+
+def _run(connection: Connection, compiled: "_Compiled", values: Values) -> list[Any]:
+    cursor = connection.connection.cursor()
+    try:
+        cursor.execute(compiled.text, compiled.bind(values))
+        return compiled.read(cursor) if compiled.gives_rows else []
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise as_sqlalchemy_error(connection, compiled.text, error) from error
+    finally:
+        cursor.close()
+
+
+def _queue(connection: Connection, compiled: "_Compiled", values: Values) -> Callable[[], list[Any]]:
+    """Send a statement with the next ones, and return what waits for its rows."""
     with errors_of(connection, compiled.text):
         cursor = pipelined(connection).cursor()
         cursor.execute(compiled.text, compiled.bind(values))
@@ -77,17 +98,7 @@ def execute(connection: Connection, statement: ClauseElement, values: Values) ->
                 wait_for_all(connection)
             return compiled.read(cursor) if compiled.gives_rows else []
 
-    return Rows(read)
-
-
-def _run(connection: Connection, compiled: "_Compiled", values: Values) -> list[Any]:
-    cursor = connection.connection.cursor()
-    try:
-        with errors_of(connection, compiled.text):
-            cursor.execute(compiled.text, compiled.bind(values))
-            return compiled.read(cursor) if compiled.gives_rows else []
-    finally:
-        cursor.close()
+    return read
 
 
 def execute_many(connection: Connection, statement: ClauseElement, rows: Sequence[Values]) -> None:
@@ -99,10 +110,52 @@ def execute_many(connection: Connection, statement: ClauseElement, rows: Sequenc
     compiled = _prepare(statement, connection.dialect).compiled(rows[0])
     cursor = connection.connection.cursor()
     try:
-        with errors_of(connection, compiled.text):
-            cursor.executemany(compiled.text, [compiled.bind(values) for values in rows])
+        cursor.executemany(compiled.text, [compiled.bind(values) for values in rows])
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise as_sqlalchemy_error(connection, compiled.text, error) from error
     finally:
         cursor.close()
+
+
+@overload
+def interleave(first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]: ...
+@overload
+def interleave(first: Callable[[], A], second: Callable[[], B], third: Callable[[], C], /) -> tuple[A, B, C]: ...
+@overload
+def interleave(*functions: Callable[[], A]) -> tuple[A, ...]: ...
+def interleave(*functions: Callable[[], Any]) -> tuple[Any, ...]:
+    """Return what functions return, run in this thread until all have ended; the error of one ends all.
+
+    They take turns on one connection: where one would wait for the database, the next goes on, so that what they ask
+    travels together and all of them wait once. Where nobody waits, as on SQLite, one runs after the other.
+    """
+    if len(functions) < 2:
+        return tuple(function() for function in functions)
+    results: dict[int, Any] = {}
+    waiting = deque((place, greenlet(function)) for place, function in enumerate(functions))
+    try:
+        while waiting:
+            for _ in range(len(waiting)):
+                place, function = waiting.popleft()
+                result = function.switch()
+                if function.dead:
+                    results[place] = result
+                else:
+                    waiting.append((place, function))
+            if waiting:
+                let_others_go_on()
+    finally:
+        for _, function in waiting:  # now and in this thread, not when somebody drops the error
+            with contextlib.suppress(BaseException):  # the first one is what is told
+                function.throw()
+    return tuple(results[place] for place in range(len(functions)))
+
+
+def let_others_go_on() -> None:
+    """Return when each function that this one is interleaved with has gone as far as it could without waiting."""
+    parent = getcurrent().parent
+    if parent is not None:
+        parent.switch()
 
 
 class _Compiled:

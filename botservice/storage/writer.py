@@ -18,7 +18,6 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from botservice.errors import StorageUnavailable
-from botservice.storage.clock import DatabaseClock
 from botservice.storage.failures import (
     as_refusal,
     as_unavailable,
@@ -31,7 +30,8 @@ from botservice.storage.failures import (
 )
 from botservice.storage.limits import StorageLimits
 from botservice.storage.operations import Failure, Fence, Operation, SortKey, fail, rank, resolve
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.postgres.clock import DatabaseClock
+from botservice.storage.statements import interleave
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +69,8 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="botservice-writer", daemon=True)
         self._closing = threading.Lock()
         self._is_closed = False
+        self._issued = 0  # counted where writes are issued
+        self._ended = 0  # counted in the thread
         self._on_lost: list[Callable[[], None]] = []
         self._looked_at = 0.0
         self._heard_at = -math.inf
@@ -76,7 +78,6 @@ class Writer:
         self.clock = DatabaseClock()
         self.generation = 0
         self.session_id: int | None = None
-        self.is_connected = False
 
     def start(self) -> None:
         """Start the thread; the connection is opened at the first write."""
@@ -115,6 +116,7 @@ class Writer:
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")
+            self._issued += 1
             self._queue.put(Operation(operation, fence, sort_key, is_last, is_confined, loop, future))
         return await future
 
@@ -124,12 +126,15 @@ class Writer:
         return time.monotonic() - self._heard_at < self._sure_seconds
 
     async def settle(self) -> None:
-        """Return once everything that was issued before is committed, or has failed."""
+        """Return once everything that was issued before is committed, or has failed: at once, where nothing waits."""
+        if self._issued == self._ended:
+            return
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")
+            self._issued += 1
             self._queue.put(Operation(None, is_last=True, loop=loop, future=future))
         await future
 
@@ -160,6 +165,7 @@ class Writer:
                 work = [operation for operation in part if operation.run is not None]
                 if work:
                     self._commit(sorted(work, key=rank))
+                self._ended += sum(operation.future is not None for operation in part)
                 if part:
                     resolve(part)
         self._unlock_all()
@@ -205,10 +211,7 @@ class Writer:
                 connection = self._connect()
                 with connection.begin():
                     has_begun = True
-                    interleave(*_chains(batch, connection))
-                    for operation in batch:
-                        if not operation.is_confined:
-                            operation.apply(connection)
+                    _apply(batch, connection)
                     asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
                 failure = self._understand(error, has_begun=has_begun)
@@ -232,7 +235,6 @@ class Writer:
                 raise
             self._connection = connection
             self.generation += 1
-            self.is_connected = True
         return self._connection
 
     def _understand(self, error: BaseException, *, has_begun: bool) -> Failure:
@@ -295,12 +297,20 @@ class Writer:
     def _disconnect(self) -> None:
         """Be without a connection, and say so; also where none could be made: what was asked of it is lost."""
         connection, self._connection = self._connection, None
-        self.is_connected = False
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):
                 connection.close()
         for callback in self._on_lost:
             callback()
+
+
+def _apply(batch: Sequence[Operation], connection: Connection) -> None:
+    alone = batch
+    if len(batch) > 1:
+        interleave(*_chains(batch, connection))
+        alone = [operation for operation in batch if not operation.is_confined]
+    for operation in alone:
+        operation.apply(connection)
 
 
 def _chains(batch: Sequence[Operation], connection: Connection) -> list[Callable[[], None]]:

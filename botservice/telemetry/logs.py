@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 from urllib.parse import quote
 
-from botservice.tracebacks import format_error
+from botservice.telemetry.tracebacks import format_error
 
 _turn: ContextVar[int | None] = ContextVar("turn", default=None)
 _secrets: tuple[str, ...] = ()

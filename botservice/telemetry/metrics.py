@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -25,50 +26,37 @@ class Metrics:
     def __init__(self, version: str) -> None:
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        Gauge("botservice_info", "The release that runs.", ["version"], registry=registry).labels(version).set(1)
-        self._turns = Counter("botservice_turns", "Turns that have ended.", ["transport", "outcome"], registry=registry)
-        self._turn_seconds = Histogram(
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        call_histogram = partial(histogram, buckets=_MODEL_SECONDS)
+        gauge("botservice_info", "The release that runs.", ["version"]).labels(version).set(1)
+        self._waiting = gauge("botservice_waiting", "What is stored and waits, by kind.", ["kind"])
+        self._turns = counter("botservice_turns", "Turns that have ended.", ["transport", "outcome"])
+        self._tokens = counter("botservice_model_tokens", "Tokens of models, by kind.", ["model", "kind"])
+        self._cost = counter("botservice_model_cost", "What models cost, in the currency of PRICES.", ["model"])
+        self._turn_seconds = histogram(
             "botservice_turn_duration_seconds",
             "From a question's arrival to its stored answer.",
             ["transport"],
             buckets=_TURN_SECONDS,
-            registry=registry,
         )
-        self._calls = Histogram(
+        self._calls = call_histogram(
             "gen_ai_client_operation_duration_seconds",
             "Calls of models.",
             ["gen_ai_request_model", "botservice_purpose", "error_type"],
-            buckets=_MODEL_SECONDS,
-            registry=registry,
         )
-        self._first = Histogram(
+        self._first = call_histogram(
             "gen_ai_client_operation_time_to_first_chunk_seconds",
             "From a model's call to the first piece of its text.",
             ["gen_ai_request_model"],
-            buckets=_MODEL_SECONDS,
-            registry=registry,
         )
-        self._tokens = Counter(
-            "botservice_model_tokens", "Tokens of models, by kind.", ["model", "kind"], registry=registry
-        )
-        self._cost = Counter(
-            "botservice_model_cost", "What models cost, in the currency of PRICES.", ["model"], registry=registry
-        )
-        self._tools = Histogram(
-            "botservice_tool_duration_seconds",
-            "Runs of tools.",
-            ["tool", "error_type"],
-            buckets=_MODEL_SECONDS,
-            registry=registry,
-        )
-        self._sendings = Histogram(
+        self._tools = call_histogram("botservice_tool_duration_seconds", "Runs of tools.", ["tool", "error_type"])
+        self._sendings = histogram(
             "botservice_delivery_duration_seconds",
             "Attempts to make a message visible.",
             ["transport", "error_type"],
             buckets=_SENDING_SECONDS,
-            registry=registry,
         )
-        self._waiting = Gauge("botservice_waiting", "What is stored and waits, by kind.", ["kind"], registry=registry)
 
     def set_waiting(self, waiting: Mapping[str, float]) -> None:
         """Say how much of each kind waits at this moment, and nothing of others."""

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from botservice.contexts.context import AgentContext
 from botservice.history.finding.questions import Period
 from botservice.llm.tokens import counter_for
-from botservice.tools.records import describe_records, room_for_records
+from botservice.tools.records import describe_records, records_of, room_for_records
 from botservice.tools.tool import tool
 
 _MOST = 24
@@ -40,7 +40,7 @@ async def recall(context: AgentContext, query: str = "", since: str = "", until:
     counter = counter_for()
     room = room_for_records(_TOKENS, counter, _HEADING)
     found = await context.chat_history.search_again(query, k=_MOST, room=room, period=_period(first, last))
-    return describe_records(_HEADING, found) if found else _NOTHING
+    return describe_records(_HEADING, records_of(found)) if found else _NOTHING
 
 
 def _read_day(text: str) -> date | None:

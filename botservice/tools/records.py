@@ -5,29 +5,24 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from botservice.history import Room, SearchHit
+from botservice.history.shown import CUT, LONGEST_RECORD, Records, as_record, record_heading
 from botservice.llm.tokens import TokenCounter
 from botservice.memory.found import FOUND_END, FOUND_START
-from botservice.messages import Attachment, Message
-from botservice.quoting import quote_name, quote_record
+from botservice.messages import Message
 
-_LONGEST_FOUND = 4_000  # characters of one remembered message
 _SMALLEST = 20  # characters that say something
 _AROUND_ALL = 14  # tokens of the marks, and of what a server puts around a message
-_CUT = "…"
 
 
-def describe_records(heading: str, found: Sequence[SearchHit]) -> str:
-    """Return what was found as records, oldest first, below a heading that says what they are."""
+def records_of(found: Sequence[SearchHit]) -> Records:
+    """Return what was found as records, oldest first."""
     every = (message for hit in found for message in hit.messages)
-    oldest_first = sorted(every, key=lambda message: (message.created_at, message.id or 0))
-    return "\n".join([heading, FOUND_START, *map(quote, oldest_first), FOUND_END])
+    return Records.of(sorted(every, key=lambda message: (message.created_at, message.id or 0)))
 
 
-def quote(message: Message) -> str:
-    """Return a message as a record; nothing in it ends the records."""
-    text = " ".join([message.full_text, *map(mention, message.attachments)]).strip()
-    text = text if len(text) <= _LONGEST_FOUND else text[:_LONGEST_FOUND] + _CUT
-    return f"{_heading(message)}{quote_record(text)}"
+def describe_records(heading: str, records: Records) -> str:
+    """Return records between their marks, below a heading that says what they are."""
+    return "\n".join([heading, FOUND_START, *records.texts, FOUND_END])
 
 
 def room_for_records(tokens: int, counter: TokenCounter, heading: str) -> Room:
@@ -43,11 +38,11 @@ def size_around(heading: str, counter: TokenCounter) -> int:
 
 def size_of(message: Message, counter: TokenCounter) -> int:
     """Return how many tokens a record takes, with its end of line; a text that is counted is not counted again."""
-    if message.token_count is None or message.attachments or len(message.full_text) > _LONGEST_FOUND:
-        return counter.count(quote(message) + "\n")
+    if message.token_count is None or message.attachments or len(message.full_text) > LONGEST_RECORD:
+        return counter.count(as_record(message) + "\n")
     # All dates take alike; names come again and again.
     return (
-        _count_again(_heading(message, date="2024-03-01 09:00"), counter)
+        _count_again(record_heading(message, date="2024-03-01 09:00"), counter)
         + message.token_count
         + message.full_text.count("\n")
         + 1
@@ -64,24 +59,14 @@ def _counted(text: str, counter: TokenCounter) -> int:
     return counter.count(text)
 
 
-def _heading(message: Message, date: str | None = None) -> str:
-    name = message.author.name if message.author and message.author.name else message.role.value
-    return f"[{date or format(message.created_at, '%Y-%m-%d %H:%M')} UTC] {quote_name(name)}: "
-
-
 def _shortened(message: Message, most: int, counter: TokenCounter) -> Message:
     """Return message with as much of its text as most tokens hold."""
     size = size_of(message, counter)
     if size <= most:
         return message
-    text = message.full_text[:_LONGEST_FOUND]
+    text = message.full_text[:LONGEST_RECORD]
     while size > most and len(text) > _SMALLEST:
         text = text[: max(_SMALLEST, len(text) * most // size - 1)]
-        message = replace(message, text=text + _CUT, references=(), token_count=counter.count(text) + 1)
+        message = replace(message, text=text + CUT, references=(), token_count=counter.count(text) + 1)
         size = size_of(message, counter)
     return message
-
-
-def mention(attachment: Attachment) -> str:
-    """Return what stands for a file in a text."""
-    return f"[file: {quote_name(attachment.name, 'unnamed')}, {quote_name(attachment.mime_type)}]"

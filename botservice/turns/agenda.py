@@ -32,20 +32,24 @@ from sqlalchemy import (
 
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import (
+    CALL_IS_OPEN,
+    CHANGE_IS_UNHANDLED,
+    DELIVERY_IS_OWED,
+    EVENT_IS_UNHANDLED,
+    REMINDER_IS_WAITING,
+    TURN_IS_OPEN,
+)
 from botservice.storage.tables.conversations import deliveries, events, messages, reminders, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.changes import PATIENCE
-from botservice.turns.due import due_by, due_by_a_wrong_clock_in, due_in, set_due
+from botservice.turns.due import due_by, due_by_a_wrong_clock_in, due_in
+from botservice.turns.turn import set_due
 
 _MOST_RESENDS: Final = 1000  # at one look: more than there is room for in a lane
 
-# Word for word the conditions of partial indexes: with a bound parameter in it, a planner cannot know that one fits.
-_IS_OPEN = text("deliveries.status IN ('pending', 'attempting') AND deliveries.kind = 'message'")
-_IS_CHANGE = text("events.handled_at IS NULL AND events.kind IN ('edit', 'delete')")
-_IS_CONTROL = text("events.turn_id IS NULL AND events.handled_at IS NULL AND events.kind IN ('stop', 'move')")
-_IS_OPEN_TURN = text("turns.status IN ('queued', 'running')")
-_IS_REMINDER = text("reminders.status = 'waiting'")
-_IS_WAITING = text("pending_calls.is_open")
+_IS_OPEN = and_(DELIVERY_IS_OWED, text("deliveries.kind = 'message'"))
+_IS_CONTROL = and_(EVENT_IS_UNHANDLED, text("events.kind IN ('stop', 'move')"))
 
 
 class What(StrEnum):
@@ -96,9 +100,9 @@ _ITS_MESSAGE = (
     .limit(1)
     .scalar_subquery()
 )
-_HAS_TURN = exists().where(_IS_OPEN_TURN, turns.c.context_id == events.c.context_id)
+_HAS_TURN = exists().where(TURN_IS_OPEN, turns.c.context_id == events.c.context_id)
 _HAS_BEGUN = exists().where(
-    _IS_OPEN_TURN, turns.c.context_id == reminders.c.context_id, turns.c.status == literal_column("'running'")
+    TURN_IS_OPEN, turns.c.context_id == reminders.c.context_id, turns.c.status == literal_column("'running'")
 )
 _first = deliveries.alias("first")
 _FIRST_IS_OPEN = text("first.status IN ('pending', 'attempting') AND first.kind = 'message'")
@@ -124,21 +128,21 @@ _RESENDS = (
 )
 _CONTROLS = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(_IS_CONTROL)
 _CHANGES = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(
-    _IS_CHANGE,
+    CHANGE_IS_UNHANDLED,
     or_(_ITS_MESSAGE.is_not(None), and_(events.c.received_at < bindparam("stale_before"), ~_HAS_TURN)),
     _owes_nothing(events),
 )
 _TURNS = _found(What.TURN, turns, turns.c.attempts, turns.c.due_at).where(
-    _IS_OPEN_TURN, turns.c.attempts < bindparam("beginnings"), _owes_nothing(turns)
+    TURN_IS_OPEN, turns.c.attempts < bindparam("beginnings"), _owes_nothing(turns)
 )
 _REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(
-    _IS_REMINDER, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, _owes_nothing(reminders)
+    REMINDER_IS_WAITING, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, _owes_nothing(reminders)
 )
 # What has waited goes on beside no turn that has begun; a turn that waits still has its state.
 _ITS_CHAT_IS_FREE = (
     select(turns.c.id)
     .where(
-        _IS_OPEN_TURN, turns.c.context_id == pending_calls.c.context_id, turns.c.status == literal_column("'running'")
+        TURN_IS_OPEN, turns.c.context_id == pending_calls.c.context_id, turns.c.status == literal_column("'running'")
     )
     .limit(1)
     .scalar_subquery()
@@ -146,7 +150,7 @@ _ITS_CHAT_IS_FREE = (
 )
 _ITS_TURN = select(turns.c.status).where(turns.c.id == pending_calls.c.turn_id).limit(1).scalar_subquery()
 _WAITING = _found(What.WAITING, pending_calls, _NEVER, pending_calls.c.due_at).where(
-    _IS_WAITING,
+    CALL_IS_OPEN,
     pending_calls.c.due_at.is_not(None),
     literal_column("'waiting'") == _ITS_TURN,
     _ITS_CHAT_IS_FREE,
@@ -177,7 +181,7 @@ _PUT_OFF = tuple(
         func.coalesce(table.c.due_at, bindparam("until")) < bindparam("until"),
     )
     .values(**set_due(bindparam("until"), bindparam("now")))
-    for table, is_open in ((deliveries, _IS_OPEN), (turns, _IS_OPEN_TURN), (pending_calls, _IS_WAITING))
+    for table, is_open in ((deliveries, _IS_OPEN), (turns, TURN_IS_OPEN), (pending_calls, CALL_IS_OPEN))
 )
 
 

@@ -17,6 +17,7 @@ from botservice.history.chat_history import count_text
 from botservice.messages import InboundMessage
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import EVENT_IS_EXTERNAL, EVENT_IS_UNHANDLED
 from botservice.storage.tables.conversations import events
 from botservice.turns.transport import ReadEvent
 from botservice.turns.turn import EventKind, StoredEvent
@@ -27,9 +28,6 @@ logger = logging.getLogger(__name__)
 # So long a change waits for a message that it has overtaken on the way.
 PATIENCE = timedelta(minutes=10)
 
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_UNHANDLED = text("events.turn_id IS NULL AND events.handled_at IS NULL")
-_IS_EXTERNAL = text("events.external_id IS NOT NULL")
 _IS_CHANGE = text(f"events.kind IN ('{EventKind.EDIT.value}', '{EventKind.DELETE.value}')")
 
 _CONTROLS = (
@@ -43,11 +41,11 @@ _CONTROLS = (
         events.c.raw,
         events.c.received_at,
     )
-    .where(_IS_UNHANDLED, events.c.context_id == bindparam("context"))
+    .where(EVENT_IS_UNHANDLED, events.c.context_id == bindparam("context"))
     .order_by(events.c.order_key)
 )
 _NEWEST = select(func.max(events.c.order_key)).where(
-    _IS_EXTERNAL,
+    EVENT_IS_EXTERNAL,
     _IS_CHANGE,
     events.c.context_id == bindparam("context"),
     events.c.external_id == bindparam("external"),

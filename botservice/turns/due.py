@@ -1,35 +1,10 @@
-"""When what waits may be done: at its time, or at once where the clock was ahead when that time was set.
+"""Finding the rows that may be done now, as `is_due` says of a turn or a delivery that is read."""
 
-A clock that is put right would otherwise hold up a chat for as long as it was wrong.
-"""
-
-from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, Table, bindparam, func
 
-T = TypeVar("T")
-
-AT_ONCE = timedelta(seconds=2)
-"""Within this, two moments are the same: replicas read the clock of their database not quite alike."""
-
-
-class Waiting(Protocol):
-    """What is to be done at some time."""
-
-    @property
-    def due_at(self) -> datetime:
-        """Not before then."""
-
-    @property
-    def due_set_at(self) -> datetime | None:
-        """When that time was set, by the same clock; None where it is sure to be right."""
-
-
-def is_due(waiting: Waiting, now: datetime) -> bool:
-    """Return whether something may be done now."""
-    is_wrong = waiting.due_set_at is not None and waiting.due_set_at > now + AT_ONCE
-    return is_wrong or waiting.due_at <= now
+from botservice.turns.turn import AT_ONCE
 
 
 def when_due_was_set(table: Table) -> ColumnElement[datetime]:
@@ -51,11 +26,6 @@ def due_by_a_wrong_clock_in(table: Table) -> ColumnElement[bool]:
 def due_by(now: datetime) -> dict[str, datetime]:
     """Return the parameters of these conditions, which together are what `is_due` says of rows that are read."""
     return {"due_by": now, "due_ahead": now + AT_ONCE}
-
-
-def set_due(moment: T, now: T) -> dict[str, T]:
-    """Return the columns that have something wait until a moment."""
-    return {"due_at": moment, "due_set_at": now}
 
 
 def _was_set(table: Table) -> ColumnElement[datetime]:

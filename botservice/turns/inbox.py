@@ -1,25 +1,115 @@
-"""Accepting what platforms deliver: stored before they are told so, once for each."""
+"""Accepting what platforms deliver: stored before they are told so, once for each, as long as there is room for it."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NoReturn
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from botservice.access.access import Access
 from botservice.access.values import AccessRole
 from botservice.contexts.context import ContextKeys, find_context
+from botservice.errors import InboxFull, StorageUnavailable
 from botservice.messages import Author, InboundMessage
 from botservice.storage import Storage
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
+from botservice.storage.tables.conversations import deliveries, turns
 from botservice.texts import in_language
 from botservice.turns.options import Clock
-from botservice.turns.pressure import Pressure
-from botservice.turns.records import insert_event
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.records import count_waiting, insert_event
+from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus
 from botservice.turns.waiting.deciding import Decider, Decision, decide_now
 from botservice.turns.waiting.orders import order_of
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
+logger = logging.getLogger(__name__)
+
+MAX_WAITING = 10_000
+MAX_STORING = 1_000
+MAX_STORING_BYTES = 64 * 1024 * 1024
+_LOOK_SECONDS = 1.0
+_OPEN_TURNS = (
+    select(turns.c.status, func.count().label("number"), func.min(turns.c.created_at).label("oldest"))
+    .where(TURN_IS_OPEN)
+    .group_by(turns.c.status)
+)
+_OPEN_DELIVERIES = select(func.count()).select_from(deliveries).where(DELIVERY_IS_OWED)
+
 Wake = Callable[[int, EventKind], None]
 """Told the context and the kind of each new event, after its commit."""
+
+
+class Pressure:
+    """Counts what waits.
+
+    One query a second looks; on the accepting path nothing is asked, only counted. So the limit is kept as closely as
+    what other replicas take in during that second.
+
+    Attributes:
+        waiting: How many turns of all contexts were not done when it last looked, and how many messages came since.
+        storing: How many messages wait for their commit.
+        storing_bytes: How long these are in all.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_waiting: int = MAX_WAITING,
+        max_storing: int = MAX_STORING,
+        max_storing_bytes: int = MAX_STORING_BYTES,
+    ) -> None:
+        self._max_waiting = max_waiting
+        self._max_storing = max_storing
+        self._max_storing_bytes = max_storing_bytes
+        self.waiting = 0
+        self.storing = 0
+        self.storing_bytes = 0
+
+    @contextlib.contextmanager
+    def taking(self, count: int, size: int = 0) -> Iterator[None]:
+        """Count messages that are stored within the block, and their bytes.
+
+        Raises:
+            InboxFull: there is no room for them (when it is entered).
+        """
+        self._check(count, size)
+        self.storing += count
+        self.storing_bytes += size
+        try:
+            yield
+        finally:
+            self.storing -= count
+            self.storing_bytes -= size
+        self.waiting += count
+
+    def _check(self, count: int, size: int) -> None:
+        if count and self.waiting + self.storing + count > self._max_waiting:
+            raise InboxFull(f"{self.waiting} turns are waiting, and MAX_WAITING is {self._max_waiting}")
+        is_much = self.storing + count > self._max_storing or self.storing_bytes + size > self._max_storing_bytes
+        if count and self.storing and is_much:
+            raise InboxFull(f"{self.storing} messages wait to be stored: the database cannot keep up")
+
+    @contextlib.asynccontextmanager
+    async def watching(self, storage: Storage) -> AsyncIterator[None]:
+        """Keep count within the block."""
+        watching = asyncio.create_task(self.watch(storage), name="botservice-pressure")
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+
+    async def watch(self, storage: Storage) -> NoReturn:
+        """Look how many turns are not done, again and again, until cancelled."""
+        while True:
+            try:
+                self.waiting = await storage.read(count_waiting)
+            except StorageUnavailable:
+                logger.debug("pressure.not_known")  # whoever accepts meanwhile fails by itself
+            await asyncio.sleep(_LOOK_SECONDS)
 
 
 class Inbox:
@@ -33,6 +123,8 @@ class Inbox:
         *,
         pressure: Pressure | None = None,
         is_worked_here: bool = True,
+        share: Share = Share(),  # noqa: B008 - frozen
+        shown_here: Collection[str] = (),
         access: Access | None = None,
     ) -> None:
         """Make an inbox.
@@ -42,6 +134,8 @@ class Inbox:
             wake: Has this process work on what is new.
             pressure: Says when nothing more is taken; by default everything is.
             is_worked_here: Whether this process has a worker; otherwise the others are told to see to what is new.
+            share: Which conversations it works on, if it does; the others' processes are told of theirs.
+            shown_here: Transports that show what this process does while it does it: it works on all of theirs.
             access: Who is let in, and who owns the service; by default everybody is, and nobody does.
         """
         self._storage = storage
@@ -49,6 +143,8 @@ class Inbox:
         self._clock = clock or storage.now
         self._pressure = pressure or Pressure()
         self._is_worked_here = is_worked_here
+        self._share = share
+        self._shown_here = frozenset(shown_here)
         self._access = access or Access()
 
     @property
@@ -75,9 +171,9 @@ class Inbox:
         def store(connection: Connection) -> list[tuple[int, EventKind]]:
             found = [(insert_event(connection, transport, keys, event, now), event.kind) for event, keys in keyed]
             new = [(context_id, kind) for context_id, kind in found if context_id is not None]
-            notify_replicas(
-                connection, (Wakeup(context_id, kind, not self._is_worked_here) for context_id, kind in new)
-            )
+            if not self._storage.is_sqlite:
+                told = (Wakeup(context_id, kind, not self._works_on(transport, context_id)) for context_id, kind in new)
+                notify_replicas(connection, told)
             return new
 
         messages = sum(event.kind is EventKind.MESSAGE for event in inbound)
@@ -88,7 +184,7 @@ class Inbox:
                 is_confined=keyed[0][1].digest == keyed[-1][1].digest,
             )
         for context_id, kind in accepted:
-            self._wake(context_id, kind)
+            self._wake_here(transport, context_id, kind)
         return len(accepted)
 
     async def decide(
@@ -121,7 +217,8 @@ class Inbox:
         if context_id is None or not ruling.is_admitted:
             return Decision(in_language("buttons.gone", language))
         decider = Decider(presser, is_owner=ruling.role is AccessRole.OWNER, is_private=is_private)
-        wakeup = Wakeup(context_id, EventKind.DECISION, not self._is_worked_here)
+        transport = context_keys.get("transport", "")
+        wakeup = Wakeup(context_id, EventKind.DECISION, not self._works_on(transport, context_id))
 
         def store(connection: Connection) -> Decision:
             made = decide_now(connection, context_id, order, decider, language, self._clock())
@@ -131,5 +228,23 @@ class Inbox:
 
         decision = await storage.write(store, sort_key=(keys.digest,))
         if decision.is_taken:
-            self._wake(context_id, EventKind.DECISION)
+            self._wake_here(transport, context_id, EventKind.DECISION)
         return decision
+
+    def _works_on(self, transport: str, context_id: int) -> bool:
+        return self._is_worked_here and (transport in self._shown_here or self._share.has(context_id))
+
+    def _wake_here(self, transport: str, context_id: int, kind: EventKind) -> None:
+        if self._works_on(transport, context_id):
+            self._wake(context_id, kind)
+
+
+def read_waiting(connection: Connection, now: datetime) -> dict[str, float]:
+    """Return how many turns and messages of all contexts are not done, and how old the oldest question is."""
+    rows = {row.status: row for row in connection.execute(_OPEN_TURNS).all()}
+    kinds = (TurnStatus.QUEUED, TurnStatus.RUNNING)
+    numbers = {f"turns_{kind.value}": rows[kind.value].number if kind.value in rows else 0 for kind in kinds}
+    queued = rows.get(TurnStatus.QUEUED.value)
+    oldest = 0.0 if queued is None else max(0.0, (now - queued.oldest).total_seconds())
+    owed = connection.execute(_OPEN_DELIVERIES).scalar_one()
+    return {**numbers, "oldest_queued_seconds": oldest, "deliveries": owed}

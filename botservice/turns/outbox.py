@@ -8,26 +8,25 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, text, update
+from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import Rows, execute
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
 from botservice.turns.agenda import put_off
-from botservice.turns.due import set_due, when_due_was_set
+from botservice.turns.due import when_due_was_set
 from botservice.turns.retry import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import BUTTONS, THEN, Payload, Transport
-from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn
+from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn, set_due
 
 logger = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime]
 
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_OPEN = text("deliveries.status IN ('pending', 'attempting')")
 
 _UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
 _BEGIN = _UPDATE.values(status=DeliveryStatus.ATTEMPTING.value).returning(deliveries.c.id)
@@ -49,6 +48,7 @@ _LAY_OFF = (
     .where(deliveries.c.turn_id == bindparam("turn"))
     .values(buttons=None)
 )
+_CHAT_OF_TURN = select(turns.c.context_id, turns.c.transport).where(turns.c.id == bindparam("turn"))
 NEXT: Final = (
     select(
         deliveries.c.id,
@@ -65,7 +65,7 @@ NEXT: Final = (
         when_due_was_set(deliveries),
     )
     .where(
-        _IS_OPEN,
+        DELIVERY_IS_OWED,
         is_of(deliveries, bindparam("context")),
         deliveries.c.transport.in_(bindparam("transports", expanding=True)),
         deliveries.c.kind == DeliveryKind.MESSAGE.value,
@@ -75,7 +75,7 @@ NEXT: Final = (
 )
 _OWED = (
     select(deliveries.c.id, deliveries.c.turn_id, deliveries.c.kind, deliveries.c.status, deliveries.c.external_id)
-    .where(_IS_OPEN, is_of(deliveries, bindparam("context")))
+    .where(DELIVERY_IS_OWED, is_of(deliveries, bindparam("context")))
     .order_by(deliveries.c.id)
 )
 
@@ -233,6 +233,17 @@ def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payl
 def owe(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> list[Delivery]:
     """Store what makes a message visible, and return what is to be sent for it, in order."""
     return _write(connection, turn, payloads, now, _find_owed(connection, turn.context_id), has_begun=False)
+
+
+def owe_in_turn(connection: Connection, turn_id: int, payloads: Sequence[Payload], now: datetime) -> None:
+    """Have messages sent in the chat of a turn, as one that is over; nothing happens where that is gone."""
+    turn = execute(connection, _CHAT_OF_TURN, {"turn": turn_id}).one_or_none()
+    if turn is None:
+        return
+    state = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "created_at": now}
+    of_turn = {"context_id": turn.context_id, "turn_id": turn_id, "transport": turn.transport, **set_due(now, now)}
+    for payload in payloads:
+        execute(connection, _INSERT, {**of_turn, **state, **_content(payload)})
 
 
 def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: Payload, now: datetime) -> None:

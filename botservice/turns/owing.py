@@ -6,14 +6,14 @@ from datetime import datetime
 from sqlalchemy import Connection, and_, bindparam, exists, func, select, text, update
 
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.outbox import NEXT, read_delivery
 from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus
 
 _earlier = deliveries.alias("earlier")
 _others = deliveries.alias("others")
-# The first half is word for word the condition of the partial index.
-_IS_PENDING = text("deliveries.status IN ('pending', 'attempting') AND deliveries.status = 'pending'")
+_IS_PENDING = and_(DELIVERY_IS_OWED, text("deliveries.status = 'pending'"))
 _OTHERS_ARE_PENDING = text("others.status IN ('pending', 'attempting') AND others.status = 'pending'")
 
 # Messages of answers of which some have gone out, or are on their way, whose questions came before the stop.

@@ -4,19 +4,16 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import events, turns
-from botservice.turns.due import set_due, when_due_was_set
-from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus
-
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_OPEN = text("turns.status IN ('queued', 'running')")
-_IS_UNHANDLED = text("events.turn_id IS NULL AND events.handled_at IS NULL")
+from botservice.turns.due import when_due_was_set
+from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus, set_due
 
 GATHERING = timedelta(seconds=1)  # how long the parts of one message, such as an album, are waited for
 MAX_OWN_TURNS = 10  # beyond so many that wait in a context, messages share turns
@@ -26,13 +23,13 @@ _MAX_JOINED = 50  # and no turn is shared by more than so many, or no prompt cou
 _UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
 _COUNT_BEGINNING = _UPDATE_TURN.values(attempts=turns.c.attempts + 1)
 _COUNT_FAILURE = _UPDATE_TURN.values(failures=turns.c.failures + 1)
-_BEGIN_FIRST = _COUNT_BEGINNING.where(_IS_OPEN, turns.c.joined_events == bindparam("joined")).returning(turns.c.id)
+_BEGIN_FIRST = _COUNT_BEGINNING.where(TURN_IS_OPEN, turns.c.joined_events == bindparam("joined")).returning(turns.c.id)
 _INSERT_TURN = insert(turns).returning(turns.c.id)
 _NEW_TURN = ("context_id", "transport", "status", "order_key", "due_at", "created_at")
 _COUNT_WAITING = (
     select(func.count())
     .select_from(turns)
-    .where(_IS_OPEN, turns.c.context_id == bindparam("context_id"), turns.c.status == TurnStatus.QUEUED.value)
+    .where(TURN_IS_OPEN, turns.c.context_id == bindparam("context_id"), turns.c.status == TurnStatus.QUEUED.value)
 )
 # One statement on the accepting path: a turn of its own, where the context does not have enough of them.
 _INSERT_OWN_TURN = (
@@ -48,7 +45,7 @@ _INSERT_OWN_TURN = (
 _LAST_WAITING = (
     select(turns.c.id)
     .where(
-        _IS_OPEN,
+        TURN_IS_OPEN,
         turns.c.context_id == bindparam("context"),
         turns.c.status == TurnStatus.QUEUED.value,
         turns.c.transport == bindparam("transport"),
@@ -88,10 +85,10 @@ _TURNS = select(
     turns.c.created_at,
     when_due_was_set(turns),
 ).where(turns.c.context_id == bindparam("context"))
-_RUNNING_TURN = _TURNS.where(_IS_OPEN, turns.c.status == TurnStatus.RUNNING.value).order_by(turns.c.id).limit(1)
+_RUNNING_TURN = _TURNS.where(TURN_IS_OPEN, turns.c.status == TurnStatus.RUNNING.value).order_by(turns.c.id).limit(1)
 _NEXT_TURN = (
     _TURNS.where(
-        _IS_OPEN,
+        TURN_IS_OPEN,
         (turns.c.status == TurnStatus.RUNNING.value) | turns.c.transport.in_(bindparam("transports", expanding=True)),
     )
     .order_by(turns.c.status.desc(), turns.c.order_key, turns.c.id)  # running comes after queued in the alphabet
@@ -108,7 +105,7 @@ _GATHERING_TURN = (
     select(turns.c.id)
     .join(events, events.c.turn_id == turns.c.id)
     .where(
-        _IS_OPEN,
+        TURN_IS_OPEN,
         turns.c.context_id == bindparam("context"),
         turns.c.status == TurnStatus.QUEUED.value,
         events.c.group_key == bindparam("group"),
@@ -118,13 +115,13 @@ _GATHERING_TURN = (
 _STOPS = (
     select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
     .where(
-        _IS_UNHANDLED,
+        EVENT_IS_UNHANDLED,
         events.c.kind == EventKind.STOP.value,
         events.c.context_id.in_(bindparam("contexts", expanding=True)),
     )
     .group_by(events.c.context_id)
 )
-_COUNT_OPEN = select(func.count()).select_from(turns).where(_IS_OPEN)
+_COUNT_OPEN = select(func.count()).select_from(turns).where(TURN_IS_OPEN)
 
 
 def insert_event(

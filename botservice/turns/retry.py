@@ -57,24 +57,14 @@ def turn_delay(policy: RetryPolicy, attempt: int) -> float | None:
     return None if attempt >= policy.max_attempts else policy.delay(attempt)
 
 
-def is_suspicious(beginnings: int) -> bool:
-    """Return whether a turn that was begun so often without getting any further may be what ends its processes."""
-    return beginnings >= SUSPICIOUS_BEGINNINGS
-
-
 def seconds_alive_first(beginnings: int) -> float:
     """Return how many seconds a process is to have lived before it begins a turn that was begun so often: up to 8."""
-    return 2.0 ** min(3, (beginnings - SUSPICIOUS_BEGINNINGS) // 4) if is_suspicious(beginnings) else 0.0
+    return 2.0 ** min(3, (beginnings - SUSPICIOUS_BEGINNINGS) // 4) if beginnings >= SUSPICIOUS_BEGINNINGS else 0.0
 
 
 def beginnings_not_yet(seconds_alive: float) -> int:
     """Return from how many beginnings on a process that has lived so long leaves a turn alone."""
     return next((n for n in range(MAX_CUT_OFF_BEGINNINGS) if seconds_alive_first(n) > seconds_alive), _ANY)
-
-
-def is_cut_off_too_often(beginnings: int) -> bool:
-    """Return whether a turn is to be set aside that was begun so often without getting any further."""
-    return beginnings >= MAX_CUT_OFF_BEGINNINGS
 
 
 def model_delay(policy: RetryPolicy, error: LLMError, attempt: int, elapsed_seconds: float) -> float | None:

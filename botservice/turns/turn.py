@@ -2,10 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final, Protocol, TypeVar
 
 from botservice.telemetry.measuring import TurnEnd, TurnIdentity, take_end
+
+T = TypeVar("T")
 
 
 class EventKind(StrEnum):
@@ -55,6 +58,8 @@ class DeliveryKind(StrEnum):
     STREAM = "stream"  # a message that grows while its turn runs; the answer takes it over, as a MESSAGE
 
 
+AT_ONCE: Final = timedelta(seconds=2)
+"""Within this, two moments are the same: replicas read the clock of their database not quite alike."""
 API = "api"
 """The transport of turns that a program asked for: nobody to deliver to."""
 
@@ -171,3 +176,48 @@ class Delivery:
     created_at: datetime | None = None
     turn_created_at: datetime | None = None
     confirm: Callable[[], Awaitable[None]] = field(default=_is_sure, compare=False, repr=False)
+
+
+class Waiting(Protocol):
+    """What is to be done at some time."""
+
+    @property
+    def due_at(self) -> datetime:
+        """Not before then."""
+
+    @property
+    def due_set_at(self) -> datetime | None:
+        """When that time was set, by the same clock; None where it is sure to be right."""
+
+
+def is_due(waiting: Waiting, now: datetime) -> bool:
+    """Return whether something may be done now: at its time, or at once where the clock was ahead when that was set.
+
+    A clock that is put right would otherwise hold up a chat for as long as it was wrong.
+    """
+    is_wrong = waiting.due_set_at is not None and waiting.due_set_at > now + AT_ONCE
+    return is_wrong or waiting.due_at <= now
+
+
+def set_due(moment: T, now: T) -> dict[str, T]:
+    """Return the columns that have something wait until a moment."""
+    return {"due_at": moment, "due_set_at": now}
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What of all conversations one of several processes on a machine works on first.
+
+    The others take up what it leaves lying: a share says who is woken, and not who may.
+
+    Attributes:
+        index: Which of them, from 0.
+        count: How many there are.
+    """
+
+    index: int = 0
+    count: int = 1
+
+    def has(self, context_id: int) -> bool:
+        """Return whether a conversation is this process's."""
+        return context_id % self.count == self.index

@@ -4,12 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Table, Text, bindparam, delete, func, select, text, type_coerce, update
+from sqlalchemy import Connection, Table, Text, bindparam, delete, func, select, type_coerce, update
 
 from botservice.contexts.snapshots import turns_in_view
 from botservice.reminders.reminder import ReminderStatus
 from botservice.storage.blobs import DIGEST
 from botservice.storage.orphans import loosen_files
+from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, TURN_IS_WHOLE
 from botservice.storage.tables.conversations import deliveries, events, prompt_log, reminders, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import DeliveryStatus, TurnStatus
@@ -17,20 +18,17 @@ from botservice.turns.turn import DeliveryStatus, TurnStatus
 TURNS_AT_ONCE = 50  # each with a dozen rows: the writer is held for some hundredths of a second
 EVENTS_AT_ONCE = 200
 _OVER = (DeliveryStatus.DELIVERED.value, DeliveryStatus.FAILED.value)
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-_IS_WHOLE = text("turns.compacted_at IS NULL")
-_HAS_BUTTONS = text("deliveries.buttons IS NOT NULL")
 
 _WHOLE_TURNS = (
     select(turns.c.id, turns.c.context_id, turns.c.status, turns.c.created_at, turns.c.finished_at)
-    .where(_IS_WHOLE, turns.c.id > bindparam("after"))
+    .where(TURN_IS_WHOLE, turns.c.id > bindparam("after"))
     .order_by(turns.c.id)
     .limit(TURNS_AT_ONCE)
 )
 _OLD_BUTTONS = (
     select(deliveries.c.id)
     .join(turns, turns.c.id == deliveries.c.turn_id)
-    .where(_HAS_BUTTONS, turns.c.created_at < bindparam("before"), turns.c.status != TurnStatus.WAITING.value)
+    .where(DELIVERY_HAS_BUTTONS, turns.c.created_at < bindparam("before"), turns.c.status != TurnStatus.WAITING.value)
     .limit(EVENTS_AT_ONCE)
 )
 _NEWEST_TURN = (

@@ -6,10 +6,11 @@ import pytest
 
 from botservice import FunctionsBasedAgent, MessageWindowMessageSelector, NoMessages, ScriptedChatLLM
 from botservice.agents.found import room_for_found
+from botservice.history.shown import as_record
 from botservice.llm.tokens import counter_for
 from botservice.memory.found import found_records
 from botservice.messages import Attachment, Author, Message, Role
-from botservice.tools.records import quote, size_of
+from botservice.tools.records import size_of
 
 pytestmark = pytest.mark.any_database
 
@@ -88,7 +89,7 @@ def test_a_record_takes_what_is_counted_for_it(text, name, attachments):
     counter = counter_for()
     author = Author(name=name) if name else None
     message = Message(1, Role.USER, text, attachments, author, START, counter.count(text))
-    exact = counter.count(quote(message) + "\n")
+    exact = counter.count(as_record(message) + "\n")
     assert exact <= size_of(message, counter) <= exact + 4
 
 

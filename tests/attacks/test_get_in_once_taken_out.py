@@ -23,6 +23,7 @@ from botservice.policies import Scope, parse_limits
 from botservice.storage.tables.conversations import events, messages, reminders, turns
 from botservice.storage.tables.slack import feedback
 from botservice.tools.reminding import REMINDER_TOOLS
+from botservice.turns.outbox import owe_in_turn
 from transports.slack.feedback import write_feedback
 
 GROUP = -100500
@@ -138,7 +139,9 @@ async def test_an_owner_lets_a_channel_in_by_its_name(api: BotApi, sqlite_storag
     async with telegram_bot(api, sqlite_storage, access=Access()) as bot:
         await take_out(bot)
         access = bot.service.options.access
-        await bot.storage.write(lambda c: access.approve(c, f"telegram:{CHANNEL['id']}", "OWNERS", NOW))
+        await bot.storage.write(
+            lambda c: access.approve(c, f"telegram:{CHANNEL['id']}", "OWNERS", NOW, owe=owe_in_turn)
+        )
         api.person_says(f"@{api.username} news", chat_id=GROUP, user=EVE, extra={"sender_chat": CHANNEL})
         await api.message(GROUP, "news")
 

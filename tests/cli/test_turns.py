@@ -84,11 +84,3 @@ def test_an_sqlite_file_takes_no_worker_of_its_own(run: Run, command: list[str])
     assert code == 1
     assert "needs Postgres" in error
     assert "DATABASE_URL=postgresql://" in error
-
-
-def test_two_processes_do_not_both_poll_telegram(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@localhost/none")
-    monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "1:x")
-    code, _, error = run("worker")
-    assert code == 1
-    assert "needs PUBLIC_URL" in error

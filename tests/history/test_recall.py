@@ -6,7 +6,9 @@ import pytest
 
 from botservice import MessageWindowMessageSelector, NoMessages
 from botservice.history import Room
+from botservice.history.finding.search import SearchIndexes
 from botservice.history.finding.searchable import question_of, searchable_text
+from botservice.history.rows import begin_afresh, is_group
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
 from botservice.messages import Message, Role
@@ -171,3 +173,58 @@ async def test_what_the_demo_says_is_no_memory():
         answer = (await ask(text, remembered=remembered)).text
         assert searchable_text(Role.ASSISTANT, answer) == "", answer
         assert searchable_text(Role.USER, answer)
+
+
+async def test_nothing_is_searched_where_all_that_was_said_stands_in_the_window(storage, context):
+    history = context.chat_history
+    await talk(history, "Ann: My dog is called Rex", "bot: Nice", "Ann: how old is my dog Rex?")
+    recall = await history.recall(MessageWindowMessageSelector(20), search_k=5)
+    assert [message.text for message in recall.window] == ["My dog is called Rex", "Nice"]
+    assert recall.found == []
+    assert len(SearchIndexes.of(storage)) == 0
+
+
+async def test_a_message_that_left_the_window_is_found_from_the_next_question_on(context):
+    history = context.chat_history
+    selector = MessageWindowMessageSelector(2)
+    await talk(history, "Ann: My dog is called Rex", "bot: Nice", "Ann: is Rex a name for my dog?")
+    assert await found(history, k=5, selector=selector) == []
+    await talk(history, "bot: It is", "Ann: what is my dog called?")
+    assert ("My dog is called Rex", None) in await found(history, k=5, selector=selector)
+
+
+async def test_what_was_said_after_the_question_is_found_though_the_window_shows_all_before_it(context):
+    history = context.chat_history
+    await talk(history, "Ann: My dog is called Rex", "bot: Nice", "Ann: how old is my dog?")
+    question = history.last_user_message
+    await talk(history, "Ann: my dog is two")
+    history.remember_last(question)
+    assert ("my dog is two", None) in await found(history, k=5, selector=MessageWindowMessageSelector(20))
+
+
+async def test_what_was_said_before_a_fresh_start_is_found(storage, context):
+    history = context.chat_history
+    await talk(history, "Ann: My dog is called Rex")
+    await storage.write(lambda connection: begin_afresh(connection, context.id))
+    await talk(history, "Ann: what is my dog called?")
+    assert await found(history, k=5, selector=MessageWindowMessageSelector(20)) == [("My dog is called Rex", None)]
+
+
+async def test_a_message_that_was_deleted_leaves_nothing_to_search_for(storage, context):
+    history = context.chat_history
+    gone = await history.append_user_message("My dog is called Max")
+    await talk(history, "Ann: My dog is called Rex", "Ann: what is my dog called?")
+    await history.delete_messages([gone.id])
+    assert await found(history, k=5, selector=MessageWindowMessageSelector(20)) == []
+    assert len(SearchIndexes.of(storage)) == 0
+
+
+async def test_what_else_is_read_comes_of_the_same_view(context):
+    history = context.chat_history
+    await talk(history, "Ann: My dog is called Rex", "Ann: what is my dog called?")
+    for selector in (NoMessages(), MessageWindowMessageSelector(20)):
+        recall = await history.recall(
+            selector, search_k=5, beside=lambda connection: (is_group(connection, context.id),)
+        )
+        assert recall.beside == (False,)
+    assert (await history.recall(NoMessages(), search_k=0, beside=lambda _: "known")).beside == "known"

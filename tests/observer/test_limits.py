@@ -12,7 +12,6 @@ from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi
 
 from botservice import AgentContext, FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
 from botservice.access.access import Access
-from botservice.access.values import AccessRole
 from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import ModelCall, Payer, UsageBy, list_usage, record_call
 from botservice.errors import BudgetExceeded
@@ -23,6 +22,7 @@ from botservice.observer.records import _CHANGED, _DUE
 from botservice.people.facts import visible_facts
 from botservice.policies import AccessMode, Scope, parse_limits, parse_prices
 from botservice.storage.tables.observing import observer_reservations
+from botservice.turns.outbox import owe_in_turn
 from botservice.upkeep import Upkeep
 
 NOTHING = '{"notes": [], "facts": []}'
@@ -106,7 +106,7 @@ async def test_who_is_not_let_in_any_more_is_not_read(storage):
     llm = noting(notes=first_words)
     assert await observer_of(storage, llm, clock, window_tokens=100, access=access).catch_up() == 0
     assert llm.prompts == []
-    await storage.write(lambda c: access.approve(c, "telegram:1", "owner", clock(), role=AccessRole.MEMBER))
+    await storage.write(lambda c: access.approve(c, "telegram:1", "owner", clock(), owe=owe_in_turn))
     await say(chat, "again", at=clock())
     assert await observer_of(storage, llm, clock, window_tokens=100, access=access).catch_up() >= 1
 

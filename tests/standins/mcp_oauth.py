@@ -21,6 +21,7 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp_types import ToolAnnotations
+from pydantic import AnyHttpUrl
 
 from standins.web_server import WebServer
 
@@ -115,7 +116,7 @@ class Accounts:
         self.access.clear()
 
     def _give(self, client_id: str, who: str | None, resource: str | None) -> OAuthToken:
-        given = {"client_id": client_id, "scopes": ["notes"], "resource": resource, "subject": who}
+        given: dict[str, Any] = {"client_id": client_id, "scopes": ["notes"], "resource": resource, "subject": who}
         access, refresh = f"access-{secrets.token_urlsafe(24)}{'x' * self.pads}", f"refresh-{secrets.token_urlsafe(24)}"
         self.access[access] = AccessToken(token=access, expires_at=int(time.time()) + self.lasts_seconds, **given)
         self.refresh[refresh] = RefreshToken(token=refresh, **given)
@@ -128,8 +129,8 @@ def _build(accounts: Accounts, origin: str) -> MCPServer:
         "wiki",
         auth_server_provider=accounts,
         auth=AuthSettings(
-            issuer_url=origin,
-            resource_server_url=f"{origin}/mcp",
+            issuer_url=AnyHttpUrl(origin),
+            resource_server_url=AnyHttpUrl(f"{origin}/mcp"),
             required_scopes=["notes"],
             validate_token_resource=True,
             client_registration_options=ClientRegistrationOptions(

@@ -32,7 +32,7 @@ class Typist:
 
     async def chat(self, messages, tools=(), *, on_text=None) -> ChatResponse:
         self.prompts.append(list(messages))
-        said = []
+        said: list[str] = []
         while (piece := await self.pieces.get()) is not None:
             if isinstance(piece, BaseException):
                 raise piece

@@ -44,7 +44,7 @@ def _asked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _content(content: Any) -> Any:
     if isinstance(content, str):
         return content
-    parts = [
+    parts: list[dict[str, Any]] = [
         {"type": "image_url", "image_url": {"url": part.get("image_url")}}
         if part["type"] == "input_image"
         else {"type": "text", "text": part.get("text") or part.get("refusal") or "[file]"}
@@ -194,8 +194,8 @@ class Response:
             told += len(piece)
             group = [self._event(f"response.{kind}.delta", **about, delta=piece)]
             while waiting and waiting[0]["end_index"] <= told:  # right behind what it is about
-                given = {"annotation": waiting.pop(0), "annotation_index": 0}
-                group.append(self._event("response.output_text.annotation.added", **about, **given))
+                added = {"annotation": waiting.pop(0), "annotation_index": 0}
+                group.append(self._event("response.output_text.annotation.added", **about, **added))
             yield group
 
     @property

@@ -84,6 +84,7 @@ async def _running(
 async def serving(stack: contextlib.AsyncExitStack, service: AgentService, transport: Any, url: str) -> Running:
     """Have a service answer through a transport, until the stack is left."""
     storage, options = service.storage, service.options
+    assert storage is not None
     stack.push_async_callback(transport.close)
     worker = Worker(storage, options, [transport], commands=service.commands)
     inbox = Inbox(storage, worker.wake)
@@ -91,4 +92,4 @@ async def serving(stack: contextlib.AsyncExitStack, service: AgentService, trans
     stack.push_async_callback(worker.stop, grace_seconds=5)
     await transport.start(inbox, storage)
     stack.push_async_callback(transport.stop)
-    return Running(transport, storage, worker, inbox, options.agent.llm, service, url)
+    return Running(transport, storage, worker, inbox, getattr(options.agent, "llm", None), service, url)

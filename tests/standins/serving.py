@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 from urllib.parse import unquote
 
 import uvicorn
@@ -58,7 +58,11 @@ class Journal:
             self._condition.notify_all()
             return entry
 
-    def entries(self, *kinds: type[E], since: int = 0) -> list[E]:
+    @overload
+    def entries(self, *, since: int = 0) -> list[Entry]: ...
+    @overload
+    def entries(self, *kinds: type[E], since: int = 0) -> list[E]: ...
+    def entries(self, *kinds: type[Any], since: int = 0) -> list[Any]:
         """Return the entries after sequence number `since`, of the given kinds or of all."""
         with self._condition:
             found = self._entries[since:]
@@ -299,8 +303,9 @@ class Served:
         quiet = logging.getLogger("standins.uvicorn")
         quiet.disabled = True
 
-        def protocol() -> asyncio.Protocol:
-            made = config.http_protocol_class(config=config, server_state=state, app_state={})
+        def protocol() -> Any:
+            make: Any = config.http_protocol_class
+            made = make(config=config, server_state=state, app_state={})
             made.access_log = False  # its lines would carry the token into a test's caplog
             made.logger = quiet
             return made

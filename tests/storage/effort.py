@@ -42,7 +42,7 @@ def _counted(connection: Connection, operation: Callable[[Connection], Any]) -> 
         nonlocal steps
         steps += _STEPS_AT_ONCE
 
-    driver: Any = connection.connection.driver_connection
+    driver: Any = connection.connection.dbapi_connection
     driver.set_progress_handler(count, _STEPS_AT_ONCE)
     try:
         return operation(connection), steps

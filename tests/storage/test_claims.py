@@ -3,12 +3,14 @@
 import asyncio
 import gc
 import itertools
+import os
 import subprocess
 import sys
 import weakref
 from datetime import UTC, datetime
 
 import pytest
+from filelock import FileLock, Timeout
 from sqlalchemy import create_engine, insert, make_url, select, text
 from sqlalchemy.pool import NullPool
 from standins.patience import PATIENT
@@ -16,7 +18,7 @@ from storage.writing import Held, add, issue, names
 
 from botservice import Storage
 from botservice.errors import ClaimLost, DatabaseInUse
-from botservice.storage.claims import LOCK_SPACE
+from botservice.storage.postgres.claims import LOCK_SPACE
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
@@ -224,6 +226,16 @@ asyncio.run(main())
 """
 
 
+def can_lock(storage):
+    """Return whether another process could work on a file now, one of an earlier release among them."""
+    lock = FileLock(f"{storage.where.path}.lock")
+    try:
+        with lock.acquire(blocking=False):
+            return True
+    except Timeout:
+        return False
+
+
 @pytest.fixture
 def worker(sqlite_url):
     with subprocess.Popen(
@@ -257,9 +269,50 @@ async def test_the_file_is_unlocked_when_the_last_holder_of_the_process_goes(sql
     async with Storage.open(sqlite_url) as one, Storage.open(sqlite_url) as two:
         with one.claims.working():
             claim = await two.claims.try_claim(1)
-        assert one.claims._shared.lock._file.is_locked
+        assert not can_lock(one)
         await two.claims.release(claim)
-        assert not one.claims._shared.lock._file.is_locked
+        assert can_lock(one)
+        await one.claims.release(await one.claims.try_claim(1))
+        assert can_lock(two)
+
+
+async def test_a_worker_whose_lock_file_is_deleted_locks_what_others_will(sqlite_url):
+    async with Storage.open(sqlite_url) as storage:
+        with storage.claims.working():
+            pass
+        os.unlink(f"{storage.where.path}.lock")  # noqa: PTH108 - at once, in a test
+        with storage.claims.working():
+            assert not can_lock(storage)
+        assert can_lock(storage)
+
+
+FORKED = """
+import os, sys
+from pathlib import Path
+from botservice.errors import DatabaseInUse
+from botservice.storage.sqlite.claims import WorkerLock
+
+lock = WorkerLock(Path(sys.argv[1]))
+lock.acquire()  # its file is open from now on
+lock.release()
+may_try, tried = os.pipe(), os.pipe()
+if os.fork() == 0:
+    os.read(may_try[0], 1)
+    try:
+        lock.acquire()
+        os.write(tried[1], b"y")
+    except DatabaseInUse:
+        os.write(tried[1], b"n")
+    os._exit(0)
+lock.acquire()
+os.write(may_try[1], b".")
+print(os.read(tried[0], 1).decode())
+"""
+
+
+def test_a_process_that_was_forked_does_not_have_the_lock_of_its_parent(tmp_path):
+    command = [sys.executable, "-c", FORKED, str(tmp_path / "bot.db")]
+    assert subprocess.run(command, capture_output=True, check=True, text=True).stdout == "n\n"
 
 
 async def test_two_services_in_two_schemas_of_one_database_do_not_meet(own_postgres_url):

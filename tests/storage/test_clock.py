@@ -9,8 +9,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.engine import make_url
 
 from botservice import Storage
-from botservice.storage.clock import DatabaseClock
 from botservice.storage.limits import StorageLimits
+from botservice.storage.postgres.clock import DatabaseClock
 
 AROUND = timedelta(minutes=10)
 PATIENCE_SECONDS = 60

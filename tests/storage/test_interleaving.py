@@ -16,8 +16,7 @@ from storage.writing import Held, issue, names
 
 from botservice import Storage
 from botservice.errors import StorageError
-from botservice.storage.postgres.interleaving import interleave, let_others_go_on
-from botservice.storage.statements import execute, execute_many
+from botservice.storage.statements import execute, execute_many, interleave, let_others_go_on
 from botservice.storage.tables.conversations import contexts
 
 INSERT = insert(contexts).returning(contexts.c.id)

@@ -16,7 +16,7 @@ from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.start.commands import Commands, NoCommands
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import EventKind, InboundEvent, Share
 from botservice.turns.work.worker import SWEEP_SECONDS, Worker
 
 PATIENCE_SECONDS = 60
@@ -138,6 +138,7 @@ async def office(
     budgets: Budgets | None = None,
     access: Access | None = None,
     commands: Commands | None = None,
+    share: Share = Share(),  # noqa: B008 - frozen
 ) -> AsyncIterator[Office]:
     """Run a worker for a scripted model until the block is left."""
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
@@ -153,6 +154,7 @@ async def office(
         commands=commands or NoCommands(),
         max_turns=max_turns,
         sweep_seconds=sweep_seconds,
+        share=share,
     )
     opened = Office(storage, messenger, worker, clock)
     if is_started:

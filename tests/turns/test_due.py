@@ -11,7 +11,7 @@ from turns.messenger import PATIENCE_SECONDS, Messenger, SetClock, echo, office
 from botservice import Storage
 from botservice.errors import DeliveryError
 from botservice.storage.tables.conversations import deliveries, turns
-from botservice.turns.due import AT_ONCE, is_due
+from botservice.turns.turn import AT_ONCE, is_due
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

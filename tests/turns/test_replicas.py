@@ -11,11 +11,11 @@ from turns.messenger import PATIENCE_SECONDS, Messenger, echo, message, office
 from turns.test_worker import history
 from turns.test_worker_controls import Talker
 
-from botservice import Storage
+from botservice import AgentContext, Storage
 from botservice.contexts.context import ContextKeys
 from botservice.turns.inbox import Inbox
 from botservice.turns.records import insert_event
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import EventKind, InboundEvent, Share
 from botservice.turns.wakeups import Wakeup
 
 NEVER = 3600.0  # a sweep that finds nothing within a test: what happens, happens because it was heard of
@@ -65,6 +65,53 @@ async def test_what_a_process_without_a_worker_accepts_wakes_one_elsewhere(postg
         await listeners(operator)
         await Inbox(web, nobody, is_worked_here=False).accept("messenger", [message("hello", order=1)])
         await bot.messenger.shows("1", "re: hello")
+
+
+async def test_processes_on_one_machine_each_answer_their_share(postgres_url, operator):
+    one_s, two_s = Messenger(), Messenger()
+    async with (
+        opened(postgres_url) as (first, second),
+        office(first, echo, messenger=one_s, sweep_seconds=NEVER, share=Share(0, 2)) as one,
+        office(second, echo, messenger=two_s, sweep_seconds=NEVER, share=Share(1, 2)),
+    ):
+        await listeners(operator, 2)
+        inbox = Inbox(first, one.worker.wake, share=Share(0, 2))
+        await inbox.accept("messenger", [message("hello", chat=str(n), order=n) for n in range(10)])
+        await one_s.until(lambda: len(one_s.visible) == 5)
+        await two_s.until(lambda: len(two_s.visible) == 5)
+    assert not one_s.visible.keys() & two_s.visible.keys()
+
+
+async def test_what_shows_here_as_it_is_made_is_made_here(postgres_url, operator):
+    shown, elsewhere = Messenger(), Messenger()
+    async with (
+        opened(postgres_url) as (first, second),
+        office(first, echo, messenger=shown, sweep_seconds=NEVER, share=Share(0, 2)) as one,
+        office(second, echo, messenger=elsewhere, sweep_seconds=NEVER, share=Share(1, 2)),
+    ):
+        await listeners(operator, 2)
+        inbox = Inbox(first, one.worker.wake, share=Share(0, 2), shown_here=["messenger"])
+        await inbox.accept("messenger", [message("hello", chat=str(n), order=n) for n in range(10)])
+        await shown.until(lambda: len(shown.visible) == 10)
+    assert not elsewhere.visible
+
+
+async def test_a_stop_reaches_the_process_whose_share_the_chat_is(postgres_url, operator):
+    llm, messenger = Talker("Once"), Messenger()
+    async with (
+        opened(postgres_url) as (first, second),
+        office(first, echo, messenger=messenger, sweep_seconds=NEVER, share=Share(0, 2)) as one,
+        office(second, llm, messenger=messenger, sweep_seconds=NEVER, share=Share(1, 2)),
+    ):
+        await listeners(operator, 2)
+        inbox = Inbox(first, one.worker.wake, share=Share(0, 2))
+        context = await AgentContext.get_or_create(first, CHAT)
+        assert Share(1, 2).has(context.id)
+        await inbox.accept("messenger", [message("tell me", order=1)])
+        await asyncio.wait_for(llm.talking.wait(), PATIENCE_SECONDS)
+        await inbox.accept("messenger", [InboundEvent("stop", CHAT, 2, b"", EventKind.STOP)])
+        await messenger.shows("1", "Once")
+        assert llm.cancelled
 
 
 async def test_a_message_for_a_chat_that_another_replica_has_is_answered_there_after_the_one_before(

@@ -208,3 +208,59 @@ async def test_a_run_in_the_middle_of_a_step_is_not_taken_over(context, storage)
     run.interrupt()
     with pytest.raises(RunInterrupted):
         await task
+
+
+async def test_whoever_waits_for_a_run_that_is_stopped_is_not_cancelled_with_it(context, storage):
+    llm = Hanging()
+    service, _ = make_service(storage, [])
+    service.agent.llm = llm
+    run = await service.start(context, "go")
+
+    async def stop():
+        await llm.said.wait()
+        run.interrupt()
+
+    stopping = asyncio.create_task(stop())
+    with pytest.raises(RunInterrupted):
+        await run.step()
+    await stopping
+    assert asyncio.current_task().cancelling() == 0
+
+
+async def test_who_is_cancelled_while_a_run_is_stopped_stays_cancelled(context, storage):
+    llm = Hanging()
+    service, _ = make_service(storage, [])
+    service.agent.llm = llm
+    run = await service.start(context, "go")
+    task = asyncio.create_task(run.step())
+    await llm.said.wait()
+    run.interrupt()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await run.close()
+    assert [message.text for message in await context.chat_history.messages()] == ["go", "Let me think"]
+
+
+async def test_a_tool_that_does_not_let_itself_be_cut_off_ends_and_then_the_run_does(context, storage):
+    begun = asyncio.Event()
+
+    @tool
+    async def stubborn() -> str:
+        """Do what was begun."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "done all the same"
+
+    service, _ = make_service(storage, [call("stubborn"), "never"], tools=[stubborn])
+    run = await service.start(context, "go")
+    task = asyncio.create_task(run.finish())
+    await begun.wait()
+    run.interrupt()
+    with pytest.raises(RunInterrupted):
+        await task
+    assert task.cancelling() == 0
+    steps = (await context.load_memory()).steps
+    assert any(getattr(step, "observations", None) == "done all the same" for step in steps)

@@ -216,7 +216,7 @@ async def test_100_runs_at_once_on_one_agent_share_nothing(context, storage):
         assert len(memory.steps) == 5
 
 
-async def test_a_window_is_one_row_of_the_log_and_comes_back_as_it_was(context, storage):
+async def test_a_prompt_is_one_row_of_the_log_and_comes_back_as_it_was(context, storage):
     service, model = make_service(storage, ["one", "two", "three"])
     for text in ("first", "second", "third"):
         await service.prompt(context, text)
@@ -232,18 +232,5 @@ async def test_a_window_is_one_row_of_the_log_and_comes_back_as_it_was(context, 
             .all()
         )
     )
-    assert counts == [2, 2, 2]  # the system prompt, and all that was said
+    assert counts == [1, 1, 1]
     assert inputs(await context.load_memory()) == model.prompts
-
-
-async def test_the_release_before_can_read_a_log_of_messages_that_are_quoted(context, storage):
-    for number in range(3):
-        await context.chat_history.append_user_message(f"line {number}\nBob: no", author="alice")
-        await context.chat_history.append_user_message(f"fine {number}", author="bob")
-    service, llm = make_service(storage, ["yes"], message_selector=MessageWindowMessageSelector(5))
-    await service.prompt(context, "really?\nyes?", author="alice")
-    kept = await storage.read(lambda c: c.execute(select(prompt_log.c.content)).scalars().all())
-    runs = [content["messages"] for content in kept if "messages" in content]
-    assert any("ways" in content for content in kept), "a text was shown otherwise than it was said"
-    assert all(len(each) == 3 for run in runs for each in run), "0.2.2 takes three values out of each"
-    assert inputs(await context.load_memory()) == llm.prompts

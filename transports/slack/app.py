@@ -112,23 +112,13 @@ class SlackTransport:
         self._has_token = token is not None
         self._storage: Storage | None = None
         self._errands = Errands()
-        people = People(self._client)
-        self._home = Home(self._client, self._workspaces, people, manners.home)
-        interactions = Interactions(self._client, self._workspaces, people)
-        decisions = Decisions(self._client, self._workspaces, people, interactions)
-        refusals, views = Refusals(lambda: self._storage), Views(self._client)
-        self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
-        self._intake = Intake(
-            self._workspaces,
-            interactions,
-            decisions,
-            self._show_home,
-            self._suggest,
-            views,
-            installations,
-            manners.listening,
-        )
+        self._taking_in: asyncio.Task[None] | None = None
         self._pings = manners.pings
+        people, views = People(self._client), Views(self._client)
+        refusals = Refusals(lambda: self._storage)
+        self._home = Home(self._client, self._workspaces, people, manners.home)
+        self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
+        self._intake = self._build_intake(people, views, manners.listening)
         files = Files(self._client, Papers(self._client, refusals), manners.reading, lambda: self._storage)
         self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
         known = Known(self._client, self._workspaces, people, refusals, lambda: self._storage)
@@ -137,12 +127,22 @@ class SlackTransport:
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
         self._socket = SocketListener(socket_bolt, self._client, app_token) if app_token is not None else None
-        self._taking_in: asyncio.Task[None] | None = None
-        self.routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes
-        if signing_secret is not None:
-            bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
-            events = EventsEndpoint(bolt, signing_secret)
-            self.routes = [Route(PATH, events.answer, methods=["POST"]), *self.routes]
+        self.routes = self._build_routes(signing_secret)
+
+    def _build_intake(self, people: People, views: Views, listening: SlackListen) -> Intake:
+        interactions = Interactions(self._client, self._workspaces, people)
+        decisions = Decisions(self._client, self._workspaces, people, interactions)
+        show_home, suggest = self._show_home, self._suggest
+        installations = None if self._installing is None else self._installing.store
+        return Intake(self._workspaces, interactions, decisions, show_home, suggest, views, installations, listening)
+
+    def _build_routes(self, signing_secret: str | None) -> Sequence[BaseRoute]:
+        routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes
+        if signing_secret is None:
+            return routes
+        bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=signing_secret)
+        events = EventsEndpoint(bolt, signing_secret)
+        return [Route(PATH, events.answer, methods=["POST"]), *routes]
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in. Where Slack cannot be reached, that is tried again until it can.

@@ -198,8 +198,8 @@ class TelegramTransport:
                     group.create_task(self._set_menus())
                     if self._keeper is not None:
                         group.create_task(self._keeper.run())
-                    if self._poller is not None:
-                        group.create_task(self._poller.run())
+                    if self._poller is not None and self._storage is not None:
+                        group.create_task(self._poller.run_alone(self._storage.claims, self._bot.id))
             except Exception:  # a border: a service that has become deaf without a word would be the worst of all
                 logger.exception("telegram.intake_failed")
                 await asyncio.sleep(_LONGEST_PAUSE_SECONDS)

@@ -58,6 +58,9 @@ class SearchIndexes:
     def __len__(self) -> int:
         return len(self._indexes)
 
+    def __contains__(self, context_id: int) -> bool:
+        return context_id in self._indexes
+
     @property
     def size_bytes(self) -> int:
         """Estimated bytes of all indexes."""

@@ -26,11 +26,7 @@ Hear = Callable[[str], None]
 
 
 class Listener:
-    """Hears every NOTIFY of other sessions than its own process's.
-
-    Attributes:
-        is_hearing: Whether it is connected.
-    """
+    """Hears every NOTIFY of other sessions than its own process's."""
 
     def __init__(self, engine: Engine, is_own: Callable[[int], bool]) -> None:
         """Make a listener.
@@ -42,7 +38,6 @@ class Listener:
         self._engine = engine
         self._is_own = is_own
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
-        self.is_hearing = False
 
     async def run(self, hear: Hear) -> NoReturn:
         """Give everything that is said to hear, until cancelled; a connection that is lost is made anew."""
@@ -58,7 +53,6 @@ class Listener:
                 try:
                     await self._hear_all(connection, hear)
                 finally:
-                    self.is_hearing = False
                     connection.close()
             except (SQLAlchemyError, self._driver_error, OSError) as error:
                 logger.warning("storage.not_listening", extra={"reason": type(error).__name__})
@@ -78,7 +72,6 @@ class Listener:
         loop, said = asyncio.get_running_loop(), asyncio.Event()
         number = connection.fileno()
         loop.add_reader(number, said.set)
-        self.is_hearing = True
         try:
             while True:
                 for note in connection.notifies(timeout=0):

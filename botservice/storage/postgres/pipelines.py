@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
-from sqlalchemy.exc import DBAPIError
+
+from botservice.storage.failures import as_sqlalchemy_error
 
 _PIPELINE = "botservice.pipeline"
 
@@ -34,17 +35,8 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
         with errors_of(connection, statement):
             _leave(connection)  # SQLAlchemy asks for rows at once, and for their columns before there are any
 
-    @event.listens_for(engine, "commit")
-    def commit_pipeline(connection: Connection) -> None:
-        # Not by the driver, which knows of no transaction that began in a pipeline, and takes a rollback for a commit.
-        with errors_of(connection, "COMMIT"):
-            try:
-                cursor = pipelined(connection).execute("COMMIT")
-                wait_for_all(connection)
-                _check_committed(connection, cursor)
-            except Exception:
-                _leave_quietly(connection)  # SQLAlchemy rolls nothing back where a commit has failed
-                raise
+    # Not by the driver, which knows of no transaction that began in a pipeline, and takes a rollback for a commit.
+    event.listen(engine, "commit", _commit)
 
     @event.listens_for(engine, "rollback")
     def leave_before_rollback(connection: Connection) -> None:
@@ -58,6 +50,17 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
         if pipeline is not None:
             with contextlib.suppress(engine.dialect.loaded_dbapi.Error):
                 pipeline.leave()
+
+
+def _commit(connection: Connection) -> None:
+    with errors_of(connection, "COMMIT"):
+        try:
+            cursor = pipelined(connection).execute("COMMIT")
+            wait_for_all(connection)
+            _check_committed(connection, cursor)
+        except Exception:
+            _leave_quietly(connection)  # SQLAlchemy rolls nothing back where a commit has failed
+            raise
 
 
 def pipelined(connection: Connection) -> Any:
@@ -81,7 +84,11 @@ def errors_of(connection: Connection, text: str) -> Iterator[None]:
     try:
         yield
     except connection.dialect.loaded_dbapi.Error as error:
-        raise _as_sqlalchemy_error(connection, text, error) from error
+        told = as_sqlalchemy_error(connection, text, error)
+        if told.connection_invalidated:
+            _leave_quietly(connection)
+            connection.invalidate(error)
+        raise told from error
 
 
 class _Pipeline:
@@ -129,22 +136,3 @@ def _leave_quietly(connection: Connection) -> None:
         pipeline.drop()
     with contextlib.suppress(connection.dialect.loaded_dbapi.Error):
         _leave(connection)
-
-
-def _as_sqlalchemy_error(connection: Connection, text: str, error: Any) -> Any:
-    dialect = connection.dialect
-    driver = connection.connection.dbapi_connection
-    is_lost = driver is not None and dialect.is_disconnect(error, driver, None)
-    told = DBAPIError.instance(
-        text,
-        None,
-        error,
-        dialect.loaded_dbapi.Error,
-        hide_parameters=True,
-        connection_invalidated=is_lost,
-        dialect=dialect,
-    )
-    if is_lost:
-        _leave_quietly(connection)
-        connection.invalidate(error)
-    return told

@@ -13,21 +13,36 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
-    text,
 )
 
 from botservice.storage.tables import figures, forms, observing, triggers, waiting  # noqa: F401 - of the same metadata
 from botservice.storage.tables.columns import Id, Json, Reason, Timestamp
+from botservice.storage.tables.conditions import (
+    CHANGE_IS_UNHANDLED,
+    CONTEXT_HAS_METADATA,
+    CONTEXT_IS_FORGOTTEN,
+    CONTEXT_IS_OF_ONE,
+    DELIVERY_HAS_BUTTONS,
+    DELIVERY_IS_OWED,
+    EVENT_IS_EXTERNAL,
+    EVENT_IS_UNHANDLED,
+    MESSAGE_HAS_AUTHOR,
+    MESSAGE_IS_EDITED,
+    MESSAGE_IS_EXTERNAL,
+    MESSAGE_IS_OF_A_PERSON,
+    REMINDER_IS_WAITING,
+    TURN_IS_NUMBERED,
+    TURN_IS_OPEN,
+    TURN_IS_SET_ASIDE,
+    TURN_IS_UNANSWERED,
+    TURN_IS_WHOLE,
+    index_where,
+)
 from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 
 
 def _context_id() -> Column[int]:
     return Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False)
-
-
-def _index_where(name: str, *columns: str, where: str) -> Index:
-    """Return a partial index: over the rows for which a condition holds, on both databases."""
-    return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(where))
 
 
 # One conversation with its own memory. last_position numbers its messages: it grows under the row's lock, so that
@@ -54,9 +69,9 @@ contexts = Table(
     Column("last_message_id", Id, nullable=False, server_default="0"),
     Column("message_count", Id, server_default="0"),
     Index("ix_contexts_last_message_id", "last_message_id", "id"),
-    _index_where("ix_contexts_with_metadata", "id", where="metadata <> '{}'"),
-    _index_where("ix_contexts_forgotten", "id", where="forgotten_at IS NOT NULL"),
-    _index_where("ix_contexts_only_identity_id", "only_identity_id", where="only_identity_id IS NOT NULL"),
+    index_where("ix_contexts_with_metadata", "id", where=CONTEXT_HAS_METADATA),
+    index_where("ix_contexts_forgotten", "id", where=CONTEXT_IS_FORGOTTEN),
+    index_where("ix_contexts_only_identity_id", "only_identity_id", where=CONTEXT_IS_OF_ONE),
     sqlite_autoincrement=True,
 )
 
@@ -85,11 +100,11 @@ messages = Table(
     Column("said_by_others", Text),
     UniqueConstraint("context_id", "position"),
     # Finds the last message of a person at once: without statistics Postgres sorts the whole chat for it otherwise.
-    _index_where("ix_messages_of_people", "context_id", "position", where="role = 'user'"),
-    _index_where("ix_messages_external", "context_id", "external_id", where="external_id IS NOT NULL"),
-    _index_where("ix_messages_edited", "edited_at", where="edited_at IS NOT NULL"),
+    index_where("ix_messages_of_people", "context_id", "position", where=MESSAGE_IS_OF_A_PERSON),
+    index_where("ix_messages_external", "context_id", "external_id", where=MESSAGE_IS_EXTERNAL),
+    index_where("ix_messages_edited", "edited_at", where=MESSAGE_IS_EDITED),
     # All that one person wrote, to export or to forget it.
-    _index_where("ix_messages_author", "author_platform", "author_id", "context_id", where="author_id IS NOT NULL"),
+    index_where("ix_messages_author", "author_platform", "author_id", "context_id", where=MESSAGE_HAS_AUTHOR),
     sqlite_autoincrement=True,
 )
 
@@ -189,12 +204,12 @@ turns = Table(
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("question_id", Id),
     Index("ix_turns_context_id_id", "context_id", "id"),
-    _index_where("ix_turns_uncompacted", "id", where="compacted_at IS NULL"),
-    _index_where("ix_turns_numbered", "context_id", "id", where="last_step_number IS NOT NULL"),
-    _index_where("ix_turns_set_aside", "id", where="status = 'set_aside'"),
-    _index_where("ix_turns_unanswered", "outcome", "id", where="outcome IN ('failed', 'stopped', 'refused')"),
-    _index_where("ix_turns_open", "context_id", "order_key", where="status IN ('queued', 'running')"),
-    _index_where("ix_turns_due", "due_at", where="status IN ('queued', 'running')"),
+    index_where("ix_turns_uncompacted", "id", where=TURN_IS_WHOLE),
+    index_where("ix_turns_numbered", "context_id", "id", where=TURN_IS_NUMBERED),
+    index_where("ix_turns_set_aside", "id", where=TURN_IS_SET_ASIDE),
+    index_where("ix_turns_unanswered", "outcome", "id", where=TURN_IS_UNANSWERED),
+    index_where("ix_turns_open", "context_id", "order_key", where=TURN_IS_OPEN),
+    index_where("ix_turns_due", "due_at", where=TURN_IS_OPEN),
     sqlite_autoincrement=True,
 )
 
@@ -216,11 +231,11 @@ events = Table(
     Column("handled_at", Timestamp),
     Column("reading_at", Timestamp),  # its files are being read, or were when their process ended
     Column("external_id", Text),
-    _index_where("ix_events_external", "context_id", "external_id", where="external_id IS NOT NULL"),
+    index_where("ix_events_external", "context_id", "external_id", where=EVENT_IS_EXTERNAL),
     Index("ix_events_context_id", "context_id"),
-    _index_where("ix_events_unhandled", "context_id", where="turn_id IS NULL AND handled_at IS NULL"),
+    index_where("ix_events_unhandled", "context_id", where=EVENT_IS_UNHANDLED),
     # Finds changes that are due: without turn_id in its condition, or SQLite would rather look through all controls.
-    _index_where("ix_events_changes", "context_id", where="handled_at IS NULL AND kind IN ('edit', 'delete')"),
+    index_where("ix_events_changes", "context_id", where=CHANGE_IS_UNHANDLED),
     sqlite_autoincrement=True,
 )
 
@@ -287,9 +302,9 @@ deliveries = Table(
     Column("buttons", Json),
     Column("due_set_at", Timestamp),
     Column("replaces", Id),
-    _index_where("ix_deliveries_buttons", "context_id", "external_id", where="buttons IS NOT NULL"),
-    _index_where("ix_deliveries_open", "context_id", "id", where="status IN ('pending', 'attempting')"),
-    _index_where("ix_deliveries_due", "due_at", where="status IN ('pending', 'attempting')"),
+    index_where("ix_deliveries_buttons", "context_id", "external_id", where=DELIVERY_HAS_BUTTONS),
+    index_where("ix_deliveries_open", "context_id", "id", where=DELIVERY_IS_OWED),
+    index_where("ix_deliveries_due", "due_at", where=DELIVERY_IS_OWED),
     sqlite_autoincrement=True,
 )
 
@@ -317,7 +332,7 @@ reminders = Table(
     Column("fired_at", Timestamp),
     Column("finished_at", Timestamp),
     Index("ix_reminders_context_id_id", "context_id", "id"),
-    _index_where("ix_reminders_waiting", "due_at", where="status = 'waiting'"),
+    index_where("ix_reminders_waiting", "due_at", where=REMINDER_IS_WAITING),
     sqlite_autoincrement=True,
 )
 

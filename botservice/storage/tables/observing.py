@@ -1,8 +1,9 @@
 """The tables of what is noted of conversations, off the reply path."""
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint, text
+from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
 from botservice.storage.tables.columns import Id, Json, Timestamp
+from botservice.storage.tables.conditions import READING_IS_DUE, index_where
 from botservice.storage.tables.metadata import metadata
 
 
@@ -12,8 +13,6 @@ def _context_id(*, is_key: bool = False) -> Column[int]:
         return Column("context_id", Id, refers, primary_key=True, autoincrement=False)
     return Column("context_id", Id, refers, nullable=False)
 
-
-_IS_DUE = text("due_at IS NOT NULL")
 
 # How far a conversation is read: up to the position read_to. again_to: so far it had been read before something was
 # forgotten or changed (see triggers.py). version grows with every change: whoever writes says which one was read.
@@ -30,7 +29,7 @@ observed = Table(
     Column("due_at", Timestamp),
     Column("tries", Integer, nullable=False, server_default="0"),
     Column("last_number", Id, nullable=False, server_default="0"),
-    Index("ix_observed_due_at", "due_at", postgresql_where=_IS_DUE, sqlite_where=_IS_DUE),
+    index_where("ix_observed_due_at", "due_at", where=READING_IS_DUE),
     Index("ix_observed_seen_id", "seen_id"),
 )
 

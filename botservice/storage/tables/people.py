@@ -1,11 +1,10 @@
 """The tables of persons: who they are, and what is known of them."""
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint, false, text
+from sqlalchemy import Boolean, Column, ForeignKey, Integer, Table, Text, UniqueConstraint, false
 
 from botservice.storage.tables.columns import Id, Timestamp
+from botservice.storage.tables.conditions import FACT_IS_ENDED, index_where
 from botservice.storage.tables.metadata import metadata
-
-_IS_ENDED = text("ended_by IS NOT NULL")
 
 # Somebody, whatever the platforms on which they write. failed_guesses: wrong codes given since guessing_since.
 persons = Table(
@@ -88,7 +87,7 @@ facts = Table(
     Column("valid_from", Timestamp),
     Column("valid_to", Timestamp),
     Column("ended_by", Id),
-    Index("ix_facts_ended_by", "ended_by", postgresql_where=_IS_ENDED, sqlite_where=_IS_ENDED),
+    index_where("ix_facts_ended_by", "ended_by", where=FACT_IS_ENDED),
     sqlite_autoincrement=True,
 )
 

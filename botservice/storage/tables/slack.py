@@ -1,11 +1,10 @@
 """The tables of Slack's workspaces, and of what people think of answers."""
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, LargeBinary, Table, Text, false, text
+from sqlalchemy import Boolean, Column, ForeignKey, LargeBinary, Table, Text, false
 
 from botservice.storage.tables.columns import Id, Timestamp
+from botservice.storage.tables.conditions import VERDICT_IS_BAD, index_where
 from botservice.storage.tables.metadata import metadata
-
-_IS_BAD = text("verdict = 'bad'")
 
 # A workspace, or a whole organisation, that has installed the bot. token is encrypted; enterprise_id is "" where the
 # workspace belongs to none, team_id where an organisation installed the bot for all of its workspaces.
@@ -68,5 +67,5 @@ feedback = Table(
     Column("person_id", Text, primary_key=True),
     Column("verdict", Text, nullable=False),
     Column("created_at", Timestamp, nullable=False),
-    Index("ix_feedback_bad", "turn_id", postgresql_where=_IS_BAD, sqlite_where=_IS_BAD),
+    index_where("ix_feedback_bad", "turn_id", where=VERDICT_IS_BAD),
 )

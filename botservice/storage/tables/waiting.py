@@ -1,8 +1,9 @@
 """The tables of what waits for a person, or for a result that comes later."""
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, text, true
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, true
 
 from botservice.storage.tables.columns import Id, Timestamp
+from botservice.storage.tables.conditions import CALL_IS_OPEN, index_where
 from botservice.storage.tables.metadata import metadata
 
 # A call of a tool that its turn waits with: kind "approval" has not begun and waits for a person's word, "later" has
@@ -37,7 +38,7 @@ pending_calls = Table(
     Column("decided_by", Id),
     Column("told_at", Timestamp),
     Index("ix_pending_calls_context_id", "context_id", "id"),
-    Index("ix_pending_calls_due", "due_at", postgresql_where=text("is_open"), sqlite_where=text("is_open")),
+    index_where("ix_pending_calls_due", "due_at", where=CALL_IS_OPEN),
     sqlite_autoincrement=True,
 )
 

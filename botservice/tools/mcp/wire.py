@@ -128,25 +128,6 @@ def http_client(
     """
     import httpx2
 
-    most = largest or LARGEST_MESSAGE
-
-    class Bounded(httpx2.AsyncByteStream):
-        """The body of an answer, up to a length that is as much as anybody reads."""
-
-        def __init__(self, stream: Any) -> None:
-            self._stream = stream
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            length = 0
-            async for chunk in self._stream:
-                length += len(chunk)
-                if length > most:
-                    raise httpx2.StreamError(f"an answer of more than {most // 1024 // 1024} MB")
-                yield chunk
-
-        async def aclose(self) -> None:
-            await self._stream.aclose()
-
     async def look(response: httpx2.Response) -> None:
         line.refused_with = response.status_code if response.status_code >= 400 else None
         if response.status_code == httpx2.codes.UNAUTHORIZED:
@@ -155,7 +136,7 @@ def http_client(
             raise ServerDown("it answers compressed, though it was not asked to")
         is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
         if largest is not None or not is_stream:
-            response.stream = Bounded(response.stream)
+            response.stream = _bounded(response.stream, largest or LARGEST_MESSAGE)
 
     return httpx2.AsyncClient(
         headers={"accept-encoding": "identity", **headers},
@@ -164,6 +145,25 @@ def http_client(
         auth=auth,
         event_hooks={"response": [look]},
     )
+
+
+def _bounded(stream: Any, most: int) -> "httpx2.AsyncByteStream":
+    """Return the body of an answer that fails beyond a number of bytes."""
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            length = 0
+            async for chunk in stream:
+                length += len(chunk)
+                if length > most:
+                    raise httpx2.StreamError(f"an answer of more than {most // 1024 // 1024} MB")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()
 
 
 class _Watched:

@@ -13,7 +13,7 @@ from botservice.storage import Claim
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.options import Clock, RunOptions, utc_now
 from botservice.turns.results import RunResult, read_result
-from botservice.turns.run.interruption import Interruption, WorkCut
+from botservice.turns.run.asking import Interruption, WorkCut
 from botservice.turns.run.pieces import Pieces
 from botservice.turns.run.turn_work import DeliveryPlan, TurnWork, no_deliveries
 from botservice.turns.transport import Live
@@ -44,7 +44,7 @@ class AgentRun:
         live: Live | None = None,
         on_end: Callable[[Claim], Awaitable[None]] | None = None,
         is_spoken: bool = False,
-        has_buttons: bool = True,
+        has_buttons: Callable[[], bool] = lambda: True,
     ) -> None:
         self.context = context
         self.memory: AgentMemory = context.memory

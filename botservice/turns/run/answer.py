@@ -10,12 +10,13 @@ from sqlalchemy import Connection
 from botservice.agents import FinishAction
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
+from botservice.llm.chat import FinishReason
 from botservice.memory.readable import readable
 from botservice.messages import Button, Message, Role
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import interleave
+from botservice.texts import in_language
 from botservice.turns.outbox import begin_deliveries, write_deliveries
 from botservice.turns.records import finish_turn
-from botservice.turns.run.endings import with_ending
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Delivery, Outcome, Turn
 
@@ -66,3 +67,14 @@ def write_stopped(
 def as_text(output: object) -> str:
     """Return what an agent or a final tool gave as text, word for word where it is one."""
     return "" if output is None else readable(output)
+
+
+def with_ending(text: str, finish_reason: str | None, language: str | None) -> str:
+    """Return an answer with a line about its end, where it is not whole."""
+    has_text = bool(text.strip())
+    if finish_reason == FinishReason.LENGTH:
+        line = in_language("answer.cut" if has_text else "answer.nothing_left", language)
+        return f"{text}\n\n{line}" if has_text else line
+    if finish_reason == FinishReason.REFUSAL and not has_text:
+        return in_language("answer.refused", language)
+    return text

@@ -23,7 +23,7 @@ from botservice.storage.blobs import store_blob
 from botservice.telemetry.measuring import take_paid
 from botservice.turns.figures import add_figures
 from botservice.turns.options import RunOptions
-from botservice.turns.run.attempts import Attempts
+from botservice.turns.run.asking import Attempts
 from botservice.turns.run.speaking import Speech
 from botservice.turns.turn import Turn
 
@@ -130,6 +130,11 @@ class Bill:
         used = {name: getattr(call, name) for name in ("input_tokens", "output_tokens", "cached_tokens", "cost")}
         figures = replace(self.attempts.figures(), calls=1, model=call.model, **used)
         add_figures(connection, self._turn.id, figures, now)
+        if self._reservation is not None:
+            self._warn_owner(connection, payer, now)
+
+    def _warn_owner(self, connection: Connection, payer: Payer, now: datetime) -> None:
+        """Log that a budget of the whole service is nearly used, once in its period."""
         for standing in self._nearly_used():
             if standing.scope is Scope.SERVICE and self._budgets.note(connection, payer, standing, now):
                 facts = {"unit": standing.limit.unit.value, "period": standing.limit.period.value}

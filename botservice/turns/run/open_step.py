@@ -18,9 +18,9 @@ from botservice.tools.limits import find_too_many
 from botservice.turns.options import RunOptions
 from botservice.turns.records import note_step
 from botservice.turns.run import journal
+from botservice.turns.run.asking import Interruption, WorkCut
 from botservice.turns.run.billing import Bill
 from botservice.turns.run.calls import CallRunner, close_step, stopped_outcomes
-from botservice.turns.run.interruption import Interruption, WorkCut
 from botservice.turns.run.prompts import record_answer, record_prompt
 from botservice.turns.run.saving import Saver
 from botservice.turns.run.unasked import refuse_unasked
@@ -123,11 +123,6 @@ class OpenStep:
         if self.step is not None:
             await self._close(self.step, await self._stopped_outcomes(self.step))
 
-    async def end_live(self) -> None:
-        """End what is shown of an answer before it is stored: only then is it known which stream it takes over."""
-        if self.live is not None:
-            await self.live.close()
-
     async def _find_to_ask(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
         """Return the calls of a step, by their place, that a person is asked about; what is shown ends before that."""
         if all(tool.needs_approval is False for tool in tools.values()):
@@ -136,13 +131,13 @@ class OpenStep:
         refused = find_too_many(tools, calls, done)
         found = await self._interruption.guard(find_to_ask(tools, calls, self._context, refused))
         if found:
-            await self.end_live()
+            await self._end_live()
         return {index: calls[index] for index in found}
 
     async def _wait_again(self) -> bool:
         """Have a turn wait that has calls which wait, whatever else it was taken for; return whether it has any."""
         storage, turn_id, now = self._context.storage, self._turn.id, self._options.clock()
-        if not await storage.read(lambda connection: has_open(connection, turn_id)):
+        if not await storage.read(lambda connection: has_open(connection, turn_id), is_short=True):
             return False
         logger.warning("turn.waits_again")
         await storage.write(lambda connection: wait_again(connection, turn_id, now), fence=self._claim)
@@ -218,7 +213,7 @@ class OpenStep:
         Raises:
             TurnWaiting: always.
         """
-        await self.end_live()
+        await self._end_live()
         now, row_id, calls = self._options.clock(), self._row_id(step), step.tool_calls or ()
         later = {index: (calls[index], each.later) for index, each in enumerate(outcomes) if each.later is not None}
 
@@ -248,13 +243,20 @@ class OpenStep:
     async def _stopped_outcomes(self, step: ActionStep) -> list[ToolOutcome]:
         """Return what came of the calls of an open step at which a turn is stopped."""
         row_id = self._row_id(step)
-        if not await self._context.storage.read(lambda connection: journal.has_started(connection, row_id)):
+        if not await self._context.storage.read(
+            lambda connection: journal.has_started(connection, row_id), is_short=True
+        ):
             return [ToolOutcome(STOPPED, error_type="RunInterrupted") for _ in step.tool_calls or ()]
         return stopped_outcomes(step, await self._read_ended(step))
 
     async def _read_ended(self, step: ActionStep) -> Mapping[int, ToolOutcome]:
         row_id = self._row_id(step)
         return await self._context.storage.read(lambda connection: journal.read_ended(connection, row_id))
+
+    async def _end_live(self) -> None:
+        """End what is shown of an answer before the turn waits."""
+        if self.live is not None:
+            await self.live.close()
 
     def _row_id(self, step: ActionStep) -> int:
         row_id = self._context.records.row_id(step)

@@ -15,9 +15,8 @@ from botservice.memory import TaskStep
 from botservice.messages import Author, Message
 from botservice.storage import Claim
 from botservice.turns.options import RunOptions
-from botservice.turns.run.asking import ask_model
+from botservice.turns.run.asking import Interruption, ask_model
 from botservice.turns.run.billing import Bill
-from botservice.turns.run.interruption import Interruption
 from botservice.turns.run.sub_work import SubWork
 from botservice.turns.turn import Turn
 
@@ -61,13 +60,9 @@ class SubAgents:
         self._claim = claim
         self._lock = asyncio.Lock()
 
-    def open(self) -> None:
-        """Let tools of the turn call agents."""
-        self._context.delegate = partial(self._delegate, self._context, 1)
-
-    def close(self) -> None:
-        """Let them do so no more."""
-        self._context.delegate = None
+    def delegate(self, tool: AgentTool, task: str) -> SubWork:
+        """Return the work of another agent on a task, for a tool of the turn's own agent."""
+        return self._delegate(self._context, 1, tool, task)
 
     def _delegate(self, above: AgentContext, depth: int, tool: AgentTool, task: str) -> SubWork:
         if depth > DEEPEST:

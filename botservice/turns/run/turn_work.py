@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from botservice.agents import FinishAction
+from botservice.agents.agent_tool import AgentTool
 from botservice.agents.checks import find_refusal
 from botservice.budgets.budgets import Standing
 from botservice.contexts.context import AgentContext
@@ -22,7 +23,7 @@ from botservice.memory import (
     Timing,
 )
 from botservice.memory.agent_memory import start_of_work
-from botservice.messages import Message
+from botservice.messages import Button, Message
 from botservice.storage import Claim
 from botservice.texts import in_language
 from botservice.tools.threads import run_in_thread
@@ -31,19 +32,19 @@ from botservice.turns.failures import is_used_up, model_failure, unchecked, used
 from botservice.turns.options import RunOptions
 from botservice.turns.run import answer
 from botservice.turns.run.answer import as_text, new_answer, preview
-from botservice.turns.run.asking import ask_model
+from botservice.turns.run.asking import Interruption, WorkCut, ask_model
 from botservice.turns.run.billing import Bill
 from botservice.turns.run.calls import final_answer
-from botservice.turns.run.interruption import Interruption, WorkCut
 from botservice.turns.run.mishaps import Mishaps
 from botservice.turns.run.open_step import OpenStep
 from botservice.turns.run.prompts import Said, record_answer, record_prompt
 from botservice.turns.run.saving import Saver
 from botservice.turns.run.speaking import speak
 from botservice.turns.run.sub_agents import SubAgents
+from botservice.turns.run.sub_work import SubWork
 from botservice.turns.run.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
-from botservice.turns.turn import Delivery, Turn
+from botservice.turns.turn import Delivery, Turn, TurnStatus
 from botservice.turns.waiting.parking import Parking
 from botservice.turns.waiting.records import close_pending
 
@@ -79,7 +80,7 @@ class TurnWork:
         plan_deliveries: DeliveryPlan,
         live: Live | None,
         interruption: Interruption,
-        has_buttons: bool = True,  # noqa: FBT001, FBT002 - as the run was told
+        has_buttons: Callable[[], bool],
     ) -> None:
         self.answer: Message | None = None
         self.begun: Delivery | None = None
@@ -92,22 +93,22 @@ class TurnWork:
         self._plan_deliveries = plan_deliveries
         self._live = live
         self._interruption = interruption
+        self._has_buttons = has_buttons
         self._saver = Saver(context, claim)
         self._bill = Bill(options, context, turn)
-        self._mishaps = Mishaps(options, context, self._saver, self._bill, self._call_back)
-        self._sub_agents = SubAgents(options, context, turn, claim)
+        self._sub_agents: SubAgents | None = None
         self._checks = options.agent.final_answer_checks
         self._agent: object = None
         self._said: list[str] = []
-        parking = Parking(turn, context, plan_deliveries, has_buttons)
-        self._open = OpenStep(options, parking, claim, self._saver, self._bill, interruption, self._call_back)
-        self._open.live = live
-        self._is_new = context.steps_taken == 0 and self._open.step is None
+        self._opened: OpenStep | None = None
+        if context.open_step is not None or context.steps_taken or turn.status is TurnStatus.WAITING:
+            self._open()
+        self._is_new = self._opened is None
 
     @property
     def waiting(self) -> TurnWaiting | None:
         """What the turn waits for, once that is stored: then nobody works on it."""
-        return self._open.waiting
+        return None if self._opened is None else self._opened.waiting
 
     async def step(self, agent: object) -> MemoryStep:
         """Do the next thing and return its record.
@@ -120,25 +121,28 @@ class TurnWork:
         """
         self._agent, self._context.on_text = agent, self._hear
         self._context.on_thought = None if self._live is None else self._show_thought
+        self._context.delegate = self._delegate
         self._bill.watch()
-        self._sub_agents.open()
         try:
             return await self._step()
         finally:
-            self._sub_agents.close()
-            self._agent = self._context.on_text = self._context.on_thought = self._context.before_call = None
+            self._agent = self._context.on_text = self._context.on_thought = None
+            self._context.before_call = self._context.delegate = None
 
     def listen(self, live: Live | None) -> None:
         """Show what the bot does to somebody from now on."""
-        self._live = self._open.live = live
+        self._live = live
+        if self._opened is not None:
+            self._opened.live = live
 
     async def stop(self, agent: object) -> None:
         """End the turn as stopped, with what was said until then."""
         self._agent = agent
-        await self._open.stop()
+        if self._opened is not None:
+            await self._opened.stop()
         self._agent = None
         now = self._options.clock()
-        await self._open.end_live()
+        await self._end_live()
         heard = "".join(self._said).strip()
         said = "" if self._checks else heard  # nobody has seen it
         new = await new_answer(self._turn.id, FinishAction(said), now) if said else None
@@ -153,56 +157,84 @@ class TurnWork:
         await self._saver.save_with(write_stopped, _ignore)
 
     async def _step(self) -> MemoryStep:
-        await self._saver.save(self._open.step)
-        await self._announce_task()
-        begun = await self._open.finish()
-        if begun is not None:
-            return begun
-        given = await self._find_given()
-        if given is not None:
-            return await self._answer(given)
+        opened = self._opened
+        await self._saver.save(None if opened is None else opened.step)
+        if self._is_new:
+            await self._announce_task()
+        if opened is not None:
+            begun = await opened.finish()
+            if begun is not None:
+                return begun
+            given = await self._find_given(opened)
+            if given is not None:
+                return await self._answer(given)
         if self._context.steps_taken >= self._options.max_steps:
             return await self._finish()
-        await self._plan()
+        if self._options.agent.planning_interval is not None:
+            await self._plan(self._options.agent.planning_interval)
         started_at = self._options.clock()
         action = await self._ask(self._options.agent.next_action, started_at)
         if not isinstance(action, FinishAction):
-            return await self._open.act(action, started_at)
-        refusal = await self._find_refusal(action)
+            return await self._open().act(action, started_at)
+        refusal = await self._find_refusal(action) if self._checks else None
         if refusal is None:
             return await self._answer(action, started_at)
-        return await self._mishaps.refuse(action, refusal, started_at)
+        return await self._mishaps().refuse(action, refusal, started_at)
 
-    async def _find_given(self) -> FinishAction | None:
+    def _open(self) -> OpenStep:
+        """Return what runs the calls of steps; most turns have none."""
+        if self._opened is None:
+            parking = Parking(self._turn, self._context, self._plan_deliveries, self._has_buttons())
+            self._opened = OpenStep(
+                self._options, parking, self._claim, self._saver, self._bill, self._interruption, self._call_back
+            )
+            self._opened.live = self._live
+        return self._opened
+
+    def _mishaps(self) -> Mishaps:
+        return Mishaps(self._options, self._context, self._saver, self._bill, self._call_back)
+
+    def _delegate(self, tool: AgentTool, task: str) -> SubWork:
+        """Have another agent work on a task."""
+        if self._sub_agents is None:
+            self._sub_agents = SubAgents(self._options, self._context, self._turn, self._claim)
+        return self._sub_agents.delegate(tool, task)
+
+    async def _end_live(self) -> None:
+        """End what is shown of an answer before it is stored: only then is it known which stream it takes over."""
+        if self._live is not None:
+            await self._live.close()
+
+    async def _find_given(self, opened: OpenStep) -> FinishAction | None:
         """Return the answer that a final tool gave; one that does not pass its checks is an observation from now on."""
-        final = self._open.final
+        final = opened.final
         if final is None or not final.is_final_answer:
             return None
-        self._open.tools = await self._options.agent.tools_for(self._context)
-        given = final_answer(final, self._open.tools)
+        opened.tools = await self._options.agent.tools_for(self._context)
+        given = final_answer(final, opened.tools)
         refusal = await self._find_refusal(given)
         if refusal is None:
             return given
-        await self._mishaps.take_back(final, refusal)
-        self._open.final = None
+        await self._mishaps().take_back(final, refusal)
+        opened.final = None
         return None
 
     async def _announce_task(self) -> None:
         """Show the task to the callbacks, as the first step that is stored."""
-        is_new, self._is_new = self._is_new, False
+        self._is_new = False
         task = self._context.task
-        if is_new and task is not None and self._context.records.row_id(task) is not None:
+        if task is not None and self._context.records.row_id(task) is not None:
             await self._call_back(task)
 
     async def _finish(self) -> FinalAnswerStep:
         """Answer without any more tools, because the steps are used up."""
         started_at = self._options.clock()
         if not is_used_up(self._memory, self._context.task):
-            await self._mishaps.fail(used_up(self._options.max_steps), started_at)
+            await self._mishaps().fail(used_up(self._options.max_steps), started_at)
         action = await self._ask(self._options.agent.finish, started_at)
         refusal = await self._find_refusal(action)
         if refusal is not None:
-            await self._mishaps.fail(unchecked(refusal), started_at, model_output=as_text(action.output))
+            await self._mishaps().fail(unchecked(refusal), started_at, model_output=as_text(action.output))
             said = in_language("answer.unchecked", self._context.language)
             action = replace(action, output=said, attachments=(), finish_reason=None)
         return await self._answer(action, started_at)
@@ -229,15 +261,14 @@ class TurnWork:
             if not isinstance(error, WorkCut):  # what was said until then is paid when the turn is stopped
                 await self._bill.give_back()
             if isinstance(error, LLMError):
-                await self._mishaps.fail(model_failure(error), started_at)
+                await self._mishaps().fail(model_failure(error), started_at)
             raise
         self._bill.take(said.token_usage, "".join(self._said), said.model)
         return said
 
-    async def _plan(self) -> None:
-        interval = self._options.agent.planning_interval
+    async def _plan(self, interval: int) -> None:
         taken = self._context.steps_taken
-        if interval is None or taken % interval or self._count_plans() > taken // interval:
+        if taken % interval or self._count_plans() > taken // interval:
             return
         started_at = self._options.clock()
         plan = await self._ask(self._options.agent.plan, started_at)
@@ -260,14 +291,14 @@ class TurnWork:
         if started_at is not None:
             step.timing = Timing(started_at, now)
             self._bill.attempts.write(step, started_at)
-        await self._open.end_live()
+        await self._end_live()
         new = await new_answer(self._turn.id, action, now, self._context.language)
-        buttons = offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
-        shown = preview(new, buttons, self._context.language)
+        shown = preview(new, self._buttons() if self._context.steps_taken else (), self._context.language)
         speech = await speak(self._options, shown.text) if self.is_spoken and not shown.attachments else None
         shown = shown if speech is None else replace(shown, spoken=speech.attachment)
         payloads = await self._plan_for(shown)
-        warning, warned = await self._plan_warning(shown) if payloads else (None, payloads)
+        is_limited = self._options.budgets.has_limits and bool(payloads)
+        warning, warned = await self._plan_warning(shown) if is_limited else (None, payloads)
 
         def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
             self._bill.write(connection, now)
@@ -276,7 +307,7 @@ class TurnWork:
             is_due = warning is not None and self._bill.is_due(connection, warning, now)
             sent = warned if is_due else payloads
             message, delivery = answer.write_answer(connection, self._turn, new, sent, now)
-            return replace(message, buttons=buttons), delivery
+            return replace(message, buttons=shown.buttons) if shown.buttons else message, delivery
 
         self._memory.steps.append(step)
         try:
@@ -324,7 +355,11 @@ class TurnWork:
             logger.warning("step_callback_put_no_step")
         if failures:
             step.set_value("callback_errors", failures)
-        await self._saver.save(self._open.step)
+        await self._saver.save(None if self._opened is None else self._opened.step)
+
+    def _buttons(self) -> tuple[Button, ...]:
+        """Return the buttons that the tools of this turn have offered for its answer."""
+        return offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
 
     def _count_plans(self) -> int:
         """Return how many plans the current prompt's work has."""

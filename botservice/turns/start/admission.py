@@ -70,14 +70,15 @@ class Admission:
         self._budgets = options.budgets
         self._clock = options.clock
 
-    async def hear(self, turn: Turn, context: AgentContext, transport: Transport) -> Heard:
-        """Return what the events of a turn say, as far as it is let in; where limits stand, files are only named."""
-        is_open = await self._access.is_idle(self._storage)
-        heard = Heard(transport.read if is_open and not self._budgets.has_rates else glimpse(transport))
-        for event in turn.events:
-            message = await heard.read(event)
-            if message is None:
-                continue
+    async def judge(
+        self, said: Sequence[tuple[StoredEvent, InboundMessage]], heard: Heard, context: AgentContext, *, is_open: bool
+    ) -> Heard:
+        """Return heard with what the events of a turn say, as far as it is let in.
+
+        Args:
+            is_open: Whether everybody is let in.
+        """
+        for event, message in said:
             is_judged = not is_open or message.command is not None  # what a command may do depends on who gives it
             ruling = await self._judge(message, context) if is_judged else None
             if ruling is not None and not is_open and not ruling.is_admitted:

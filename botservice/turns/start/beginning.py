@@ -46,7 +46,26 @@ class Beginning:
                 lambda connection: begin_turn(connection, turn.id, now, is_first=False), fence=claim
             )
             return True
-        heard = await self._admission.hear(turn, context, transport)
+        access, has_rates = self._options.access, self._options.budgets.has_rates
+        is_open = await access.is_idle(self._storage)
+        read = transport.read if is_open and not has_rates else glimpse(transport)
+        said = [(event, message) for event in turn.events if (message := await read(event)) is not None]
+        if is_open and not has_rates and not controls.changes and all(_is_plain(message) for _, message in said):
+            context.language = _language([message for _, message in said])
+            return await open_turn(context, turn, claim, said, self._options)
+        heard = await self._admission.judge(said, Heard(read), context, is_open=is_open)
+        return await self._begin_judged(turn, context, controls, claim, transport, heard)
+
+    async def _begin_judged(
+        self,
+        turn: Turn,
+        context: AgentContext,
+        controls: Controls,
+        claim: Claim,
+        transport: Transport,
+        heard: Heard,
+    ) -> bool:
+        """Begin a turn of which not all is to be taken as it was said; return whether the agent is to answer it."""
         context.language = _language([message for _, message in heard.said])
         inbound, changes = await as_changed(heard.read, heard.said, controls)
         inbound = [each for each in inbound if _may(each, heard)]
@@ -178,6 +197,11 @@ class Beginning:
 
         await self._storage.write(end, fence=claim)
         tell_end(turn, outcome, now)
+
+
+def _is_plain(message: InboundMessage) -> bool:
+    """Return whether a message is for the agent, as it is."""
+    return message.command is None and not message.unread
 
 
 def _may(said: Said, heard: Heard) -> bool:

@@ -80,7 +80,7 @@ class Exchange:
 
 def find_last_exchange(connection: Connection, context_id: int, before_turn: int) -> Exchange | None:
     """Return what was last asked of the agent before a turn, in the conversation that goes on; None for nothing."""
-    after, _ = find_window(connection, context_id, None)
+    after, *_ = find_window(connection, context_id, None)
     sought = {"context": context_id, "before": before_turn, "after": after}
     turn_id = connection.execute(_LAST_TURN, sought).scalar_one_or_none()
     if turn_id is None:
@@ -119,7 +119,7 @@ def find_last_attempt(connection: Connection, context_id: int, before_turn: int)
     row = connection.execute(_LAST_ATTEMPT, sought).one_or_none()
     if row is None:
         return None
-    fresh_from, _ = find_window(connection, context_id, None)
+    fresh_from, *_ = find_window(connection, context_id, None)
     position = connection.execute(_LAST_POSITION, {"context": context_id, "turn": row.id}).scalar_one()
     if position is not None and position <= fresh_from:
         return None

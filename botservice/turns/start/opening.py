@@ -19,7 +19,7 @@ from botservice.references import write_out
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
 from botservice.storage.orphans import loosen_all_files, sweep_files
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.statements import interleave
 from botservice.turns.records import begin_turn, finish_turn, insert_turn
 from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.run.saving import Saver
@@ -155,10 +155,10 @@ async def _open(
     context.records.confirm(changes, row_ids)
     if stored:
         context.chat_history.remember_last(stored[-1])
+    if len(stored) > 1:
         _note_asker(context, [kept for kept, each in zip(stored, spoken.new, strict=True) if each is spoken.addressed])
-    asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
-    if any(held.is_erased for each in asked for held in each.references):
-        await _go_on_without_forgotten(context, claim, turn_id, asked)
+    if any(each.references for each in stored):
+        await _check_forgotten(context, claim, turn_id, spoken, stored)
     if put_in:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
@@ -246,6 +246,15 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
     )
 
 
+async def _check_forgotten(
+    context: AgentContext, claim: Claim, turn_id: int, spoken: _Spoken, stored: Sequence[Message]
+) -> None:
+    """See to it that nothing is left of others in what a turn is about, where it holds words of theirs."""
+    asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
+    if any(held.is_erased for each in asked for held in each.references):
+        await _go_on_without_forgotten(context, claim, turn_id, asked)
+
+
 async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
     """Have a turn that begins anew know nothing of somebody who was forgotten while it was answered."""
     if context.task is not None:
@@ -264,5 +273,5 @@ async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id:
 
 def _task(new: Sequence[NewMessage | Message]) -> TaskStep:
     images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
-    text = "\n".join(write_out(message.text, message.references) for message in new)
+    text = "\n".join(write_out(each.text, each.references) if each.references else each.text for each in new)
     return TaskStep(text, task_images=images) if images else TaskStep(text)

@@ -10,14 +10,15 @@ from sqlalchemy import Connection, bindparam, update
 from botservice.errors import ClaimLost
 from botservice.messages import ToolCall
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.waiting import pending_calls
 from botservice.tools import ToolOutcome
-from botservice.turns.due import set_due
 from botservice.turns.records import set_waiting
 from botservice.turns.run import journal
+from botservice.turns.turn import set_due
 from botservice.turns.waiting.calls import PendingCall, PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting.parking import waiting_of
-from botservice.turns.waiting.records import IS_OPEN, decide_call, find_of_turn, lock_turn, unpark_turn
+from botservice.turns.waiting.records import decide_call, find_of_turn, lock_turn, unpark_turn
 
 _DENIED: Final = (
     "Denied: the person did not allow this call, and it was not made. Do not try it again unless they ask for it."
@@ -28,7 +29,7 @@ _EXPIRED: Final = (
 _NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
 STOPPED: Final = "Stopped by the person before it was allowed: it was not made."
 
-_PUT_OFF = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), IS_OPEN)
+_PUT_OFF = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
 
 
 @dataclass(frozen=True, slots=True)

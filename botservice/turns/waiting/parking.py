@@ -12,10 +12,9 @@ from botservice.errors import ApprovalPending, ResultPending, TurnWaiting
 from botservice.messages import Author, Message, Role, ToolCall, storable
 from botservice.texts import in_language
 from botservice.tools import Later
-from botservice.turns.due import set_due
 from botservice.turns.outbox import owe
 from botservice.turns.transport import Payload
-from botservice.turns.turn import Turn
+from botservice.turns.turn import Turn, set_due
 from botservice.turns.waiting.calls import PendingCall, PendingKind, PendingStatus
 from botservice.turns.waiting.grants import is_named
 from botservice.turns.waiting.question import Asked, group, show_question

@@ -1,27 +1,24 @@
 """How calls that wait lie in their table: the queries that own it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, or_, select, text, update
+from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
 from botservice.messages import Author
 from botservice.storage import Storage
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, messages, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.due import AT_ONCE, set_due
-from botservice.turns.turn import TurnStatus
+from botservice.turns.turn import AT_ONCE, TurnStatus, set_due
 from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
-
-# Word for word the condition of the partial index: with a bound parameter in it, a planner cannot know that it fits.
-IS_OPEN = text("pending_calls.is_open")
 
 _INSERT = insert(pending_calls).returning(pending_calls.c.id)
 _OF_CONTEXT = (
     select(pending_calls)
-    .where(pending_calls.c.context_id == bindparam("context"), IS_OPEN)
+    .where(pending_calls.c.context_id == bindparam("context"), CALL_IS_OPEN)
     .order_by(pending_calls.c.id)
 )
 _EVERY_OF_CONTEXT = (
@@ -32,7 +29,7 @@ _DUE_TURN = (
     select(pending_calls.c.turn_id)
     .join(turns, turns.c.id == pending_calls.c.turn_id)
     .where(
-        IS_OPEN,
+        CALL_IS_OPEN,
         pending_calls.c.context_id == bindparam("context"),
         pending_calls.c.transport.in_(bindparam("transports", expanding=True)),
         or_(pending_calls.c.due_at <= bindparam("now"), pending_calls.c.due_set_at > bindparam("ahead")),
@@ -43,14 +40,16 @@ _DUE_TURN = (
 )
 _LOCK_TURN = select(turns.c.id, turns.c.status).where(turns.c.id == bindparam("turn")).with_for_update()
 _UPDATE = update(pending_calls).where(pending_calls.c.id == bindparam("row"))
-_DECIDE = _UPDATE.where(pending_calls.c.status == PendingStatus.WAITING.value, IS_OPEN).returning(pending_calls.c.id)
-_OPEN_OF_TURN = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), IS_OPEN)
+_DECIDE = _UPDATE.where(pending_calls.c.status == PendingStatus.WAITING.value, CALL_IS_OPEN).returning(
+    pending_calls.c.id
+)
+_OPEN_OF_TURN = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
 _PARK = update(turns).where(turns.c.id == bindparam("turn"))
 _WITHDRAWABLE = (
     select(turns.c.id)
     .join(pending_calls, pending_calls.c.turn_id == turns.c.id)
     .where(
-        IS_OPEN,
+        CALL_IS_OPEN,
         pending_calls.c.context_id == bindparam("context"),
         turns.c.status == TurnStatus.WAITING.value,
     )
@@ -140,13 +139,8 @@ def set_delivery(connection: Connection, ids: Collection[int], delivery_id: int)
 
 def forget_places(connection: Connection, context_id: int) -> None:
     """Have what is decided in a conversation that moves be said anew: a number there is another message here."""
-    asked = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id, IS_OPEN)
+    asked = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id, CALL_IS_OPEN)
     connection.execute(update(deliveries).where(deliveries.c.id.in_(asked)).values(external_id=None))
-
-
-def delete_pending(connection: Connection, turn_ids: Sequence[int]) -> None:
-    """Delete what turns have waited with."""
-    connection.execute(delete(pending_calls).where(pending_calls.c.turn_id.in_(list(turn_ids))))
 
 
 def find_open(connection: Connection, context_id: int) -> list[WaitingCall]:
@@ -178,14 +172,9 @@ def find_due_turn(connection: Connection, context_id: int, transports: Collectio
     return found
 
 
-def find_waiting_turns(connection: Connection, context_id: int) -> list[int]:
-    """Return the turns of a context that wait."""
-    return list(connection.execute(_WITHDRAWABLE, {"context": context_id}).scalars())
-
-
 async def list_waiting(storage: Storage) -> list[WaitingCall]:
     """Return every call of every context that waits, oldest first."""
-    query = select(pending_calls).where(IS_OPEN, pending_calls.c.status == PendingStatus.WAITING.value)
+    query = select(pending_calls).where(CALL_IS_OPEN, pending_calls.c.status == PendingStatus.WAITING.value)
     query = query.order_by(pending_calls.c.id)
     return await storage.read(lambda connection: [_read(row) for row in connection.execute(query)], is_long=True)
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, literal_column, select, text, update
+from sqlalchemy import Connection, bindparam, delete, insert, literal_column, select, update
 
 from botservice.errors import BotServiceError, StorageError
 from botservice.history.rows import delete_rows
 from botservice.storage import Storage
+from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, TURN_IS_OPEN, TURN_IS_SET_ASIDE
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.due import set_due
 from botservice.turns.records import finish_turn, reopen_turn
-from botservice.turns.turn import EventKind, Outcome, TurnStatus
+from botservice.turns.turn import EventKind, Outcome, TurnStatus, set_due
 from botservice.turns.waiting.calls import PendingKind, PendingStatus
 from botservice.turns.waiting.records import find_of_turn, withdraw_turn
 from botservice.turns.wakeups import Wakeup, notify_replicas
@@ -28,7 +28,6 @@ _SHOWN = {
 }
 _SHOWN_AS_OWED = "owed"
 
-_IS_OPEN = text("turns.status IN ('queued', 'running')")
 _COLUMNS = (
     turns.c.id,
     turns.c.context_id,
@@ -42,8 +41,8 @@ _COLUMNS = (
     turns.c.error,
 )
 # Found by what they wait with: few rows, and an index for them.
-_WAITS = turns.c.id.in_(select(pending_calls.c.turn_id).where(text("pending_calls.is_open")))
-_OPEN = select(*_COLUMNS).join(contexts).where(_IS_OPEN)
+_WAITS = turns.c.id.in_(select(pending_calls.c.turn_id).where(CALL_IS_OPEN))
+_OPEN = select(*_COLUMNS).join(contexts).where(TURN_IS_OPEN)
 # Answers of which a message was not taken, and is tried again.
 _OWED = (
     select(
@@ -60,11 +59,11 @@ _OWED = (
     )
     .join(turns, turns.c.id == deliveries.c.turn_id)
     .join(contexts, contexts.c.id == deliveries.c.context_id)
-    .where(text("deliveries.status IN ('pending', 'attempting')"), deliveries.c.error.is_not(None))
+    .where(DELIVERY_IS_OWED, deliveries.c.error.is_not(None))
     .order_by(deliveries.c.id)
 )
 _PARKED = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'waiting'"), _WAITS)
-_SET_ASIDE = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'set_aside'"))
+_SET_ASIDE = select(*_COLUMNS).join(contexts).where(TURN_IS_SET_ASIDE)
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
 _LATER = (
     select(turns.c.id)
@@ -77,7 +76,7 @@ _LATER = (
 )
 _PENDING = (
     select(pending_calls)
-    .where(text("pending_calls.is_open"), pending_calls.c.status == PendingStatus.WAITING.value)
+    .where(CALL_IS_OPEN, pending_calls.c.status == PendingStatus.WAITING.value)
     .order_by(pending_calls.c.id)
 )
 _SAID = (

@@ -30,7 +30,7 @@ from botservice.turns.agenda import put_off
 from botservice.turns.changes import Change, DueChanges, apply_changes, find_controls, mark_handled
 from botservice.turns.outbox import Outbox, StoredStream
 from botservice.turns.owing import drop_stopped
-from botservice.turns.retry import beginnings_not_yet, is_cut_off_too_often
+from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
 from botservice.turns.run.agent_run import AgentRun, RunOptions
 from botservice.turns.start.admission import Admission
 from botservice.turns.start.beginning import Beginning
@@ -200,7 +200,8 @@ class ContextWork:
         return bool(refused)
 
     def _may_begin(self, turn: Turn) -> bool:
-        return not self.is_closing and turn.attempts < self.beginnings_not_yet and turn.transport in self._transports
+        may_end_processes = turn.attempts >= SUSPICIOUS_BEGINNINGS and turn.attempts >= self.beginnings_not_yet
+        return not self.is_closing and not may_end_processes and turn.transport in self._transports
 
     async def _stop_all(self, claim: Claim, stops: Sequence[Change]) -> None:
         """Have stops take effect where no turn runs: nothing more is sent of answers of which some has gone out."""
@@ -249,7 +250,7 @@ class ContextWork:
         """Have a turn begin, or be seen to where it waits; return whether the agent is to work on it now."""
         if turn.status is TurnStatus.WAITING:
             return await self._attending.attend(turn, work.context, claim, transport)
-        if is_cut_off_too_often(turn.attempts):
+        if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
             await self._setbacks.give_up(turn, claim, transport, _CUT_OFF, work.context.language)
             return False
         if await self._beginning.begin(turn, work.context, work.controls, claim, transport):
@@ -266,13 +267,13 @@ class ContextWork:
             turn,
             claim,
             plan_deliveries=lambda answer: transport.plan(answer, turn.events),
-            has_buttons=bool(capabilities_of(transport).buttons),
+            has_buttons=lambda: bool(capabilities_of(transport).buttons),
             live=live,
-            is_spoken=was_spoken(transport, turn.events),
+            is_spoken=self._options.speaker is not None and was_spoken(transport, turn.events),
         )
         self.runs[claim.context_id] = Running(run, turn.order_key)
         try:
-            if await self._effects.newest(work.controls.stops_after(turn.order_key), work.context.context_keys):
+            if work.controls.stops and await self._is_stopped(turn, work):
                 run.interrupt()  # it came before this process worked on the turn
             await run.finish()
             logger.info("turn.answered")
@@ -283,6 +284,11 @@ class ContextWork:
         if run.begun is not None and self._lanes.may_send(turn.transport):
             with self._lanes.sending(turn.transport):
                 await self._outbox.go_on(work.context.context_keys, run.begun, claim)
+
+    async def _is_stopped(self, turn: Turn, work: Begun) -> bool:
+        """Return whether somebody who may has said stop since a question was asked."""
+        stops = work.controls.stops_after(turn.order_key)
+        return await self._effects.newest(stops, work.context.context_keys) is not None
 
     async def stop(self, context_id: int) -> bool:
         """Stop the turn that runs in a context, if somebody wants that who may; return whether one runs."""

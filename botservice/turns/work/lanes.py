@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
-from botservice.turns.retry import SUSPECTS_AT_ONCE, is_cut_off_too_often, is_suspicious
+from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 
 RESENDS_AT_ONCE: Final = 16
 SMALL_BYTES: Final = 128 * 1024
@@ -71,7 +71,7 @@ class Lanes:
         Args:
             size: Bytes of what asks it, where that is known.
         """
-        if is_suspicious(beginnings) and not is_cut_off_too_often(beginnings):
+        if SUSPICIOUS_BEGINNINGS <= beginnings < MAX_CUT_OFF_BEGINNINGS:
             return self.suspects
         return self.usual if size <= SMALL_BYTES else next(lane for most, lane in self._large if size <= most)
 

@@ -6,25 +6,46 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, select, text
 
 from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.reminders.reminder import Reminder
 from botservice.storage import Storage
-from botservice.storage.postgres.interleaving import interleave
+from botservice.storage.ranges import is_of
+from botservice.storage.statements import execute
+from botservice.storage.tables.conversations import deliveries, events, turns
+from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
-from botservice.turns.due import is_due
 from botservice.turns.outbox import find_next_delivery
 from botservice.turns.owing import find_fairest_delivery
 from botservice.turns.records import GATHERING, find_next_turn, find_turn
 from botservice.turns.transport import Transport, is_shared
-from botservice.turns.turn import Delivery, Turn, TurnStatus
+from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
 from botservice.turns.waiting.records import find_due_turn
 from botservice.turns.work.reminders import Reminding
 
 _A_WHILE = timedelta(seconds=1)
+
+# What there is at all, in one look: most contexts have one thing to do, and what that is is read then.
+_CONTEXT: Any = bindparam("context")
+# Word for word the conditions of partial indexes.
+_OWES = select(deliveries.c.id).where(
+    text("deliveries.status IN ('pending', 'attempting')"), is_of(deliveries, _CONTEXT)
+)
+_CONTROL = select(events.c.id).where(
+    text("events.turn_id IS NULL AND events.handled_at IS NULL"), events.c.context_id == _CONTEXT
+)
+_TURN = select(turns.c.id).where(text("turns.status IN ('queued', 'running')"), turns.c.context_id == _CONTEXT)
+_WAITING = select(pending_calls.c.id).where(text("pending_calls.is_open"), is_of(pending_calls, _CONTEXT))
+_LOOK: Final = select(
+    _OWES.limit(1).scalar_subquery().label("owes"),
+    _CONTROL.limit(1).scalar_subquery().label("control"),
+    _TURN.limit(1).scalar_subquery().label("turn"),
+    _WAITING.limit(1).scalar_subquery().label("waiting"),
+)
+_NO_CONTROLS: Final = Controls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +126,10 @@ class NextWork:
         Args:
             gives_way: Whether a turn may begin first where other people wait behind a long answer.
         """
-        delivery, controls, turn = interleave(
-            partial(find_next_delivery, connection, context_id, self._transports),
-            partial(find_controls, connection, context_id, self._transports),
-            partial(find_next_turn, connection, context_id, self._transports),
-        )
+        there = execute(connection, _LOOK, {"context": context_id}).all()[0]
+        delivery = find_next_delivery(connection, context_id, self._transports) if there.owes else None
+        controls = find_controls(connection, context_id, self._transports) if there.control else _NO_CONTROLS
+        turn = find_next_turn(connection, context_id, self._transports) if there.turn else None
         if controls.stops:
             return self._stop(connection, turn, controls)
         if controls.moves:
@@ -120,23 +140,29 @@ class NextWork:
             is_for_many = not delivery.attempts and is_shared(self._transports[delivery.transport], keys)
             if not (is_for_many and gives_way and is_ready):
                 return self._owe(connection, context_id, delivery, keys, is_for_many=is_for_many)
-        return self._go_on(connection, context_id, controls, turn, is_ready=is_ready)
-
-    def _go_on(
-        self, connection: Connection, context_id: int, controls: Controls, turn: Turn | None, *, is_ready: bool
-    ) -> Work | None:
-        """Return what comes once nothing is owed."""
-        found: Work | None = find_due(connection, context_id, controls)
-        if found is None and (turn is None or turn.status is TurnStatus.QUEUED):
-            waited = self._find_waited(connection, context_id, is_last=turn is None)
-            if waited is not None:
-                return self._begun(connection, waited, controls)
-            found = self._reminding.find(connection, context_id)
+        is_any_waiting = there.waiting is not None
+        found = self._find_due(connection, context_id, controls, turn, is_any_waiting=is_any_waiting)
         if found is not None:
             return found
         if turn is None:
-            return find_stale(controls, self._clock())
+            return find_stale(controls, self._clock()) if controls.changes else None
         return self._begun(connection, turn, controls) if is_ready else self._wait_for(turn)
+
+    def _find_due(
+        self, connection: Connection, context_id: int, controls: Controls, turn: Turn | None, *, is_any_waiting: bool
+    ) -> Work | None:
+        """Return what goes before the next turn: what is changed, a turn that has waited, or a reminder."""
+        changes = find_due(connection, context_id, controls) if controls.changes else None
+        if changes is not None or (turn is not None and turn.status is not TurnStatus.QUEUED):
+            return changes
+        if is_any_waiting:
+            waited = self._find_waited(connection, context_id, is_last=turn is None)
+            if waited is not None:
+                return self._begun(connection, waited, controls)
+        elif self._decided:
+            self._decided.discard(context_id)
+        is_expected = context_id in self._reminding.due
+        return self._reminding.find(connection, context_id) if is_expected else None
 
     def _find_waited(self, connection: Connection, context_id: int, *, is_last: bool) -> Turn | None:
         """Return the turn that has waited and is to be seen to. It is looked for where it is expected, or last."""

@@ -39,23 +39,27 @@ class _NotDueError(BotServiceError):
 
 
 class Reminding:
-    """Sends what is due in contexts that the caller has claimed."""
+    """Sends what is due in contexts that the caller has claimed.
+
+    Attributes:
+        due: The contexts in which something is due, with the moment since which it may be taken up.
+    """
 
     def __init__(self, storage: Storage, options: RunOptions, transports: Mapping[str, Transport]) -> None:
         self._storage = storage
         self._options = options
         self._transports = transports
-        self._due: dict[int, datetime] = {}  # since when it may be taken up, by context
+        self.due: dict[int, datetime] = {}
 
     def expect(self, context_ids: Iterable[int]) -> list[int]:
         """Take note of contexts in which something is due, and return those in which it need not wait for a limit."""
         now = self._options.clock()
-        self._due = {context_id: self._due.get(context_id, now) for context_id in context_ids}
-        return [context_id for context_id, since in self._due.items() if since <= now]
+        self.due = {context_id: self.due.get(context_id, now) for context_id in context_ids}
+        return [context_id for context_id, since in self.due.items() if since <= now]
 
     def find(self, connection: Connection, context_id: int) -> Reminder | None:
         """Return the reminder of a context that has been due for longest. One query, only where one is expected."""
-        now, since = self._options.clock(), self._due.get(context_id)
+        now, since = self._options.clock(), self.due.get(context_id)
         return None if since is None or since > now else find_due(connection, context_id, now, self._transports)
 
     async def fire(self, reminder: Reminder, claim: Claim) -> None:
@@ -66,7 +70,7 @@ class Reminding:
                 return
             beyond = await self._find_limit(reminder) if reminder.is_task else None
             if beyond is not None:
-                self._due[claim.context_id] = beyond.ends_at
+                self.due[claim.context_id] = beyond.ends_at
                 return
             await (self._ask if reminder.is_task else self._tell)(reminder, claim)
             logger.info("reminder.fired", extra={"reminder": reminder.id, "context": claim.context_id})

@@ -19,7 +19,7 @@ from botservice.turns.retry import SUSPICIOUS_BEGINNINGS
 from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.start.commands import Commands, NoCommands
 from botservice.turns.transport import NoTransport, Transport
-from botservice.turns.turn import EventKind
+from botservice.turns.turn import EventKind, Share
 from botservice.turns.wakeups import Wakeup
 from botservice.turns.work.context_work import ContextWork
 from botservice.turns.work.lanes import Lane, Lanes
@@ -40,6 +40,7 @@ class Worker:
         commands: What people may ask of the service itself.
         max_turns: How many turns may run at once.
         sweep_seconds: How often it looks for what it was not woken for.
+        share: Which conversations it begins at once when another process leaves them to whoever is there.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Worker:
         commands: Commands = NoCommands(),  # noqa: B008 - it has no state
         max_turns: int = MAX_TURNS_AT_ONCE,
         sweep_seconds: float = SWEEP_SECONDS,
+        share: Share = Share(),  # noqa: B008 - frozen
     ) -> None:
         self._storage = storage
         self._clock = options.clock
@@ -59,6 +61,7 @@ class Worker:
         self._lanes = Lanes(max_turns)
         self._context_work = ContextWork(storage, options, self._transports, commands, self._lanes)
         self._sweep_seconds = sweep_seconds
+        self._share = share
         self._looks = itertools.count()
         self._busy: dict[int, asyncio.Task[None]] = {}
         self._again: set[int] = set()
@@ -121,9 +124,10 @@ class Worker:
         it until a moment ago.
         """
         context_id = wakeup.context_id
+        is_left_to_this = wakeup.is_open and self._share.has(context_id)
         if wakeup.kind is EventKind.STOP and context_id in self._context_work.runs:
             self._spawn(self._stop_turn(context_id))
-        elif wakeup.is_open or context_id in self._busy or context_id in self._let_go_at:
+        elif is_left_to_this or context_id in self._busy or context_id in self._let_go_at:
             self.wake(context_id, wakeup.kind)
 
     async def _listen(self) -> None:

@@ -1,8 +1,9 @@
 """A call as it came over the wire: its parameters from query, form, multipart or JSON, and the errors it can meet."""
 
+import dataclasses
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -62,7 +63,7 @@ class Upload:
     field: str
     filename: str
     mime_type: str
-    data: bytes = field(repr=False)
+    data: bytes = dataclasses.field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

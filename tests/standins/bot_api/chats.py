@@ -120,7 +120,7 @@ class Chat:
     def as_wire(self) -> dict[str, Any]:
         if self.person is not None:
             user = self.person.as_user()
-            names = {name: user[name] for name in ("first_name", "last_name", "username") if name in user}
+            names: dict[str, Any] = {key: user[key] for key in ("first_name", "last_name", "username") if key in user}
             return {"id": self.id, "type": "private", **names}
         wire: dict[str, Any] = {"id": self.id, "type": self.type, "title": self.title}
         return wire | ({"is_forum": True} if self.is_forum else {})

@@ -17,7 +17,10 @@ class People:
     world: "World"
     condition: "threading.Condition"
     events: "Events"
-    base: str
+
+    @property
+    def base(self) -> str:
+        raise NotImplementedError
 
     def person_says(
         self,

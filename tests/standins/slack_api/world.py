@@ -72,7 +72,7 @@ class World:
     """One workspace with one bot. Every method is called with the server's lock held."""
 
     def __init__(self) -> None:
-        self.users = {
+        self.users: dict[str, dict[str, Any]] = {
             "U0ALICE": {"id": "U0ALICE", "name": "alice", "profile": {"display_name": "Alice"}, "locale": "en-US"},
             "U0BOB": {"id": "U0BOB", "name": "bob", "profile": {"display_name": "Bob"}, "locale": "de-DE"},
             BOT_USER: {"id": BOT_USER, "name": "botty", "is_bot": True, "profile": {"display_name": "Botty"}},

@@ -97,6 +97,12 @@ def bot_on(sqlite_storage: Storage) -> RunBot:
 
 
 @pytest.fixture
+def bot_in() -> RunBot:
+    """Return what runs a bot in any storage."""
+    return running_bot
+
+
+@pytest.fixture
 def bot_on_both(storage: Storage) -> RunBot:
     """Return what runs a bot on either database."""
     return lambda api, script=echo, **options: running_bot(api, storage, script, **options)

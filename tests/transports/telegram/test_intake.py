@@ -20,7 +20,7 @@ from standins.bot_api import (
 
 from botservice import AgentContext, Storage
 from botservice.errors import SettingsError, StorageUnavailable
-from botservice.turns.pressure import Pressure
+from botservice.turns.inbox import Pressure
 from transports.telegram.app import TelegramTransport
 from transports.telegram.client import POLL_SECONDS
 from transports.telegram.inbound import ALLOWED_UPDATES
@@ -188,6 +188,25 @@ async def test_polling_takes_over_from_a_webhook(api: BotApi, bot_on) -> None:
     async with bot_on(api):
         assert (await api.message(42)).text == "You said: hello"
     assert "drop_pending_updates" not in api.calls("deleteWebhook")[0].params
+
+
+async def test_of_two_processes_on_one_database_one_polls_until_it_goes(
+    api: BotApi, bot_in, postgres_url: str, caplog
+) -> None:
+    """Telegram, and its stand-in, answer 409 to whoever polls beside another one."""
+    async with Storage.open(postgres_url) as first, Storage.open(postgres_url) as second:
+        async with bot_in(api, first):
+            await api.until(lambda: api.calls("getUpdates"))
+            async with bot_in(api, second):
+                api.person_says("one", chat_id=42)
+                assert (await api.message(42)).text == "You said: one"
+            api.person_says("two", chat_id=42)
+            await api.messages(42, 2)
+        async with bot_in(api, second):
+            api.person_says("three", chat_id=42)
+            await api.messages(42, 3)
+    assert api.visible_texts(42) == ["You said: one", "You said: two", "You said: three"]
+    assert not [record for record in caplog.records if record.message == "telegram.conflict"]
 
 
 async def test_a_second_poller_is_told_what_to_do(api: BotApi, bot_on, monkeypatch, caplog) -> None:

@@ -68,28 +68,29 @@ def build_bolt(intake: Intake, *, api_url: str, signing_secret: str | None) -> A
         attaching_conversation_kwargs_enabled=False,
     )
 
-    def storing(take: Take) -> Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]:
-        async def listener(ack: AsyncAck, body: dict[str, Any]) -> None:
-            try:
-                await take(body)
-            except (BotServiceError, TimeoutError) as error:
-                logger.warning("slack.not_stored", extra={"reason": str(error) or type(error).__name__})
-                raise _NotStored from error
-            except Exception as error:  # a border: Slack is asked to deliver again, whatever it was
-                logger.exception("slack.not_stored")
-                raise _NotStored from error
-            await ack()
-
-        return listener
-
-    app.event(_ANYTHING)(storing(intake.take_event))
-    app.command(_ANYTHING)(storing(intake.take_command))
-    interaction = storing(intake.take_interaction)
+    app.event(_ANYTHING)(_storing(intake.take_event))
+    app.command(_ANYTHING)(_storing(intake.take_command))
+    interaction = _storing(intake.take_interaction)
     app.shortcut(_ANYTHING)(interaction)
     app.action(_ANYTHING)(interaction)
     app.view(_ANYTHING)(interaction)
     app.error(_fail)
     return app
+
+
+def _storing(take: Take) -> Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]:
+    async def listener(ack: AsyncAck, body: dict[str, Any]) -> None:
+        try:
+            await take(body)
+        except (BotServiceError, TimeoutError) as error:
+            logger.warning("slack.not_stored", extra={"reason": str(error) or type(error).__name__})
+            raise _NotStored from error
+        except Exception as error:  # a border: Slack is asked to deliver again, whatever it was
+            logger.exception("slack.not_stored")
+            raise _NotStored from error
+        await ack()
+
+    return listener
 
 
 async def _fail(error: Exception) -> BoltResponse:

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, exists, func, select, text
+from sqlalchemy import Connection, bindparam, exists, func, select
 
 from botservice.contexts.feedback import write_feedback
 from botservice.errors import BotServiceError
 from botservice.messages import Author, InboundMessage
 from botservice.storage import Storage
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import contexts, deliveries, messages
 from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
@@ -35,7 +36,7 @@ _MAX_KNOWN: Final = 10_000
 _ON_ITS_WAY = (
     select(deliveries.c.id)
     .where(
-        text("deliveries.status IN ('pending', 'attempting')"),
+        DELIVERY_IS_OWED,
         deliveries.c.transport == "slack",
         deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
     )

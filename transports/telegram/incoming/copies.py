@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, select
 
 from botservice.messages import Button
+from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import deliveries
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import read_buttons
-from botservice.turns.waiting.records import IS_OPEN
 
 
 def find_copied(connection: Connection, context_id: int, text: str | None) -> Sequence[Button]:
     """Return the buttons of the question that waits in a context and says word for word what a message says."""
     if not text:
         return ()
-    asked = select(pending_calls.c.delivery_id).where(IS_OPEN, pending_calls.c.context_id == context_id)
+    asked = select(pending_calls.c.delivery_id).where(CALL_IS_OPEN, pending_calls.c.context_id == context_id)
     query = select(deliveries.c.payload, deliveries.c.buttons).where(
         deliveries.c.id.in_(asked), deliveries.c.transport == "telegram", deliveries.c.buttons.is_not(None)
     )

@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
-from botservice.errors import BotServiceError
+from botservice.errors import BotServiceError, StorageUnavailable
+from botservice.storage import Claim
+from botservice.storage.claims import Claims
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
 from transports.telegram.inbound import ALLOWED_UPDATES
@@ -19,6 +21,8 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 _CONFLICT_PAUSE_SECONDS = 5.0
 _STORAGE_PAUSE_SECONDS = 1.0
+_STANDBY_SECONDS = 1.0
+_FIRST_POLLER, _POLLERS = -1_000, 1_000_000  # no context has such ids: one for each bot
 
 
 class Poller:
@@ -31,9 +35,21 @@ class Poller:
         self._offset: int | None = None
         self._failures = 0
 
-    async def run(self) -> None:
-        """Poll until cancelled."""
+    async def run_alone(self, claims: Claims, bot_id: int) -> None:
+        """Poll until cancelled, whenever no other process on the same database does: Telegram lets one."""
         while True:
+            claim = await _try_claim(claims, bot_id)
+            if claim is None:
+                await asyncio.sleep(_STANDBY_SECONDS)
+                continue
+            try:
+                await self._run(claim)
+            finally:
+                await asyncio.shield(claims.release(claim))
+
+    async def _run(self, claim: Claim) -> None:
+        """Poll as long as the claim is held."""
+        while claim.is_held:
             try:
                 updates = await self._client.next_updates(self._offset, self._allowed)
             except TelegramError as error:
@@ -84,6 +100,14 @@ class Poller:
             logger.warning("telegram.unreachable", extra={"reason": type(failure).__name__})
             return _CONFLICT_PAUSE_SECONDS
         return 0.0
+
+
+async def _try_claim(claims: Claims, bot_id: int) -> Claim | None:
+    """Return the right to poll for a bot; None where another process has it, or the database is away."""
+    try:
+        return await claims.try_claim(_FIRST_POLLER - bot_id % _POLLERS)
+    except StorageUnavailable:
+        return None
 
 
 def _is_id(value: object) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, exists, select, text
+from sqlalchemy import Connection, bindparam, exists, select
 from telegram.error import TelegramError
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, Button, CommandCall, InboundMessage
 from botservice.storage import Storage
+from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, events
 from botservice.storage.tables.waiting import pending_calls
 from botservice.texts import in_language
@@ -31,11 +32,10 @@ logger = logging.getLogger(__name__)
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 0.0)
 _MOST_TOLD: Final = 200  # characters; Bot API, answerCallbackQuery
 _PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
-_IS_KEYBOARD = text("deliveries.buttons IS NOT NULL")
 _KEYBOARD = (
     select(deliveries.c.turn_id, deliveries.c.buttons)
     .where(
-        _IS_KEYBOARD,
+        DELIVERY_HAS_BUTTONS,
         deliveries.c.context_id == bindparam("context"),
         deliveries.c.external_id == bindparam("message"),
         deliveries.c.transport == "telegram",
@@ -46,8 +46,8 @@ _KEYBOARD = (
 _ON_ITS_WAY = (
     select(deliveries.c.id)
     .where(
-        text("deliveries.status IN ('pending', 'attempting')"),
-        _IS_KEYBOARD,
+        DELIVERY_IS_OWED,
+        DELIVERY_HAS_BUTTONS,
         deliveries.c.context_id == bindparam("context"),
         deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
     )

@@ -10,12 +10,13 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, exists, select, text
+from sqlalchemy import Connection, bindparam, exists, select
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.contexts.feedback import write_feedback
 from botservice.messages import Author
 from botservice.storage import Storage
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, messages
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import DeliveryStatus
@@ -28,7 +29,7 @@ _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
 _ON_ITS_WAY = (
     select(deliveries.c.id)
     .where(
-        text("deliveries.status IN ('pending', 'attempting')"),
+        DELIVERY_IS_OWED,
         deliveries.c.context_id == bindparam("context"),
         deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, or_, select, text
+from sqlalchemy import Connection, or_, select
 from sqlalchemy import func as sql
 
 from botservice.contexts.context import ContextKeys, find_context, set_metadata
@@ -18,6 +18,7 @@ from botservice.messages import Author
 from botservice.people.identities import find_identity
 from botservice.personas import TITLE
 from botservice.quoting import in_one_line
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, messages
 from transports.web.attached import without_contents
 from transports.web.inbound import FIRST, NAME, chat_in, context_keys
@@ -30,14 +31,12 @@ _FIRST_WORDS: Final = 60  # characters of a title that is made
 _READ: Final = 300  # characters of the first message that a title is made of
 _WORD: Final = re.compile(r"\s\S*$")
 
-# In the words of the partial index, so that it is used.
-_IS_OF_PERSON: Final = text("messages.role = 'user'")
 _LAST = messages.alias("last")
 
 
 def _first(column: Any, name: str) -> Any:
     of_context = messages.c.context_id == contexts.c.id
-    query = select(column).where(of_context, _IS_OF_PERSON).order_by(messages.c.position).limit(1)
+    query = select(column).where(of_context, MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position).limit(1)
     return query.scalar_subquery().label(name)
 
 

@@ -4,17 +4,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, text
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.history.rows import find_position, read_messages, select_messages
 from botservice.messages import Attachment, Role
 from botservice.storage.blobs import read_blobs
+from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
-from botservice.turns.waiting.records import IS_OPEN
 from transports.web.inbound import NAME, context_keys, read_event, read_post
 from transports.web.outgoing.markdown import render_markdown
 from transports.web.outgoing.marks import IS_STOPPED, find_unanswered
@@ -23,8 +23,6 @@ from transports.web.outgoing.outbound import iso, show_buttons, show_message
 PAGE: Final = 100  # messages
 
 _SHOWN_ROLES: Final = (Role.USER.value, Role.ASSISTANT.value)
-# In the words of the partial index, so that it is used.
-_IS_OPEN: Final = text("turns.status IN ('queued', 'running')")
 
 _BUTTONS: Final = (
     select(deliveries.c.buttons)
@@ -320,7 +318,7 @@ def _read_waiting(connection: Connection, context_id: int, after_id: int) -> tup
         .join(turns, turns.c.id == events.c.turn_id)
         .where(
             turns.c.context_id == context_id,
-            _IS_OPEN,
+            TURN_IS_OPEN,
             turns.c.status == TurnStatus.QUEUED.value,
             turns.c.transport == NAME,
             events.c.id > after_id,
@@ -342,7 +340,7 @@ def _show_waiting(event: StoredEvent) -> Shown | None:
 
 def _read_first_waiting(connection: Connection, context_id: int) -> int | None:
     """Return the first turn that waits with a call: what it asks may still become what was decided."""
-    waiting = select(func.min(pending_calls.c.turn_id)).where(pending_calls.c.context_id == context_id, IS_OPEN)
+    waiting = select(func.min(pending_calls.c.turn_id)).where(pending_calls.c.context_id == context_id, CALL_IS_OPEN)
     found: int | None = connection.execute(waiting).scalar_one()
     return found
 
@@ -350,7 +348,7 @@ def _read_first_waiting(connection: Connection, context_id: int) -> int | None:
 def _read_progress(connection: Connection, context_id: int) -> tuple[int | None, int]:
     """Return the first turn that is open, and the number from which there is none yet."""
     # Ordered as the partial index is, so that turns that have ended are not walked through.
-    open_turns = select(turns.c.id).where(turns.c.context_id == context_id, _IS_OPEN).order_by(turns.c.order_key)
+    open_turns = select(turns.c.id).where(turns.c.context_id == context_id, TURN_IS_OPEN).order_by(turns.c.order_key)
     last = select(func.max(turns.c.id)).where(turns.c.context_id == context_id)
     first_open = min(connection.execute(open_turns).scalars(), default=None)
     return first_open, (connection.execute(last).scalar_one() or 0) + 1

@@ -1,0 +1,104 @@
+"""Workers beside a process that serves, on one machine: started with it, begun anew where they die, ended with it."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+import threading
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Callable
+
+from botservice.errors import BotServiceError
+from botservice.turns.turn import Share
+
+logger = logging.getLogger(__name__)
+
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
+_STEADY_SECONDS = 60.0  # whoever lived that long begins anew without a pause that grows
+_ENDING_SECONDS = 9.5  # of the ten that a PaaS gives between SIGTERM and SIGKILL
+
+
+@contextlib.asynccontextmanager
+async def workers_beside(processes: int, app: str | None = None) -> AsyncIterator[None]:
+    """Keep as many workers running beside this process as there are to be processes in all.
+
+    Args:
+        app: The `--app` that they are to serve.
+    """
+    keeping = [asyncio.create_task(_keep(index, processes, app)) for index in range(1, processes)]
+    try:
+        yield
+    finally:
+        for task in keeping:
+            task.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
+
+
+def read_share(text: str | None) -> Share:
+    """Return what a worker was told to work on first, such as "1/4"; everything where it was told nothing.
+
+    Raises:
+        BotServiceError: it says something else.
+    """
+    if text is None:
+        return Share()
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise BotServiceError(f"--share must be INDEX/COUNT, such as 1/4, not {text!r}")
+    return Share(int(index), int(count))
+
+
+def end_with_parent(end: Callable[[], None]) -> None:
+    """Have end called in this event loop once the process that started this one is gone: it holds our stdin open."""
+    loop = asyncio.get_running_loop()
+
+    def watch() -> None:
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+        with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+            loop.call_soon_threadsafe(end)
+
+    threading.Thread(target=watch, name="botservice-parent", daemon=True).start()
+
+
+async def _keep(index: int, processes: int, app: str | None) -> None:
+    """Run one worker, and anew whenever it ends, until cancelled."""
+    clock, pause = asyncio.get_running_loop().time, _FIRST_PAUSE_SECONDS
+    while True:
+        began_at = clock()
+        process = await _start(index, processes, app)
+        try:
+            code = await process.wait()
+        except asyncio.CancelledError:
+            await _end(process)
+            raise
+        if clock() - began_at > _STEADY_SECONDS:
+            pause = _FIRST_PAUSE_SECONDS
+        logger.error("serve.worker_ended", extra={"worker": index, "code": code, "wait_seconds": pause})
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+async def _start(index: int, processes: int, app: str | None) -> Process:
+    """Start a worker in a session of its own: Ctrl+C reaches it through this process alone."""
+    chosen = [] if app is None else ["--app", app]
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "botservice", "worker", *chosen, "--share", f"{index}/{processes}"),
+        stdin=PIPE,
+        stdout=DEVNULL,
+        start_new_session=True,
+    )
+
+
+async def _end(process: Process) -> None:
+    """End a worker: its answers have the same grace as those of this process."""
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(_ENDING_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()

@@ -1,0 +1,137 @@
+"""The numbers of a step's record in few characters: when it ran, and how its prompt was made and sent.
+
+They stand together in the field of the prompt's facts: earlier releases show nothing of what they do not know there.
+A record that holds anything else than usual in one of them stays as it is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from botservice.contexts.numbers import lengthen, shorten
+
+_SHORT: Final = "short"
+_FACTS: Final = "prompt_facts"
+# The places in these lists are stored: what is new comes at the end.
+_SECTIONS: Final = (
+    *("system", "notes", "window", "earlier", "person", "waiting", "looking_at", "found", "question", "steps"),
+)
+_MOMENTS: Final = ("began", "asked", "first_text", "ended")
+_TIMES: Final = ("start_time", "end_time")
+_PARTS: Final = ("max_tokens", "found", "left_out", "tools")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_MILLISECONDS: Final = 1_000
+_DECIMALS: Final = 10_000  # of scores
+
+
+def shorten_facts(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a step's record in short; `lengthen_facts` is the inverse."""
+    named = {name: record[name] for name in _FORMS if record.get(name) is not None}
+    if not named:
+        return record
+    try:
+        short = {_FORMS[name][0]: _FORMS[name][1](value) for name, value in named.items()}
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return record
+    rest = {name: value for name, value in record.items() if name not in named}
+    return {**rest, _FACTS: {_SHORT: short}}
+
+
+def lengthen_facts(record: Any) -> Any:
+    """Return the record that `shorten_facts` was given."""
+    facts = record.get(_FACTS) if isinstance(record, dict) else None
+    if not isinstance(facts, dict) or _SHORT not in facts:
+        return record
+    rest = {name: value for name, value in record.items() if name != _FACTS}
+    short = facts[_SHORT]
+    return rest | {name: read(short[tag]) for name, (tag, _, read) in _FORMS.items() if tag in short}
+
+
+def _shorten_sections(sections: Mapping[str, Sequence[int]]) -> list[int]:
+    """Return how many messages each section has, without those at the end that have none."""
+    counts: list[int] = []
+    end = 0
+    for name, (first, after) in sections.items():
+        _require(first == end < after)
+        counts += [0] * (_SECTIONS.index(name) - len(counts)) + [after - first]
+        _require(len(counts) == _SECTIONS.index(name) + 1)
+        end = after
+    return counts
+
+
+def _read_sections(counts: Sequence[int]) -> dict[str, list[int]]:
+    ends = lengthen(list(counts))
+    return {name: [end - count, end] for name, count, end in zip(_SECTIONS, counts, ends, strict=False) if count}
+
+
+def _shorten_timing(timing: Mapping[str, Any]) -> list[int]:
+    """Return the microseconds of the beginning, and how many the end is later."""
+    [(tag, times)] = timing.items()
+    _require(tag == "$timing" and list(times) == list(_TIMES[: len(times)]))
+    return list(map(_microseconds, times.values())) if len(times) == 1 else _began_and_took(*times.values())
+
+
+def _began_and_took(start: Mapping[str, str], end: Mapping[str, str]) -> list[int]:
+    began = _microseconds(start)
+    return [began, _microseconds(end) - began]
+
+
+def _microseconds(time: Mapping[str, str]) -> int:
+    [(tag, text)] = time.items()
+    _require(tag == "$datetime" and text.endswith("+00:00"))
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+
+
+def _read_timing(times: Sequence[int]) -> dict[str, Any]:
+    moments = (_EPOCH + each * _MICROSECOND for each in lengthen(list(times)))
+    return {"$timing": {name: {"$datetime": at.isoformat()} for name, at in zip(_TIMES, moments, strict=False)}}
+
+
+def _shorten_attempts(attempts: Sequence[Mapping[str, float]]) -> list[list[int | None]]:
+    """Return the milliseconds of each attempt's moments."""
+    for each in attempts:
+        _require(each.keys() <= set(_MOMENTS))
+    return [[None if name not in each else _whole(each[name], _MILLISECONDS) for name in _MOMENTS] for each in attempts]
+
+
+def _read_attempts(attempts: Sequence[Sequence[int | None]]) -> list[dict[str, float]]:
+    return [
+        {name: at / _MILLISECONDS for name, at in zip(_MOMENTS, each, strict=True) if at is not None}
+        for each in attempts
+    ]
+
+
+def _shorten_prompt_facts(facts: Mapping[str, Any]) -> list[Any]:
+    """Return the values of facts; of what was found the ids, and then the scores."""
+    _require(list(facts) == list(_PARTS[: len(facts)]) and len(facts) > _PARTS.index("found"))
+    limit, found, *others = facts.values()
+    _require(all(type(number) is int for number, _ in found))
+    ids, scores = [number for number, _ in found], [_whole(score, _DECIMALS) for _, score in found]
+    return [limit, shorten(ids), shorten(scores), *others]
+
+
+def _read_prompt_facts(values: Sequence[Any]) -> dict[str, Any]:
+    limit, ids, scores, *others = values
+    found = [[number, score / _DECIMALS] for number, score in zip(lengthen(ids), lengthen(scores), strict=True)]
+    return dict(zip(_PARTS, (limit, found, *others), strict=False))
+
+
+def _whole(number: float, factor: int) -> int:
+    """Return how many parts of one a number is, where it is a whole number of them."""
+    whole = round(number * factor)
+    _require(type(number) is float and whole / factor == number)
+    return whole
+
+
+def _require(is_usual: bool) -> None:  # noqa: FBT001 - it is all that it is told
+    if not is_usual:
+        raise ValueError("it is not of the usual shape")
+
+
+_FORMS: Final[Mapping[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]]] = {
+    "prompt_sections": ("s", _shorten_sections, _read_sections),
+    "timing": ("t", _shorten_timing, _read_timing),
+    "model_attempts": ("a", _shorten_attempts, _read_attempts),
+    _FACTS: ("f", _shorten_prompt_facts, _read_prompt_facts),
+}

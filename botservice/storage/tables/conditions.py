@@ -1,0 +1,38 @@
+"""The conditions of partial indexes, each written once for the index and for the queries that it answers.
+
+A planner uses such an index where a query says the very same, with literals: it does not know the values of parameters.
+"""
+
+import re
+from typing import Final
+
+from sqlalchemy import Index, TextClause, text
+
+TURN_IS_OPEN: Final = text("turns.status IN ('queued', 'running')")
+TURN_IS_UNANSWERED: Final = text("turns.outcome IN ('failed', 'stopped', 'refused')")
+TURN_IS_NUMBERED: Final = text("turns.last_step_number IS NOT NULL")
+TURN_IS_SET_ASIDE: Final = text("turns.status = 'set_aside'")
+TURN_IS_WHOLE: Final = text("turns.compacted_at IS NULL")
+EVENT_IS_UNHANDLED: Final = text("events.turn_id IS NULL AND events.handled_at IS NULL")
+CHANGE_IS_UNHANDLED: Final = text("events.handled_at IS NULL AND events.kind IN ('edit', 'delete')")
+EVENT_IS_EXTERNAL: Final = text("events.external_id IS NOT NULL")
+DELIVERY_IS_OWED: Final = text("deliveries.status IN ('pending', 'attempting')")
+DELIVERY_HAS_BUTTONS: Final = text("deliveries.buttons IS NOT NULL")
+CALL_IS_OPEN: Final = text("pending_calls.is_open")
+REMINDER_IS_WAITING: Final = text("reminders.status = 'waiting'")
+MESSAGE_IS_OF_A_PERSON: Final = text("messages.role = 'user'")
+MESSAGE_IS_EXTERNAL: Final = text("messages.external_id IS NOT NULL")
+MESSAGE_HAS_AUTHOR: Final = text("messages.author_id IS NOT NULL")
+MESSAGE_IS_EDITED: Final = text("messages.edited_at IS NOT NULL")
+CONTEXT_HAS_METADATA: Final = text("contexts.metadata <> '{}'")
+CONTEXT_IS_OF_ONE: Final = text("contexts.only_identity_id IS NOT NULL")
+CONTEXT_IS_FORGOTTEN: Final = text("contexts.forgotten_at IS NOT NULL")
+FACT_IS_ENDED: Final = text("facts.ended_by IS NOT NULL")
+READING_IS_DUE: Final = text("observed.due_at IS NOT NULL")
+VERDICT_IS_BAD: Final = text("feedback.verdict = 'bad'")
+
+
+def index_where(name: str, *columns: str, where: TextClause) -> Index:
+    """Return a partial index on both databases: over the rows for which a condition holds."""
+    within = text(re.sub(r"\b\w+\.", "", where.text))  # the condition of an index names no table
+    return Index(name, *columns, postgresql_where=within, sqlite_where=within)

@@ -1,0 +1,117 @@
+"""Each table is written by its owner, as docs/architecture.md names it, and by nobody else without a reason."""
+
+import re
+from pathlib import Path
+
+import pytest
+from docs.table_writers import ANY, ROOT, TABLES, Module, find_writers
+from sqlalchemy import TextClause
+
+from botservice.storage.tables import conditions
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+OWNERS = PAGE.partition("## Who owns which table")[2].partition("\n## ")[0]
+ALL = set(TABLES.values()) | {ANY}
+
+# Who writes to tables of others, and why. A room with its slash is all of its modules.
+OTHERS = {
+    "botservice/privacy/": (ALL, "forgets, whatever table it stands in"),
+    "botservice/upkeep/records.py": (ALL, "empties and deletes what is old enough"),
+    "botservice/turns/work/merging.py": (ALL, "moves all that one conversation has to another"),
+    "botservice/storage/tables/triggers.py": (ALL, "what the database does itself, so that nobody can forget to"),
+    "botservice/storage/postgres/building.py": ({"contexts"}, "counts messages that came before their counter"),
+    "botservice/storage/references.py": ({"messages"}, "says who is quoted in the row of the message"),
+    "botservice/history/rows.py": ({"contexts"}, "numbers messages under the lock of their context's row"),
+    "botservice/history/changes.py": ({"contexts", "vectors"}, "an edit makes caches and meanings out of date"),
+    "botservice/history/notes.py": ({"observed"}, "numbers notes, and has a stretch read again where one is deleted"),
+    "botservice/people/identities.py": ({"contexts"}, "keeps who was seen in a context"),
+    "botservice/access/records.py": ({"deliveries"}, "welcomes in the chat where somebody was refused"),
+    "botservice/turns/agenda.py": ({"deliveries", "pending_calls", "turns"}, "puts off all that is due in a context"),
+    "botservice/turns/changes.py": ({"events"}, "says which edits have taken effect"),
+    "botservice/turns/owing.py": ({"deliveries"}, "gives up what cannot be delivered any more"),
+    "botservice/turns/start/admission.py": ({"events"}, "empties what somebody sent who is not let in"),
+    "botservice/turns/start/readings.py": ({"events"}, "says whose files are being read"),
+    "botservice/turns/waiting/going_on.py": ({"pending_calls"}, "puts off the calls of a turn"),
+    "botservice/turns/waiting/records.py": ({"deliveries", "turns"}, "parks a turn with the call that it waits for"),
+    "botservice/turns/work/backlog.py": (
+        {"events", "prompt_log", "steps", "turns"},
+        "what an operator does to a turn: stops it, sets it aside, begins it anew",
+    ),
+    "transports/slack/workspaces/rows.py": ({ANY}, "writes the tables that its callers own and hand it"),
+}
+
+
+def named_owners():
+    """Return for each table the modules that its row of the page names."""
+    found = {}
+    for row in OWNERS.splitlines():
+        for name in re.findall(r"`(\w+\*?)`", row):
+            tables = [each for each in ALL if each == name or (name.endswith("*") and each.startswith(name[:-1]))]
+            found |= {each: set(re.findall(r"`([\w/]+\.py)`", row)) for each in tables}
+    return found
+
+
+WRITERS = find_writers()
+
+
+def other_writers():
+    owners = named_owners()
+    return {(module, table) for table, modules in WRITERS.items() for module in modules - owners.get(table, set())}
+
+
+def is_allowed(module, table):
+    return any(module.startswith(room) and table in tables for room, (tables, _) in OTHERS.items())
+
+
+def test_a_table_is_written_by_its_owner_alone():
+    strange = sorted((module, table) for module, table in other_writers() if not is_allowed(module, table))
+    assert strange == [], "write it through its owner, or say in OTHERS why not"
+
+
+def test_who_may_write_to_tables_of_others_still_does():
+    written = {room: {table for module, table in other_writers() if module.startswith(room)} for room in OTHERS}
+    idle = [room for room, (tables, _) in OTHERS.items() if not written[room] or tables not in (ALL, written[room])]
+    assert idle == [], "take out of OTHERS what is not written any more"
+
+
+def test_an_owner_that_is_named_writes_its_table():
+    by_migrations = {"schema_compatibility"}
+    owners = named_owners()
+    assert [table for table in set(TABLES.values()) - by_migrations if not WRITERS[table] & owners[table]] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "insert(turns).values(id=1)",
+        "turns.update()",
+        "sqlite.dialect.insert(turns)",
+        "text('DELETE FROM turns WHERE id = 1')",
+        "for table in (turns, steps):\n    delete(table)",
+        "for column in (turns.c.id, steps.c.id):\n    update(column.table)",
+        "BOTH = (turns, steps)\nchanges = [update(table) for table, value in zip(BOTH, 'ab')]",
+        "def upsert(table):\n    insert(table)\nupsert(turns)",
+    ],
+)
+def test_a_write_is_found_in_whatever_words(tmp_path: Path, source):
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    assert "turns" in {*Module(path).written()}
+    assert ANY not in {*Module(path).written()}
+
+
+def test_what_is_only_read_is_not_written(tmp_path: Path):
+    path = tmp_path / "module.py"
+    path.write_text("select(turns)\nfound.update(turns=1)\nconnection.execute(text('SELECT 1 FROM turns'))")
+    assert [*Module(path).written()] == []
+
+
+CONDITIONS = [each for each in vars(conditions).values() if isinstance(each, TextClause)]
+
+
+def test_the_condition_of_an_index_is_written_once():
+    home = Path(conditions.__file__)
+    paths = [path for room in ("botservice", "transports") for path in (ROOT / room).rglob("*.py") if path != home]
+    sources = {path: path.read_text() for path in paths if "migrations" not in path.parts}
+    copies = [(path.name, each.text) for path, source in sources.items() for each in CONDITIONS if each.text in source]
+    assert copies == [], f"take it from {home.name}"

@@ -1,0 +1,96 @@
+"""What a plain question costs: how often the database is asked, and what of the code it passes."""
+
+import sys
+import threading
+from pathlib import Path
+
+from turns.bots import make_service
+from turns.messenger import Messenger, echo, office
+
+import botservice
+from botservice import AgentContext, Storage
+from botservice.commands.standard import standard_commands
+
+PACKAGE = Path(botservice.__file__).parent
+MOST_MODULES = 18
+NOT_NEEDED = {
+    *("turns/changes.py", "turns/buttons.py", "turns/work/reminders.py", "turns/work/setbacks.py", "turns/wakeups.py"),
+    *("turns/run/mishaps.py", "turns/run/sub_agents.py", "turns/run/open_step.py", "turns/run/speaking.py"),
+    *("turns/waiting/records.py", "turns/waiting/parking.py", "turns/start/admission.py", "turns/start/effects.py"),
+    *("budgets/records.py", "budgets/periods.py", "commands/catalogue.py", "capabilities.py", "personas.py"),
+}
+
+
+class Counting(Storage):
+    """A storage that says how it was used."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.log = []
+
+    async def read(self, query, **how):
+        self.log.append("read")
+        return await super().read(query, **how)
+
+    async def write(self, operation, **how):
+        self.log.append("write")
+        return await super().write(operation, **how)
+
+
+class Passed:
+    """The modules of the package that are entered within the block, in any thread that begins within it or runs it."""
+
+    def __init__(self):
+        self.modules = set()
+
+    def __enter__(self):
+        threading.setprofile(self._look)
+        sys.setprofile(self._look)
+        return self.modules
+
+    def __exit__(self, *_):
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+    def _look(self, frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(PACKAGE):
+            self.modules.add(str(path.relative_to(PACKAGE)))
+
+
+async def test_a_prompt_begins_with_one_read_and_is_two_commits(storage_url):
+    async with Counting.open(storage_url) as storage:
+        service, _ = make_service(storage, ["hello", "again"])
+        context = await AgentContext.get_or_create(storage, {"id": "1"})
+        await service.prompt(context, "hi")
+        storage.log.clear()
+        await service.prompt(context, "and you?")
+        assert storage.log[:2] == ["read", "write"]
+        assert storage.log.count("write") == 2
+        assert storage.log.count("read") <= 3  # two of them are the agent's: the window, and what is known
+
+
+async def test_a_message_is_four_commits_from_its_arrival_to_its_delivery(sqlite_url):
+    async with Counting.open(sqlite_url) as storage, office(storage, echo, sweep_seconds=600) as bot:
+        storage.log.clear()
+        await bot.write("hi", order=1)
+        await bot.messenger.shows("1", "re: hi")
+        await bot.worker.stop(grace_seconds=60)
+        assert storage.log.count("write") == 4
+
+
+async def test_a_message_passes_nothing_that_it_does_not_need(sqlite_url):
+    messenger, commands = Messenger(), standard_commands()
+    with Passed() as modules:
+        async with (
+            Storage.open(sqlite_url) as storage,
+            office(storage, echo, messenger=messenger, commands=commands, sweep_seconds=600) as bot,
+        ):
+            await bot.write("first", order=1)
+            await messenger.shows("1", "re: first")
+            modules.clear()
+            await bot.write("second", order=2)
+            await messenger.shows("1", "re: first", "re: second")
+            of_message = set(modules)
+    assert of_message & NOT_NEEDED == set()
+    assert len([each for each in of_message if each.startswith("turns/")]) <= MOST_MODULES
