@@ -89,6 +89,7 @@ NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before
 LAST_OF_A_PERSON = _OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
 # Without what the service itself notes.
 IS_SAID = messages.c.role.in_([literal_column(f"'{role.value}'") for role in (Role.USER, Role.ASSISTANT)])
+_ROLES = {role.value: role for role in Role}
 _LAST_SPEAKERS = 200  # messages of people: far more than a window shows
 _SPEAKERS = (
     select(
