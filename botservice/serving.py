@@ -37,7 +37,7 @@ from botservice.turns.options import utc_now
 from botservice.turns.served import ServedTransport
 from botservice.turns.turn import Share
 from transports.registry import build_transports
-from transports.terminal.joining import joined_terminals
+from transports.terminal.joining_server import joined_terminals
 from transports.web.metrics import metrics_route
 from transports.web.signing_in import sign_in_route
 

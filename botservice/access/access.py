@@ -8,19 +8,14 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from botservice.access.codes import Owe, as_code, issue_code, new_code, read_code, take_code
 from botservice.access.records import (
-    Owe,
-    as_code,
     grant,
     is_anybody_blocked,
-    issue_code,
     list_entries,
-    new_code,
-    read_code,
     read_inviter,
     read_names,
     read_roles,
-    take_code,
     tell_once,
 )
 from botservice.access.values import AccessRole, Entry, Kind, Notice, Ruling, Subject

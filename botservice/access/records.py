@@ -1,9 +1,8 @@
-"""How access lies in its tables: roles, refusals, codes and invitations."""
+"""How access lies in its tables: roles, refusals and invitations."""
 
-import secrets
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, or_, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -13,12 +12,6 @@ from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.storage.statements import execute
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
 
-CODE_LASTS: Final = timedelta(hours=1)
-Owe = Callable[[Connection, int, Sequence[Any], datetime], None]
-"""Has messages sent in the chat of a turn; the moment is the present one."""
-_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # pragma: allowlist secret - without what looks alike
-_CODE_LENGTH: Final = 8
-
 _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
     or_(
         and_(access_roles.c.kind == "person", access_roles.c.subject.in_(bindparam("persons", expanding=True))),
@@ -26,26 +19,23 @@ _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
     )
 )
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
-_CODE = select(access_codes.c.code).where(
-    access_codes.c.person == bindparam("person"), access_codes.c.expires_at > bindparam("now")
-)
 _BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
-_DIALECTS = (("sqlite", sqlite), ("postgresql", postgresql))
+DIALECTS = (("sqlite", sqlite), ("postgresql", postgresql))
 _TELL = {
     name: dialect.insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
-    for name, dialect in _DIALECTS
+    for name, dialect in DIALECTS
 }
 
 
-def _upserting(dialect: Any, table: Any, *keys: str) -> Any:
+def upserting(dialect: Any, table: Any, *keys: str) -> Any:
+    """Return the statement that writes a row in the place of the one with the same keys."""
     new = dialect.insert(table)
     changed = {column.name: new.excluded[column.name] for column in table.columns if column.name not in keys}
     return new.on_conflict_do_update(index_elements=list(keys), set_=changed)
 
 
-_GRANT = {name: _upserting(dialect, access_roles, "kind", "subject") for name, dialect in _DIALECTS}
-_ISSUE = {name: _upserting(dialect, access_codes, "person") for name, dialect in _DIALECTS}
-_INVITE = {name: _upserting(dialect, access_invitations, "chat") for name, dialect in _DIALECTS}
+_GRANT = {name: upserting(dialect, access_roles, "kind", "subject") for name, dialect in DIALECTS}
+_INVITE = {name: upserting(dialect, access_invitations, "chat") for name, dialect in DIALECTS}
 
 
 def read_names(connection: Connection, person: str) -> list[str]:
@@ -72,56 +62,11 @@ def is_anybody_blocked(connection: Connection) -> bool:
     return connection.execute(_BLOCKED).first() is not None
 
 
-def read_code(connection: Connection, person: str, now: datetime) -> str | None:
-    """Return the code that somebody may show the owner."""
-    return execute(connection, _CODE, {"person": person, "now": now}).scalar_one_or_none()
-
-
-def new_code() -> str:
-    """Return a code that nobody can guess, in a form that can be read out."""
-    letters = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
-    return f"{letters[:4]}-{letters[4:]}"
-
-
-def as_code(text: str) -> str | None:
-    """Return what somebody typed as a code; None where it is none."""
-    letters = text.upper().replace("-", "").replace(" ", "")
-    if len(letters) != _CODE_LENGTH or not set(letters) <= set(_ALPHABET):
-        return None
-    return f"{letters[:4]}-{letters[4:]}"
-
-
 def tell_once(connection: Connection, subject: Subject, now: datetime) -> bool:
     """Return whether somebody is to be told that they are not let in: they were not before, and are from now on."""
     values = {"kind": subject.kind.value, "subject": subject.name, "told_at": now}
     told = connection.execute(_TELL[connection.dialect.name], values)
     return told.scalar_one_or_none() is not None
-
-
-def issue_code(
-    connection: Connection,
-    person: str,
-    code: str,
-    name: str | None,
-    turn_id: int,
-    welcome: Sequence[Any],
-    now: datetime,
-) -> bool:
-    """Return whether a code is the one that somebody may show; it is not where another was given out meanwhile."""
-    connection.execute(delete(access_codes).where(access_codes.c.expires_at <= now))
-    known = read_code(connection, person, now)
-    if known is not None and known != code:
-        return False
-    values = {
-        "person": person,
-        "code": code,
-        "name": name,
-        "turn_id": turn_id,
-        "welcome": list(welcome),
-        "expires_at": now + CODE_LASTS,
-    }
-    connection.execute(_ISSUE[connection.dialect.name], values)
-    return True
 
 
 def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, now: datetime) -> None:
@@ -136,17 +81,6 @@ def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, n
     connection.execute(_GRANT[connection.dialect.name], values)
     told = (access_refusals.c.kind == subject.kind.value) & (access_refusals.c.subject == subject.name)
     connection.execute(delete(access_refusals).where(told))
-
-
-def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Entry | None:
-    """Return the newcomer who has a code, and welcome them where they were refused; the code is used up."""
-    query = select(access_codes).where(access_codes.c.code == code, access_codes.c.expires_at > now)
-    row = connection.execute(query).one_or_none()
-    if row is None:
-        return None
-    connection.execute(delete(access_codes).where(access_codes.c.code == code))
-    owe(connection, row.turn_id, row.welcome, now)
-    return Entry(Subject(Kind.PERSON, row.person), None, name=row.name)
 
 
 def list_entries(connection: Connection, now: datetime) -> list[Entry]:

@@ -17,7 +17,7 @@ from botservice.settings import LogLevel, Settings
 
 if TYPE_CHECKING:
     from botservice.service import AgentService
-    from transports.terminal.joined import JoinedChat
+    from transports.terminal.joining_client import JoinedChat
     from transports.terminal.lines import Lines
     from transports.terminal.rendering import RenderedScreen
     from transports.terminal.screens import PlainScreen, Screen
@@ -121,7 +121,7 @@ async def _until_over(
 
 async def _join(settings: Settings) -> "JoinedChat | None":
     """Return a connection to the service that runs on the same SQLite file, or None if none does."""
-    from transports.terminal.joined import join
+    from transports.terminal.joining_client import join
 
     path = await asyncio.to_thread(_path_of, settings.database_url)
     return None if path is None else await join(path)

@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.access.records import as_code
+from botservice.access.codes import as_code
 from botservice.access.values import AccessRole, Entry, Kind
 from botservice.commands.command import Command
 from botservice.errors import BotServiceError

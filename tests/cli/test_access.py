@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from botservice import AgentContext, Author, Storage, TokenUsage
-from botservice.access.records import issue_code
+from botservice.access.codes import issue_code
 from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import Payer, record_call
 from botservice.policies import parse_prices

@@ -15,8 +15,8 @@ from botservice import AgentContext, AgentService, FunctionsBasedAgent, Scripted
 from botservice.app import running
 from botservice.errors import BotServiceError
 from botservice.settings import Settings
-from transports.terminal.joined import join, socket_of
-from transports.terminal.joining import joined_terminals
+from transports.terminal.joining_client import join, socket_of
+from transports.terminal.joining_server import joined_terminals
 from transports.terminal.lines import PlainLines
 from transports.terminal.screens import PlainScreen
 

@@ -12,8 +12,8 @@ from rich.markdown import Markdown
 from rich.spinner import Spinner
 from rich.text import Text
 
-from transports.bounds import is_too_intricate
 from transports.terminal.screens import HELP, visible
+from transports.too_long import is_too_intricate
 
 _LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it is
 _FRAME_SECONDS: Final = 0.08

@@ -9,11 +9,11 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from transports.bounds import is_too_intricate
 from transports.slack.blocks import markdown
 from transports.slack.outgoing import charts
 from transports.slack.outgoing.tables import MAX_TABLE_CHARACTERS, characters_in, read_cells, table_block
 from transports.slack.workspaces.refusals import Feature
+from transports.too_long import is_too_intricate
 
 _PARSER: Final = MarkdownIt("commonmark").enable("table")
 _MAX_FIGURES: Final = 20  # with the words between them, so many blocks as a message holds beside its buttons

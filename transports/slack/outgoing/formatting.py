@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 
 from botservice.messages import storable
-from transports.bounds import is_too_intricate
+from transports.too_long import is_too_intricate
 
 # Markdown blocks take 12,000 characters. Source: docs.slack.dev, chat.postMessage and reference/block-kit/blocks.
 MAX_CHARACTERS = 11_000

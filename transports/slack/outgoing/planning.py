@@ -14,10 +14,10 @@ from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
-from transports.bounds import fitting, head_of, note, whole_file
 from transports.slack.capabilities import CAPABILITIES
 from transports.slack.inbound import SlackMessage, Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
+from transports.too_long import fitting, head_of, note, whole_file
 
 # What these tell concerns whoever asked: in channels nobody else reads it.
 _PERSONAL: Final = frozenset({"access", "export", "link", "memory", "unlink", "usage", "why"})

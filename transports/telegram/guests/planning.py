@@ -5,9 +5,9 @@ from typing import Any, Final
 from botservice.messages import Message
 from botservice.texts import in_language
 from botservice.turns.transport import Payload
-from transports.bounds import head_of
 from transports.telegram.inbound import field, integer
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
+from transports.too_long import head_of
 
 _ROOM_UNITS: Final = 3_600  # of 4,096: the rest is for what may have to be said around it
 

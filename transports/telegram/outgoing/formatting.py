@@ -10,7 +10,6 @@ from telegramify_markdown import MessageEntity, convert
 from telegramify_markdown.config import RenderConfig
 
 from botservice.messages import Moment, storable
-from transports.bounds import is_too_intricate
 from transports.telegram.outgoing.entities import (
     DATE_TIME,
     Entity,
@@ -21,6 +20,7 @@ from transports.telegram.outgoing.entities import (
 )
 from transports.telegram.outgoing.markdown import count_sources, prepare
 from transports.telegram.outgoing.splitting import BLANKS, split, units
+from transports.too_long import is_too_intricate
 
 logger = logging.getLogger(__name__)
 

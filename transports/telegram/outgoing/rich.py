@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import pyromark
 
-from transports.bounds import is_too_intricate
 from transports.telegram.outgoing.entities import checked_link
 from transports.telegram.outgoing.markdown import OPTIONS, count_sources, escape
 from transports.telegram.outgoing.splitting import units
+from transports.too_long import is_too_intricate
 
 logger = logging.getLogger(__name__)
 

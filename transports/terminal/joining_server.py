@@ -23,7 +23,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.terminal.app import TerminalTransport, plan_lines, read_line
-from transports.terminal.joined import LONGEST_LINE, socket_of
+from transports.terminal.joining_client import LONGEST_LINE, socket_of
 
 _LONGEST_SESSION: Final = 200
 _MOST_MISSED: Final = 20  # of a session; the oldest make room

@@ -1,0 +1,80 @@
+"""Codes that newcomers show the owner to be let in: given out, recognised, and used up."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, delete, select
+
+from botservice.access.records import DIALECTS, upserting
+from botservice.access.values import Entry, Kind, Subject
+from botservice.storage.statements import execute
+from botservice.storage.tables.access import access_codes
+
+CODE_LASTS: Final = timedelta(hours=1)
+Owe = Callable[[Connection, int, Sequence[Any], datetime], None]
+"""Has messages sent in the chat of a turn; the moment is the present one."""
+_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # pragma: allowlist secret - without what looks alike
+_CODE_LENGTH: Final = 8
+
+_CODE = select(access_codes.c.code).where(
+    access_codes.c.person == bindparam("person"), access_codes.c.expires_at > bindparam("now")
+)
+_ISSUE = {name: upserting(dialect, access_codes, "person") for name, dialect in DIALECTS}
+
+
+def read_code(connection: Connection, person: str, now: datetime) -> str | None:
+    """Return the code that somebody may show the owner."""
+    return execute(connection, _CODE, {"person": person, "now": now}).scalar_one_or_none()
+
+
+def new_code() -> str:
+    """Return a code that nobody can guess, in a form that can be read out."""
+    letters = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+def as_code(text: str) -> str | None:
+    """Return what somebody typed as a code; None where it is none."""
+    letters = text.upper().replace("-", "").replace(" ", "")
+    if len(letters) != _CODE_LENGTH or not set(letters) <= set(_ALPHABET):
+        return None
+    return f"{letters[:4]}-{letters[4:]}"
+
+
+def issue_code(
+    connection: Connection,
+    person: str,
+    code: str,
+    name: str | None,
+    turn_id: int,
+    welcome: Sequence[Any],
+    now: datetime,
+) -> bool:
+    """Return whether a code is the one that somebody may show; it is not where another was given out meanwhile."""
+    connection.execute(delete(access_codes).where(access_codes.c.expires_at <= now))
+    known = read_code(connection, person, now)
+    if known is not None and known != code:
+        return False
+    values = {
+        "person": person,
+        "code": code,
+        "name": name,
+        "turn_id": turn_id,
+        "welcome": list(welcome),
+        "expires_at": now + CODE_LASTS,
+    }
+    connection.execute(_ISSUE[connection.dialect.name], values)
+    return True
+
+
+def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Entry | None:
+    """Return the newcomer who has a code, and welcome them where they were refused; the code is used up."""
+    query = select(access_codes).where(access_codes.c.code == code, access_codes.c.expires_at > now)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    connection.execute(delete(access_codes).where(access_codes.c.code == code))
+    owe(connection, row.turn_id, row.welcome, now)
+    return Entry(Subject(Kind.PERSON, row.person), None, name=row.name)
