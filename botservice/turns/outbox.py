@@ -282,15 +282,7 @@ def _write(
     stream = _find_stream(owed, turn.id)
     new: list[Delivery] = []
     for payload in payloads:
-        is_sent = has_begun and not new
-        content = _content(payload)
-        values: dict[str, Any] = {
-            "kind": DeliveryKind.MESSAGE.value,
-            "status": DeliveryStatus.ATTEMPTING.value if is_sent else DeliveryStatus.PENDING.value,
-            **content,
-            "attempts": int(is_sent),
-            **set_due(now, now),
-        }
+        values = _values(payload, now, is_sent=has_begun and not new)
         external_id = None
         if stream is not None and stream.external_id is not None and not new:
             row_id, external_id = stream.id, stream.external_id
@@ -298,23 +290,23 @@ def _write(
         else:
             of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport}
             row_id = execute(connection, _INSERT, {**values, **of_turn, "created_at": now}).scalar_one()
-        new.append(
-            Delivery(
-                row_id,
-                turn.id,
-                turn.transport,
-                DeliveryKind.MESSAGE,
-                content["payload"],
-                0,
-                now,
-                external_id,
-                created_at=now,
-            )
-        )
+        kind, shown = DeliveryKind.MESSAGE, values["payload"]
+        new.append(Delivery(row_id, turn.id, turn.transport, kind, shown, 0, now, external_id, created_at=now))
     if stream is not None and (stream.external_id is None or not new):
         cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
         execute(connection, _UPDATE, {"row": stream.id, **cut_off})
     return new
+
+
+def _values(payload: Payload, now: datetime, *, is_sent: bool) -> dict[str, Any]:
+    """Return the columns of a message that is to be sent, or is on its way."""
+    return {
+        "kind": DeliveryKind.MESSAGE.value,
+        "status": DeliveryStatus.ATTEMPTING.value if is_sent else DeliveryStatus.PENDING.value,
+        **_content(payload),
+        "attempts": int(is_sent),
+        **set_due(now, now),
+    }
 
 
 def _content(payload: Payload) -> dict[str, Any]:

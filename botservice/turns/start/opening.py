@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, NoReturn
 
 from sqlalchemy import Connection
 
@@ -143,25 +144,34 @@ async def _open(
         is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
         return turn_id, stored, row_ids, is_gone
 
-    is_confined = also is None  # what commands change may be about other contexts
-    turn_id, stored, row_ids, is_gone = await context.storage.write(
-        write, fence=claim, sort_key=(context.id,), is_confined=is_confined
-    )
+    # What commands change may be about other contexts.
+    how: dict[str, Any] = {"fence": claim, "sort_key": (context.id,), "is_confined": also is None}
+    turn_id, stored, row_ids, is_gone = await context.storage.write(write, **how)
     if is_gone:
-        await sweep_files(context.storage)
-        context.storage.scrub_soon()
-        raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
+        await _clear_forgotten(context, turn_id)
     context.assign_turn(turn_id)
     context.records.confirm(changes, row_ids)
-    if stored:
-        context.chat_history.remember_last(stored[-1])
-    if len(stored) > 1:
-        _note_asker(context, [kept for kept, each in zip(stored, spoken.new, strict=True) if each is spoken.addressed])
+    _remember(context, spoken, stored)
     if any(each.references for each in stored):
         await _check_forgotten(context, claim, turn_id, spoken, stored)
     if put_in:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
+
+
+async def _clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
+    """Take away what is left of messages that were forgotten while a turn began with them."""
+    await sweep_files(context.storage)
+    context.storage.scrub_soon()
+    raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
+
+
+def _remember(context: AgentContext, spoken: "_Spoken", stored: Sequence[Message]) -> None:
+    """Take note of what was stored: the newest message, and of several the one by which the bot is meant."""
+    if stored:
+        context.chat_history.remember_last(stored[-1])
+    if len(stored) > 1:
+        _note_asker(context, [kept for kept, each in zip(stored, spoken.new, strict=True) if each is spoken.addressed])
 
 
 @dataclass(frozen=True, slots=True)
