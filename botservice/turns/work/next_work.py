@@ -20,7 +20,7 @@ from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
 from botservice.turns.outbox import find_next_delivery
-from botservice.turns.owing import find_fairest_delivery
+from botservice.turns.owed_deliveries import find_fairest_delivery
 from botservice.turns.records import GATHERING, find_next_turn, find_turn
 from botservice.turns.transport import Transport, is_shared
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
