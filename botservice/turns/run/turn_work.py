@@ -119,7 +119,7 @@ class TurnWork:
         Raises:
             WorkCut: somebody interrupted it.
         """
-        self._agent, self._context.on_text = agent, self._hear
+        self._agent, self._context.on_text = agent, self._on_text
         self._context.on_thought = None if self._live is None else self._show_thought
         self._context.delegate = self._delegate
         self._bill.watch()
@@ -369,7 +369,7 @@ class TurnWork:
     def _is_own(self, step: MemoryItem) -> bool:
         return self._context.records.is_own(step)
 
-    def _hear(self, piece: str) -> None:
+    def _on_text(self, piece: str) -> None:
         if not self._said:
             self._bill.attempts.note_text()
         self._said.append(piece)

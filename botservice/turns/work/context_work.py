@@ -253,7 +253,7 @@ class ContextWork:
         if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
             await self._failed_turns.give_up(turn, claim, transport, _CUT_OFF, work.context.language)
             return False
-        if await self._beginning.begin(turn, work.context, work.controls, claim, transport):
+        if await self._beginning.prepare(turn, work.context, work.controls, claim, transport):
             return True
         self.expect(claim.context_id)  # a command may have decided what another turn waits with
         return False
