@@ -74,7 +74,7 @@ class Files:
             attempt = await stack.enter_async_context(Attempt(storage, event_id)) if storage is not None else None
             for each in sent[:_MAX_FILES]:
                 file = read_file(each)
-                async with self._reading.room.taking(file.size_bytes or MAX_FILE_BYTES):
+                async with self._reading.memory_limit.taking(file.size_bytes or MAX_FILE_BYTES):
                     fetched.add(*await self._fetch_one(workspace, file, attempt))
         fetched.remarks += _more_than_fetched(sent)
         return fetched
