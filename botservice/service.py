@@ -27,16 +27,16 @@ from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
 from botservice.turns.options import Clock, RunOptions, utc_now
 from botservice.turns.records import (
-    begin_turn,
     find_failed_turn,
     find_running_turn,
     find_turn,
     finish_turn,
+    mark_running,
     reopen_turn,
 )
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run.agent_run import AgentRun
-from botservice.turns.start.opening import open_api_turn
+from botservice.turns.start.questions import store_api_question
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
 from botservice.turns.waiting.going_on import check_decided
 from botservice.turns.waiting.handing_in import decide, hand_in
@@ -159,7 +159,7 @@ class AgentService:
         async with self._in_order(context.id), self._claimed(context, waits=True) as claim:
             await self._finish_cut_off(context, claim)
             options = self._options_of(context)
-            turn = await open_api_turn(context, claim, message, options, keeps_steps=False)
+            turn = await store_api_question(context, claim, message, options, keeps_steps=False)
             return await self._finish(context, turn, claim, options)
 
     async def start(
@@ -184,7 +184,7 @@ class AgentService:
         try:
             cut_off = await self._load(context, with_steps=not reset)
             self._check_none_open(cut_off)
-            turn = await open_api_turn(context, claim, message, self._options_of(context), keeps_steps=not reset)
+            turn = await store_api_question(context, claim, message, self._options_of(context), keeps_steps=not reset)
         except BaseException:
             await asyncio.shield(self._of(context).claims.release(claim))
             raise
@@ -340,7 +340,7 @@ class AgentService:
     async def _begin_again(self, context: AgentContext, turn: Turn, claim: Claim) -> None:
         now = self._options_of(context).clock()
         await self._of(context).write(
-            lambda connection: begin_turn(connection, turn.id, now, is_first=False), fence=claim
+            lambda connection: mark_running(connection, turn.id, now, is_first=False), fence=claim
         )
 
     @contextlib.asynccontextmanager

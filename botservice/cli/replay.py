@@ -95,13 +95,13 @@ async def _find(
 ) -> tuple[int, int | None]:
     """Return which conversation is meant, and which turn of it, if one is."""
     from botservice.cli.addresses import find_context_id
-    from botservice.turns.last import find_last_turn
+    from botservice.turns.newest import find_newest_turn
 
     if (turn is not None) + is_last + is_failed > 1:
         raise BotServiceError("say one of --turn, --last and --failed")
     context_id = None if context is None else await find_context_id(storage, context)
     if is_last or is_failed:
-        return await find_last_turn(storage, context_id, is_failed=is_failed)
+        return await find_newest_turn(storage, context_id, is_failed=is_failed)
     if context_id is None:
         raise BotServiceError("say which conversation: CONTEXT, as `botservice contexts` lists it, or --last, --failed")
     return context_id, turn

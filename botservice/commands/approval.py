@@ -12,7 +12,7 @@ from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.waiting.arguments import fenced, readable
 from botservice.turns.waiting.calls import WaitingCall
 from botservice.turns.waiting.deciding import Choice, Decider, Decision, choose, decide_now
-from botservice.turns.waiting.orders import ALLOW, DENY, parse_order
+from botservice.turns.waiting.parsing import ALLOW, DENY, parse_order
 
 
 async def _decide(request: CommandRequest) -> CommandAnswer:

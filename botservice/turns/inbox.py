@@ -22,7 +22,7 @@ from botservice.turns.options import Clock
 from botservice.turns.records import count_waiting, insert_event
 from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus
 from botservice.turns.waiting.deciding import Decider, Decision, decide_now
-from botservice.turns.waiting.orders import order_of
+from botservice.turns.waiting.parsing import order_of
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 logger = logging.getLogger(__name__)

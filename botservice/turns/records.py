@@ -232,7 +232,7 @@ def _gather(connection: Connection, context_id: int, event: InboundEvent, now: d
     return int(turn_id)
 
 
-def begin_turn(
+def mark_running(
     connection: Connection,
     turn_id: int,
     now: datetime,
@@ -241,7 +241,7 @@ def begin_turn(
     joined_events: int = 0,
     system_prompt: str | None = None,
 ) -> None:
-    """Count one more beginning of a turn.
+    """Mark a turn running, and count one more beginning of it.
 
     Args:
         joined_events: How many events it had beside the first when it was read, where it begins for the first time.

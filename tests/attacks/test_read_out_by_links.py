@@ -13,9 +13,9 @@ from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.settings import Settings
 from transports.registry import build_slack, build_telegram
 from transports.slack.app import Manners
-from transports.slack.outgoing.addresses import before_address, find_address
-from transports.slack.outgoing.canvas import Canvas, Style, Tempo
+from transports.slack.outgoing.draft import Draft, Style, Tempo
 from transports.slack.outgoing.formatting import Pings
+from transports.slack.outgoing.link_previews import before_address, find_address
 from transports.web.outgoing.markdown import render_markdown
 from transports.web.pages import HEADERS
 
@@ -91,10 +91,10 @@ async def test_slack_fetches_nothing_of_a_stream(slack: SlackApi, sqlite_storage
 
 
 def test_slack_opens_no_stream_for_an_answer_of_which_nothing_may_be_shown_yet() -> None:
-    canvas = Canvas(None, None, None, None, Style(Tempo(), Pings()), None)  # nothing is painted
-    assert canvas.wait(LEAK, {}) is None
-    assert canvas.wait(f"{LEAK} and after it", {}) is None
-    assert canvas.wait(f"Before it. {LEAK}", {}) is not None
+    draft = Draft(None, None, None, None, Style(Tempo(), Pings()), None)  # nothing is painted
+    assert draft.wait(LEAK, {}) is None
+    assert draft.wait(f"{LEAK} and after it", {}) is None
+    assert draft.wait(f"Before it. {LEAK}", {}) is not None
 
 
 async def test_slack_keeps_the_answer_back_until_its_stream_is_gone(

@@ -11,7 +11,7 @@ from botservice.messages import Message
 from transports.slack.incoming.content import readable
 from transports.slack.outgoing.formatting import Pings, stable_part, without_pings
 from transports.slack.outgoing.planning import plan_answer as plan_for_slack
-from transports.telegram.outgoing.canvases import _tail
+from transports.telegram.outgoing.drafts import _tail
 from transports.telegram.outgoing.planning import plan_answer as plan_for_telegram
 from transports.too_long import MAX_MESSAGES, is_too_intricate, note
 from transports.web.outgoing.markdown import render_markdown

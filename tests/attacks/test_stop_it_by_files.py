@@ -23,7 +23,7 @@ from botservice.storage.tables.conversations import events, messages
 from botservice.turns.start.unread_files import unread_text
 from transports.files.documents import Reading
 from transports.files.kept import FileText, KeptTexts
-from transports.files.room import Room
+from transports.files.memory_limit import MemoryLimit
 
 SMALL = PageLimits(cpu_seconds=1)
 PATIENCE_SECONDS = 120
@@ -97,11 +97,11 @@ async def test_a_few_files_are_read_at_once_and_the_others_wait() -> None:
 
 
 async def test_files_are_held_as_far_as_there_is_room() -> None:
-    room, held, most = Room(100), 0, 0
+    limit, held, most = MemoryLimit(100), 0, 0
 
     async def hold(size: int) -> None:
         nonlocal held, most
-        async with room.taking(size):
+        async with limit.taking(size):
             held += min(size, 100)
             most = max(most, held)
             await asyncio.sleep(0)
@@ -111,7 +111,7 @@ async def test_files_are_held_as_far_as_there_is_room() -> None:
         await asyncio.gather(*(hold(size) for size in [60, 60, 10, 500, 30, 30, 30] * 20))
     assert most <= 100
     waiting = [asyncio.create_task(hold(100)) for _ in range(3)]
-    async with room.taking(100):
+    async with limit.taking(100):
         await asyncio.sleep(0)
         waiting[1].cancel()
     async with asyncio.timeout(PATIENCE_SECONDS):

@@ -27,7 +27,7 @@ OTHERS = {
     "botservice/people/identities.py": ({"contexts"}, "keeps who was seen in a context"),
     "botservice/turns/agenda.py": ({"deliveries", "pending_calls", "turns"}, "puts off all that is due in a context"),
     "botservice/turns/changes.py": ({"events"}, "says which edits have taken effect"),
-    "botservice/turns/owing.py": ({"deliveries"}, "gives up what cannot be delivered any more"),
+    "botservice/turns/owed_deliveries.py": ({"deliveries"}, "gives up what cannot be delivered any more"),
     "botservice/turns/start/admission.py": ({"events"}, "empties what somebody sent who is not let in"),
     "botservice/turns/start/readings.py": ({"events"}, "says whose files are being read"),
     "botservice/turns/waiting/going_on.py": ({"pending_calls"}, "puts off the calls of a turn"),

@@ -14,7 +14,7 @@ from botservice.turns.work.worker import Worker
 from standins.models import Typist, echo
 from standins.web_server import web_server
 from transports.slack.app import Manners, SlackTransport
-from transports.slack.outgoing.canvas import Tempo
+from transports.slack.outgoing.draft import Tempo
 from transports.telegram.app import TelegramTransport
 from transports.web import Access as WebAccess
 from transports.web import WebTransport

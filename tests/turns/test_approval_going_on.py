@@ -12,7 +12,7 @@ from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import TurnStatus
-from botservice.turns.work import setbacks
+from botservice.turns.work import failed_turns
 from botservice.turns.work.attending import Attending
 from botservice.turns.work.backlog import retry_turn
 from tests.turns.bots import call, make_service
@@ -59,7 +59,7 @@ async def set_running(storage, turn_id):
 
 @pytest.mark.parametrize("broken", ["attending", "the transport"])
 async def test_what_was_denied_does_not_run_after_an_error_on_the_way(storage, monkeypatch, broken):
-    monkeypatch.setattr(setbacks, "turn_delay", lambda *_: 0.0)
+    monkeypatch.setattr(failed_turns, "turn_delay", lambda *_: 0.0)
     till, platform = Till(idempotent=True), Group()
     async with open_shop(storage, till, platform) as opened:
         bot = Shop(opened, till, Inbox(storage, opened.worker.wake))
@@ -78,7 +78,7 @@ async def test_a_turn_that_is_given_up_waits_no_more_and_does_not_run_what_was_d
     storage, monkeypatch
 ):
     delays = iter([0.0])
-    monkeypatch.setattr(setbacks, "turn_delay", lambda *_: next(delays, None))
+    monkeypatch.setattr(failed_turns, "turn_delay", lambda *_: next(delays, None))
     till, platform = Till(idempotent=True), Group()
     async with open_shop(storage, till, platform) as opened:
         bot = Shop(opened, till, Inbox(storage, opened.worker.wake))

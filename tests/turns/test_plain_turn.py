@@ -14,8 +14,9 @@ from botservice.commands.standard import standard_commands
 PACKAGE = Path(botservice.__file__).parent
 MOST_MODULES = 18
 NOT_NEEDED = {
-    *("turns/changes.py", "turns/buttons.py", "turns/work/reminders.py", "turns/work/setbacks.py", "turns/wakeups.py"),
-    *("turns/run/mishaps.py", "turns/run/sub_agents.py", "turns/run/open_step.py", "turns/run/speaking.py"),
+    *("turns/changes.py", "turns/buttons.py", "turns/wakeups.py"),
+    *("turns/work/reminders.py", "turns/work/failed_turns.py"),
+    *("turns/run/failures.py", "turns/run/sub_agents.py", "turns/run/open_step.py", "turns/run/speaking.py"),
     *("turns/waiting/records.py", "turns/waiting/parking.py", "turns/start/admission.py", "turns/start/effects.py"),
     *("budgets/records.py", "budgets/periods.py", "commands/catalogue.py", "capabilities.py", "personas.py"),
 }

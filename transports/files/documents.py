@@ -11,7 +11,7 @@ from botservice.messages import Attachment, storable
 from botservice.reading.reader import TooMuchToRead
 from transports.files.attempts import Attempt
 from transports.files.kept import FileKey, FileText, KeptTexts
-from transports.files.room import Room
+from transports.files.memory_limit import MemoryLimit
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Reading:
     transcriber: Transcriber | None = None
     read_pdf: PageReader | None = None
     kept: KeptTexts = field(default_factory=KeptTexts)
-    room: Room = field(default_factory=Room)
+    memory_limit: MemoryLimit = field(default_factory=MemoryLimit)
 
 
 async def read_document(

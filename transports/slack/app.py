@@ -32,10 +32,10 @@ from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.files import Files
 from transports.slack.incoming.intake import Intake
 from transports.slack.incoming.interactions import Interactions
-from transports.slack.incoming.papers import Papers
 from transports.slack.incoming.reading import Reader
+from transports.slack.incoming.shared_documents import SharedDocuments
 from transports.slack.incoming.sockets import SocketListener
-from transports.slack.outgoing.canvas import Style, Tempo
+from transports.slack.outgoing.draft import Style, Tempo
 from transports.slack.outgoing.formatting import Pings
 from transports.slack.outgoing.planning import plan_answer
 from transports.slack.showing import Known, build_showing
@@ -118,7 +118,7 @@ class SlackTransport:
         self._home = Home(self._client, self._workspaces, people, manners.home)
         self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
         self._intake = self._build_intake(people, views, manners.listening)
-        files = Files(self._client, Papers(self._client, refusals), manners.reading, lambda: self._storage)
+        files = Files(self._client, SharedDocuments(self._client, refusals), manners.reading, lambda: self._storage)
         self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
         known = Known(self._client, self._workspaces, people, refusals, lambda: self._storage)
         style = Style(manners.tempo, manners.pings, manners.previews)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from botservice.storage import Storage
 from transports.pacing import Pace
 from transports.slack.client import SlackClient
-from transports.slack.outgoing.canvas import Style
+from transports.slack.outgoing.draft import Style
 from transports.slack.outgoing.ending import Ending
+from transports.slack.outgoing.idle import Idle, IsWaiting
 from transports.slack.outgoing.outbound import ReadFile, Sender
-from transports.slack.outgoing.resting import IsWaiting, Resting
 from transports.slack.outgoing.status import Statuses
 from transports.slack.outgoing.streaming import Stage
 from transports.slack.outgoing.streams import Streams
@@ -43,10 +43,10 @@ def build_showing(known: Known, style: Style, pace: Pace, read_file: ReadFile, i
     """Return the parts, which know of the same streams and sessions."""
     client, workspaces, refusals = known.client, known.workspaces, known.refusals
     streams, statuses = Streams(), Statuses(client, known.people)
-    resting = Resting(workspaces, statuses, is_waiting)
-    ending = Ending(client, refusals, resting)
+    idle = Idle(workspaces, statuses, is_waiting)
+    ending = Ending(client, refusals, idle)
     return Showing(
         Sender(client, workspaces, streams, pace, read_file, refusals, ending, previews=style.previews),
-        Stage(client, workspaces, known.people, streams, style, statuses, resting, refusals),
+        Stage(client, workspaces, known.people, streams, style, statuses, idle, refusals),
         Titles(client, workspaces, statuses, refusals, known.storage),
     )

@@ -20,7 +20,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
-from botservice.turns.waiting.orders import order_of
+from botservice.turns.waiting.parsing import order_of
 from botservice.turns.waiting.records import find_open
 from transports.terminal.capabilities import CAPABILITIES
 from transports.terminal.lines import Lines, PlainLines

@@ -130,7 +130,7 @@ class JoinedTerminals:
         terminal = TerminalTransport(session_id=session, lines=wire, screen=wire, is_interactive=is_interactive)
         await terminal.start(self._inbox, self._storage)
         self._terminals[session] = terminal
-        tasks = [asyncio.create_task(each) for each in (wire.hear(terminal), self._talk(session, terminal))]
+        tasks = [asyncio.create_task(each) for each in (wire.receive(terminal), self._talk(session, terminal))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             await writer.drain()
@@ -160,7 +160,7 @@ class _Wire:
         self.send("ready")
         return await self._said.get()
 
-    async def hear(self, terminal: TerminalTransport) -> None:
+    async def receive(self, terminal: TerminalTransport) -> None:
         """Take in what the other process says until it leaves."""
         try:
             while line := await self._reader.readline():

@@ -21,9 +21,9 @@ from transports.web.chat import Chat
 from transports.web.conversations.endpoints import Conversations
 from transports.web.entering.access import Access, Mode
 from transports.web.entering.browsers import Browsers
+from transports.web.entering.ended_logins import EndedLogins
 from transports.web.entering.gate import Gate
 from transports.web.entering.links import Links
-from transports.web.entering.logins import Logins
 from transports.web.inbound import NAME, chat_in, read_event
 from transports.web.inspector.again import AgainPage
 from transports.web.inspector.routes import InspectorPages
@@ -71,7 +71,7 @@ class WebTransport:
         self._hub = Hub()
         assets = Assets()
         self._pages = Pages(service_name, assets)
-        self._logins = Logins()
+        self._ended_logins = EndedLogins()
         self._browsers = Browsers(access)
         self._chat = Chat(access, self._pages, self._hub)
         self._inspector = InspectorPages(self._pages, service)
@@ -83,7 +83,7 @@ class WebTransport:
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take messages from now on."""
         self._storage = storage
-        self._logins.connect(storage)
+        self._ended_logins.connect(storage)
         self._browsers.connect(storage, inbox.access)
         self._conversations.connect(storage)
         self._chat.connect(inbox, storage)
@@ -132,7 +132,7 @@ class WebTransport:
         return LiveAnswer(self._hub.channel(chat_in(context_keys)))
 
     def _make_routes(self, assets: Assets) -> list[BaseRoute]:
-        gate = Gate(self._access, self._pages, self._logins, self._browsers)
+        gate = Gate(self._access, self._pages, self._ended_logins, self._browsers)
         chat, mine = self._chat, self._conversations
         routes: list[BaseRoute] = [
             Route("/", gate.guard(chat.page)),

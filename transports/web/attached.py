@@ -92,7 +92,7 @@ class Documents:
             attempt = await stack.enter_async_context(Attempt(storage, event.id)) if storage is not None else None
             for index, each in enumerate(message.attachments):
                 label, key = label_of(each.mime_type, each.name), ("web", f"{event.key}:{index}")
-                async with self.reading.room.taking(len(each.data or b"")):
+                async with self.reading.memory_limit.taking(len(each.data or b"")):
                     fetched.add(*await read_document(each, label, self.reading, key=key, attempt=attempt))
         return _with_texts(message, fetched.remarks, fetched.unread)
 

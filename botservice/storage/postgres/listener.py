@@ -51,7 +51,7 @@ class Listener:
                         (await connecting).close()
                     raise
                 try:
-                    await self._hear_all(connection, hear)
+                    await self._receive_all(connection, hear)
                 finally:
                     connection.close()
             except (SQLAlchemyError, self._driver_error, OSError) as error:
@@ -68,7 +68,7 @@ class Listener:
         connection.execute(f"LISTEN {channel}")
         return connection
 
-    async def _hear_all(self, connection: Any, hear: Hear) -> None:
+    async def _receive_all(self, connection: Any, hear: Hear) -> None:
         loop, said = asyncio.get_running_loop(), asyncio.Event()
         number = connection.fileno()
         loop.add_reader(number, said.set)

@@ -23,11 +23,11 @@ from botservice.turns.run.billing import Bill
 from botservice.turns.run.calls import CallRunner, close_step, stopped_outcomes
 from botservice.turns.run.prompts import record_answer, record_prompt
 from botservice.turns.run.saving import Saver
-from botservice.turns.run.unasked import refuse_unasked
+from botservice.turns.run.unapproved import refuse_unapproved
 from botservice.turns.transport import Live
 from botservice.turns.turn import TurnStatus
+from botservice.turns.waiting.approvals_needed import find_to_ask
 from botservice.turns.waiting.going_on import STOPPED, Settled, go_on, has_open, wait_again
-from botservice.turns.waiting.need import find_to_ask
 from botservice.turns.waiting.parking import Parking
 
 logger = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ class OpenStep:
         try:
             if judged is None:
                 self.tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
-                ended = {**ended, **await self._refuse_unasked(step, ended, is_resumed=is_resumed)}
+                ended = {**ended, **await self._refuse_unapproved(step, ended, is_resumed=is_resumed)}
             else:
                 self.tools = judged
             work = runner.run(self.tools, step.tool_calls or (), ended, is_resumed=is_resumed)
@@ -196,13 +196,13 @@ class OpenStep:
         await self._close(step, outcomes)
         return step
 
-    async def _refuse_unasked(
+    async def _refuse_unapproved(
         self, step: ActionStep, ended: Mapping[int, ToolOutcome], *, is_resumed: bool
     ) -> dict[int, ToolOutcome]:
         """Return what comes of the calls that need a word which nobody gave."""
         turn_id, step_id = self._turn.id, self._row_id(step)
         return await self._interruption.guard(
-            refuse_unasked(
+            refuse_unapproved(
                 self.tools, step, ended, self._context, turn_id=turn_id, step_id=step_id, is_resumed=is_resumed
             )
         )

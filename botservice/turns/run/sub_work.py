@@ -22,7 +22,7 @@ from botservice.turns.failures import model_failure, unchecked, used_up
 from botservice.turns.run.answer import as_text
 from botservice.turns.run.calls import close_step, final_answer
 from botservice.turns.run.prompts import Said, record_answer
-from botservice.turns.waiting.need import find_to_ask
+from botservice.turns.waiting.approvals_needed import find_to_ask
 
 
 class Asked(Said, Protocol):

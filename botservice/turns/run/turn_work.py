@@ -35,7 +35,7 @@ from botservice.turns.run.answer import as_text, new_answer, preview
 from botservice.turns.run.asking import Interruption, WorkCut, ask_model
 from botservice.turns.run.billing import Bill
 from botservice.turns.run.calls import final_answer
-from botservice.turns.run.mishaps import Mishaps
+from botservice.turns.run.failures import Failures
 from botservice.turns.run.open_step import OpenStep
 from botservice.turns.run.prompts import Said, record_answer, record_prompt
 from botservice.turns.run.saving import Saver
@@ -119,7 +119,7 @@ class TurnWork:
         Raises:
             WorkCut: somebody interrupted it.
         """
-        self._agent, self._context.on_text = agent, self._hear
+        self._agent, self._context.on_text = agent, self._on_text
         self._context.on_thought = None if self._live is None else self._show_thought
         self._context.delegate = self._delegate
         self._bill.watch()
@@ -179,7 +179,7 @@ class TurnWork:
         refusal = await self._find_refusal(action) if self._checks else None
         if refusal is None:
             return await self._answer(action, started_at)
-        return await self._mishaps().refuse(action, refusal, started_at)
+        return await self._failures().refuse(action, refusal, started_at)
 
     def _open(self) -> OpenStep:
         """Return what runs the calls of steps; most turns have none."""
@@ -191,8 +191,8 @@ class TurnWork:
             self._opened.live = self._live
         return self._opened
 
-    def _mishaps(self) -> Mishaps:
-        return Mishaps(self._options, self._context, self._saver, self._bill, self._call_back)
+    def _failures(self) -> Failures:
+        return Failures(self._options, self._context, self._saver, self._bill, self._call_back)
 
     def _delegate(self, tool: AgentTool, task: str) -> SubWork:
         """Have another agent work on a task."""
@@ -215,7 +215,7 @@ class TurnWork:
         refusal = await self._find_refusal(given)
         if refusal is None:
             return given
-        await self._mishaps().take_back(final, refusal)
+        await self._failures().take_back(final, refusal)
         opened.final = None
         return None
 
@@ -230,11 +230,11 @@ class TurnWork:
         """Answer without any more tools, because the steps are used up."""
         started_at = self._options.clock()
         if not is_used_up(self._memory, self._context.task):
-            await self._mishaps().fail(used_up(self._options.max_steps), started_at)
+            await self._failures().fail(used_up(self._options.max_steps), started_at)
         action = await self._ask(self._options.agent.finish, started_at)
         refusal = await self._find_refusal(action)
         if refusal is not None:
-            await self._mishaps().fail(unchecked(refusal), started_at, model_output=as_text(action.output))
+            await self._failures().fail(unchecked(refusal), started_at, model_output=as_text(action.output))
             said = in_language("answer.unchecked", self._context.language)
             action = replace(action, output=said, attachments=(), finish_reason=None)
         return await self._answer(action, started_at)
@@ -261,7 +261,7 @@ class TurnWork:
             if not isinstance(error, WorkCut):  # what was said until then is paid when the turn is stopped
                 await self._bill.give_back()
             if isinstance(error, LLMError):
-                await self._mishaps().fail(model_failure(error), started_at)
+                await self._failures().fail(model_failure(error), started_at)
             raise
         self._bill.take(said.token_usage, "".join(self._said), said.model)
         return said
@@ -369,7 +369,7 @@ class TurnWork:
     def _is_own(self, step: MemoryItem) -> bool:
         return self._context.records.is_own(step)
 
-    def _hear(self, piece: str) -> None:
+    def _on_text(self, piece: str) -> None:
         if not self._said:
             self._bill.attempts.note_text()
         self._said.append(piece)

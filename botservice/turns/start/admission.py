@@ -24,7 +24,7 @@ from botservice.texts import in_language
 from botservice.turns.changes import Controls
 from botservice.turns.options import RunOptions
 from botservice.turns.outbox import write_deliveries
-from botservice.turns.start.opening import Inbound
+from botservice.turns.start.questions import Inbound
 from botservice.turns.start.refusing import plan_notice
 from botservice.turns.start.unread_files import unread_text
 from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse

@@ -13,11 +13,11 @@ from botservice.privacy.rights import right_of
 from botservice.storage import Claim, Storage
 from botservice.turns.changes import Controls, as_changed, mark_handled
 from botservice.turns.outbox import write_deliveries
-from botservice.turns.records import begin_turn, finish_turn
+from botservice.turns.records import finish_turn, mark_running
 from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.start.admission import Admission, Heard
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
-from botservice.turns.start.opening import Inbound, open_turn
+from botservice.turns.start.questions import Inbound, store_question
 from botservice.turns.transport import Transport, glimpse, topics_of
 from botservice.turns.turn import Outcome, StoredEvent, Turn, tell_end
 
@@ -36,14 +36,14 @@ class Beginning:
         self._commands = commands
         self._admission = Admission(storage, options)
 
-    async def begin(
+    async def prepare(
         self, turn: Turn, context: AgentContext, controls: Controls, claim: Claim, transport: Transport
     ) -> bool:
-        """Begin a turn, or begin it again; return whether the agent is to answer it."""
+        """Have a turn run, with what it is asked stored; return whether the agent is to answer it."""
         if turn.is_open:
             now = self._options.clock()
             await self._storage.write(
-                lambda connection: begin_turn(connection, turn.id, now, is_first=False), fence=claim
+                lambda connection: mark_running(connection, turn.id, now, is_first=False), fence=claim
             )
             return True
         access, has_rates = self._options.access, self._options.budgets.has_rates
@@ -52,7 +52,7 @@ class Beginning:
         said = [(event, message) for event in turn.events if (message := await read(event)) is not None]
         if is_open and not has_rates and not controls.changes and all(_is_plain(message) for _, message in said):
             context.language = _language([message for _, message in said])
-            return await open_turn(context, turn, claim, said, self._options)
+            return await store_question(context, turn, claim, said, self._options)
         heard = await self._admission.judge(said, Heard(read), context, is_open=is_open)
         return await self._begin_judged(turn, context, controls, claim, transport, heard)
 
@@ -87,7 +87,7 @@ class Beginning:
             await self._end_without_agent(turn, claim, also, outcome)
             is_open = False
         else:
-            is_open = await open_turn(context, turn, claim, rest, self._options, also=also)
+            is_open = await store_question(context, turn, claim, rest, self._options, also=also)
         if away is not None:
             self._storage.scrub_soon()
         for _, answer in answers:
@@ -191,7 +191,7 @@ class Beginning:
         now = self._options.clock()
 
         def end(connection: Connection) -> None:
-            begin_turn(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
+            mark_running(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
             also(connection)
             finish_turn(connection, turn.id, now, outcome)
 

@@ -15,7 +15,7 @@ from botservice.storage.tables.conversations import contexts
 from botservice.texts import in_language
 from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting.grants import grant_tool, is_named
-from botservice.turns.waiting.orders import Order
+from botservice.turns.waiting.parsing import Order
 from botservice.turns.waiting.records import decide_call, find_call, find_of_context, find_open
 
 _IS_SHARED = select(contexts.c.is_shared).where(contexts.c.id == bindparam("context"))

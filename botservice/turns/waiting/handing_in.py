@@ -20,7 +20,7 @@ from botservice.turns.run import journal
 from botservice.turns.turn import EventKind
 from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting.deciding import Decider, carry_out
-from botservice.turns.waiting.orders import Order
+from botservice.turns.waiting.parsing import Order
 from botservice.turns.waiting.records import decide_call, find_of_context
 from botservice.turns.wakeups import Wakeup, notify_replicas
 

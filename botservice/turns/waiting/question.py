@@ -10,7 +10,7 @@ from botservice.quoting import show_plain
 from botservice.texts import in_language
 from botservice.turns.waiting.arguments import fenced, has_masked, in_one_line, readable
 from botservice.turns.waiting.calls import PendingStatus
-from botservice.turns.waiting.orders import ALLOW, DENY, say
+from botservice.turns.waiting.parsing import ALLOW, DENY, say
 
 MOST_MESSAGES: Final = 5  # calls of a step that are asked about in messages of their own
 _ROOM: Final = 2_400  # characters for all calls of one message: it has to stay one message everywhere

@@ -29,7 +29,7 @@ from botservice.telemetry.measuring import in_turn
 from botservice.turns.agenda import put_off
 from botservice.turns.changes import Change, DueChanges, apply_changes, find_controls, mark_handled
 from botservice.turns.outbox import Outbox, StoredStream
-from botservice.turns.owing import drop_stopped
+from botservice.turns.owed_deliveries import drop_stopped
 from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
 from botservice.turns.run.agent_run import AgentRun, RunOptions
 from botservice.turns.start.admission import Admission
@@ -41,11 +41,11 @@ from botservice.turns.transport import Transport, was_spoken
 from botservice.turns.turn import Turn, TurnStatus
 from botservice.turns.waiting.records import withdraw_turn
 from botservice.turns.work.attending import Attending
+from botservice.turns.work.failed_turns import FailedTurns
 from botservice.turns.work.lanes import Lane, Lanes
 from botservice.turns.work.merging import move_here
 from botservice.turns.work.next_work import Begun, Moved, NextWork, Owed, Stopped, Waiting, Work
 from botservice.turns.work.reminders import Reminding
-from botservice.turns.work.setbacks import Setbacks
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class ContextWork:
         self._admission = Admission(storage, options)
         self._outbox = Outbox(storage, transports, options.clock)
         self._effects = Effects(storage, options, transports)
-        self._setbacks = Setbacks(storage, options.clock)
+        self._failed_turns = FailedTurns(storage, options.clock)
         self._attending = Attending(storage, options)
         self.reminding = Reminding(storage, options, transports)
         self._next = NextWork(storage, transports, self.reminding, options.clock, self._may_begin)
@@ -239,21 +239,21 @@ class ContextWork:
             text = used_up_text(error.scope, error.ends_at, work.context.language)
             await end_refused(self._storage, turn, claim, transport, text, self._clock())
         except LLMError as error:
-            await self._setbacks.give_up(turn, claim, transport, str(error), work.context.language)
+            await self._failed_turns.give_up(turn, claim, transport, str(error), work.context.language)
         except (ClaimLost, StorageUnavailable):
             raise
         except Exception as error:
             logger.exception("turn.failed")
-            await self._setbacks.try_later(turn, claim, transport, type(error).__name__, work.context.language)
+            await self._failed_turns.try_later(turn, claim, transport, type(error).__name__, work.context.language)
 
     async def _is_ready(self, turn: Turn, work: Begun, claim: Claim, transport: Transport) -> bool:
         """Have a turn begin, or be seen to where it waits; return whether the agent is to work on it now."""
         if turn.status is TurnStatus.WAITING:
             return await self._attending.attend(turn, work.context, claim, transport)
         if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
-            await self._setbacks.give_up(turn, claim, transport, _CUT_OFF, work.context.language)
+            await self._failed_turns.give_up(turn, claim, transport, _CUT_OFF, work.context.language)
             return False
-        if await self._beginning.begin(turn, work.context, work.controls, claim, transport):
+        if await self._beginning.prepare(turn, work.context, work.controls, claim, transport):
             return True
         self.expect(claim.context_id)  # a command may have decided what another turn waits with
         return False

@@ -20,7 +20,7 @@ from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
 from botservice.turns.outbox import find_next_delivery
-from botservice.turns.owing import find_fairest_delivery
+from botservice.turns.owed_deliveries import find_fairest_delivery
 from botservice.turns.records import GATHERING, find_next_turn, find_turn
 from botservice.turns.transport import Transport, is_shared
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
@@ -142,7 +142,7 @@ class NextWork:
             return found
         if turn is None:
             return find_stale(controls, self._clock()) if controls.changes else None
-        return self._begun(connection, turn, controls) if is_ready else self._wait_for(turn)
+        return self._claimed_turn(connection, turn, controls) if is_ready else self._wait_for(turn)
 
     def _find_due(
         self, connection: Connection, context_id: int, controls: Controls, turn: Turn | None, *, is_any_waiting: bool
@@ -154,7 +154,7 @@ class NextWork:
         if is_any_waiting:
             waited = self._find_waited(connection, context_id, is_last=turn is None)
             if waited is not None:
-                return self._begun(connection, waited, controls)
+                return self._claimed_turn(connection, waited, controls)
         elif self._decided:
             self._decided.discard(context_id)
         is_expected = context_id in self._reminding.due
@@ -190,7 +190,7 @@ class NextWork:
         """Return what a stop makes of a turn that has begun before it; there is no such turn where it is stopped."""
         if turn is None or turn.status is TurnStatus.QUEUED or not controls.stops_after(turn.order_key):
             return Stopped(controls.stops)
-        return self._begun(connection, turn, controls) if self._may_begin(turn) else None
+        return self._claimed_turn(connection, turn, controls) if self._may_begin(turn) else None
 
     def _owe(
         self, connection: Connection, context_id: int, first: Delivery, keys: Mapping[str, str], *, is_for_many: bool
@@ -201,6 +201,6 @@ class NextWork:
         delivery = fairest if fairest is not None and is_due(fairest, now) else first
         return Owed(delivery, keys) if is_due(delivery, now) else Waiting(delivery.due_at)
 
-    def _begun(self, connection: Connection, turn: Turn, controls: Controls) -> Begun:
+    def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Begun:
         context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.is_open)
         return Begun(turn, context, controls)

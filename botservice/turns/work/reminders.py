@@ -25,7 +25,7 @@ from botservice.turns.options import RunOptions
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, insert_turn
 from botservice.turns.run.answer import new_answer, preview
-from botservice.turns.start.opening import open_scheduled_turn
+from botservice.turns.start.questions import store_task
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus
 
@@ -115,7 +115,7 @@ class Reminding:
         now = self._options.clock()
         context = await self._load(reminder)
         message = InboundMessage(ask(reminder, now), reminder.author, own_text="")  # a model wrote it
-        await open_scheduled_turn(
+        await store_task(
             context, claim, message, self._options, transport=reminder.transport, also=_taking(reminder, now)
         )
 

@@ -117,7 +117,7 @@ class Worker:
     def _begin(self, context_id: int, lane: Lane) -> None:
         self._busy[context_id] = asyncio.create_task(self._work(context_id, lane), name=f"context-{context_id}")
 
-    def hear(self, wakeup: Wakeup) -> None:
+    def on_wakeup(self, wakeup: Wakeup) -> None:
         """Take note of what another replica has accepted.
 
         It works on that itself, unless it says otherwise, or tried in vain because this replica has the context, or had
@@ -131,13 +131,13 @@ class Worker:
             self.wake(context_id, wakeup.kind)
 
     async def _listen(self) -> None:
-        def hear(payload: str) -> None:
+        def on_notify(payload: str) -> None:
             wakeup = Wakeup.decode(payload)
             if wakeup is not None:
-                self.hear(wakeup)
+                self.on_wakeup(wakeup)
 
         try:
-            await self._storage.listen(hear)
+            await self._storage.listen(on_notify)
         except Exception:
             logger.exception("worker.listening_failed")  # whatever it was: the sweep finds everything, only later
 

@@ -17,7 +17,7 @@ from botservice.access.access import Access
 from botservice.turns.inbox import Inbox
 from botservice.turns.work.worker import Worker
 from transports.slack.app import Manners, SlackTransport
-from transports.slack.outgoing.canvas import Tempo
+from transports.slack.outgoing.draft import Tempo
 
 QUICK = Tempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
 

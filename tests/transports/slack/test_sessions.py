@@ -6,7 +6,7 @@ from standins.slack_api import BOT_USER, Refuse, SlackApi, limited
 from botservice import Storage, Tool, ToolCall
 from botservice.messages import ToolCall as Call
 from transports.slack.app import Manners
-from transports.slack.outgoing.canvas import Tempo
+from transports.slack.outgoing.draft import Tempo
 from transports.slack.outgoing.formatting import Pings
 from transports.slack.outgoing.tasks import Tasks
 from transports.slack.outgoing.titles import title_from

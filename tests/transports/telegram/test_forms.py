@@ -12,7 +12,7 @@ from botservice.access.access import Access
 from botservice.policies import AccessMode
 from botservice.texts import in_language
 from botservice.tools.reminding import REMINDER_TOOLS
-from transports.telegram.outgoing.canvases import Tempo
+from transports.telegram.outgoing.drafts import Tempo
 
 GROUP = -1001000000001
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)

@@ -21,7 +21,7 @@ from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.texts import in_language
 from botservice.tools.catalogue import built_in
-from transports.telegram.outgoing.canvases import Tempo
+from transports.telegram.outgoing.drafts import Tempo
 
 ADA, BOB = Person(42, "Ada"), Person(43, "Bob")
 AT_ONCE, NEVER = Tempo(first_sign=0.0), Tempo(first_sign=3600.0)

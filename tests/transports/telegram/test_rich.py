@@ -7,7 +7,7 @@ import pytest
 from standins.bot_api import BotApi, LoseAnswer, RateLimits, Refuse
 
 from botservice import Storage
-from transports.telegram.outgoing.canvases import Tempo
+from transports.telegram.outgoing.drafts import Tempo
 from transports.telegram.outgoing.rich import as_rich
 
 TABLE = "Here you are:\n\n| Name | Price |\n|:--|--:|\n| **Tea** | 2 |\n| Coffee | 3 |"

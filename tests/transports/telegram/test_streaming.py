@@ -17,7 +17,7 @@ from standins.bot_api import (
 
 from botservice import LLMError, Storage, Tool, ToolCall, progress
 from botservice.storage.tables.conversations import deliveries, metadata
-from transports.telegram.outgoing.canvases import Tempo
+from transports.telegram.outgoing.drafts import Tempo
 
 GROUP = -1001000000001
 QUICK = Tempo(first_sign=0.0, typing=0.05, draft=0.01, first_message=0.01, edit=0.01)

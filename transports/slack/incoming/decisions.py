@@ -9,7 +9,7 @@ from botservice.errors import BotServiceError
 from botservice.messages import Author
 from botservice.turns.inbox import Inbox
 from botservice.turns.waiting.deciding import Decision
-from botservice.turns.waiting.orders import order_of
+from botservice.turns.waiting.parsing import order_of
 from transports.errands import Errands
 from transports.slack.client import SlackClient
 from transports.slack.inbound import context_keys

@@ -17,7 +17,7 @@ from transports.files.kept import FileText
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import field, word
-from transports.slack.incoming.papers import Paper, Papers, paper_of
+from transports.slack.incoming.shared_documents import DocumentKind, SharedDocuments, kind_of
 from transports.slack.workspaces.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class SentFile:
 
     Attributes:
         url: Where it lies; only Slack itself is ever asked with the token.
-        paper: What kind of Slack's own documents it is.
+        document: What kind of Slack's own documents it is.
     """
 
     id: str | None
@@ -42,10 +42,10 @@ class SentFile:
     url: str | None
     size_bytes: int | None
     must_be_asked_for: bool = False
-    paper: Paper | None = None
+    document: DocumentKind | None = None
 
     def __str__(self) -> str:
-        kind = self.paper or {"image": "picture", "audio": "audio", "video": "video"}.get(
+        kind = self.document or {"image": "picture", "audio": "audio", "video": "video"}.get(
             self.mime_type.partition("/")[0], "file"
         )
         size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
@@ -58,12 +58,12 @@ class Files:
     def __init__(
         self,
         client: SlackClient,
-        papers: Papers,
+        documents: SharedDocuments,
         reading: Reading | None = None,
         storage: Callable[[], Storage | None] = lambda: None,
     ) -> None:
         self._client = client
-        self._papers = papers
+        self._documents = documents
         self._reading = reading or Reading()
         self._storage = storage
 
@@ -74,7 +74,7 @@ class Files:
             attempt = await stack.enter_async_context(Attempt(storage, event_id)) if storage is not None else None
             for each in sent[:_MAX_FILES]:
                 file = read_file(each)
-                async with self._reading.room.taking(file.size_bytes or MAX_FILE_BYTES):
+                async with self._reading.memory_limit.taking(file.size_bytes or MAX_FILE_BYTES):
                     fetched.add(*await self._fetch_one(workspace, file, attempt))
         fetched.remarks += _more_than_fetched(sent)
         return fetched
@@ -84,7 +84,7 @@ class Files:
     ) -> tuple[Attachment | None, FileText]:
         if file.must_be_asked_for and file.id is not None:
             file = await self._ask(workspace, file)
-        if file.paper is not None:
+        if file.document is not None:
             return await self._read_paper(workspace, file, attempt)
         return await self._download(workspace, file, attempt)
 
@@ -114,8 +114,8 @@ class Files:
     ) -> tuple[Attachment | None, FileText]:
         """Return a canvas or a list as its words; it changes, so that it is read each time."""
         read = None
-        if file.paper is not None and file.id is not None:
-            read = await self._papers.read(workspace, file.paper, file.id, file.name)
+        if file.document is not None and file.id is not None:
+            read = await self._documents.read(workspace, file.document, file.id, file.name)
         if read is None:
             return None, FileText(f"[{file}: Slack does not give out its words]", unread=file.name or str(file))
         return await read_document(read, str(file), self._reading, attempt=attempt)
@@ -151,7 +151,7 @@ def read_file(file: Mapping[str, Any]) -> SentFile:
         url if isinstance(url, str) and not is_external else None,
         size if isinstance(size, int) and not isinstance(size, bool) else None,
         must_be_asked_for=field(file, "file_access") == "check_file_info" or (url is None and not is_external),
-        paper=paper_of(file),
+        document=kind_of(file),
     )
 
 

@@ -5,24 +5,25 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, or_, select
+from sqlalchemy import Connection, bindparam, select
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.references import Reference
 from botservice.storage import Storage
-from botservice.storage.tables.conversations import events, messages, turns
+from botservice.storage.tables.conversations import messages
 from botservice.turns.start.commands import parse_command
-from botservice.turns.turn import Outcome, StoredEvent
+from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
 from transports.slack.blocks import QUESTION_BLOCK, QUESTION_INPUT
 from transports.slack.client import SlackClient
 from transports.slack.failures import NotInstalled, SlackFailure
 from transports.slack.inbound import SlackMessage, Way, field, order_of, read_message, stored, team_of, timestamp, word
+from transports.slack.incoming.addressing import is_addressed_to_bot
 from transports.slack.incoming.content import files_of, readable, users_in
 from transports.slack.incoming.files import Files, named
 from transports.slack.incoming.references import question_about, read_about, read_shared, shared_in, text_of_shared
-from transports.slack.workspaces.people import People, Person, account_of
+from transports.slack.workspaces.people import People, Person
 from transports.slack.workspaces.views import Views
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
@@ -36,19 +37,6 @@ _WITH_ARGUMENTS = frozenset({"approve", "forget", "link", "memory", "persona", "
 _CLOCKS_SECONDS = 2.0
 _LATE_SECONDS = 20.0
 
-# Somebody has addressed the bot in a conversation if a turn of theirs there was answered, or was to be.
-_HAS_ADDRESSED = (
-    select(messages.c.id)
-    .join(events, events.c.id == messages.c.event_id)
-    .join(turns, turns.c.id == events.c.turn_id)
-    .where(
-        messages.c.context_id == bindparam("context"),
-        messages.c.author_platform == _PLATFORM,
-        messages.c.author_id == bindparam("person"),
-        or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value),
-    )
-    .limit(1)
-)
 _HAS_HISTORY = select(messages.c.id).where(messages.c.context_id == bindparam("context")).limit(1)
 
 
@@ -102,7 +90,7 @@ class Reader:
         message = read_message(body)
         if message is None or message.user_id == workspace.bot_user_id:
             return None
-        is_addressed = await self._is_addressed(message, workspace)
+        is_addressed = await is_addressed_to_bot(message, workspace, self._storage())
         heard = field(body, "event")
         person = await self._people.find(workspace, message.user_id)
         if person.is_bot:
@@ -144,22 +132,6 @@ class Reader:
         if not sent:
             return Fetched()
         return await self._files.fetch(workspace, sent, event_id=event.id) if is_wanted else named(sent)
-
-    async def _is_addressed(self, message: SlackMessage, workspace: Workspace) -> bool:
-        if message.is_direct or workspace.bot_user_id in message.mentioned:
-            return True
-        storage = self._storage()
-        if storage is None or not message.is_reply:
-            return False
-        keys = ContextKeys.of(message.keys(is_thread=True))
-
-        def query(connection: Connection) -> bool:
-            context_id = find_context(connection, keys)
-            sought = {"context": context_id, "person": account_of(workspace.team_id, message.user_id)}
-            return context_id is not None and connection.execute(_HAS_ADDRESSED, sought).first() is not None
-
-        # Whoever names somebody else talks to them.
-        return not message.mentioned and await storage.read(query)
 
     async def _command(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         user = word(field(body, "user_id"))

@@ -7,7 +7,7 @@ from typing import Any, Final
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.outgoing.figures import drawn, find_figures, suspect
-from transports.slack.outgoing.resting import Resting
+from transports.slack.outgoing.idle import Idle
 from transports.slack.outgoing.streams import OpenStream
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace
@@ -20,10 +20,10 @@ _ALL: Final = frozenset(Feature)
 class Ending:
     """Ends streams; what the session is from then on goes with the last words."""
 
-    def __init__(self, client: SlackClient, refusals: Refusals, resting: Resting) -> None:
+    def __init__(self, client: SlackClient, refusals: Refusals, idle: Idle) -> None:
         self._client = client
         self._refusals = refusals
-        self._resting = resting
+        self._idle = idle
 
     async def complete(
         self,
@@ -71,8 +71,8 @@ class Ending:
             if failure.is_later:
                 raise
             if place["thread_ts"]:
-                self._resting.rest(context_keys, place["channel"], place["thread_ts"])
-            self._resting.note_ended(place["channel"], ts)
+                self._idle.rest(context_keys, place["channel"], place["thread_ts"])
+            self._idle.note_ended(place["channel"], ts)
 
     async def _stop(
         self, workspace: Workspace, channel: str, ts: str, context_keys: Mapping[str, str], **more: Any
@@ -80,7 +80,7 @@ class Ending:
         """Call for the end of a stream; once more without the session's status, where that is not known there."""
         status = None
         if await self._refusals.takes(workspace.team_id, Feature.STATUS_AT_END):
-            status = await self._resting.status_of(workspace.team_id, context_keys)
+            status = await self._idle.status_of(workspace.team_id, context_keys)
         given = {"channel": channel, "ts": ts, **more}
         try:
             await self._client.call(workspace.token, "chat.stopStream", **given, session_status=status)
@@ -91,4 +91,4 @@ class Ending:
             await self._refusals.note(workspace.team_id, Feature.STATUS_AT_END, failure)
             return
         if status is not None:
-            self._resting.note_ended(channel, ts)
+            self._idle.note_ended(channel, ts)

@@ -13,8 +13,6 @@ from transports.slack.blocks import button_row, feedback_buttons, markdown
 from transports.slack.client import SlackClient
 from transports.slack.failures import NotInstalled, SlackFailure, as_delivery_error
 from transports.slack.inbound import field, word
-from transports.slack.outgoing.addresses import find_address
-from transports.slack.outgoing.arrivals import Arrivals, mark_of
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.figures import (
     Figure,
@@ -25,6 +23,8 @@ from transports.slack.outgoing.figures import (
     may_hold_figures,
     suspect,
 )
+from transports.slack.outgoing.link_previews import find_address
+from transports.slack.outgoing.lost_answers import LostAnswers, mark_of
 from transports.slack.outgoing.streams import Streams
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
@@ -76,7 +76,7 @@ class Sender:
         self._streams = streams
         self._pace = pace
         self._read_file = read_file
-        self._arrivals = Arrivals(client)
+        self._lost_answers = LostAnswers(client)
         self._refusals = refusals
         self._ending = ending
         self._previews = previews
@@ -105,7 +105,7 @@ class Sender:
                 self._workspaces.forget(workspace.team_id)
             if failure.code == "ratelimited":
                 self._pace.refused(place["channel"], failure.retry_after_seconds or 1.0)
-            self._arrivals.note(delivery, failure)
+            self._lost_answers.note(delivery, failure)
             raise as_delivery_error(failure) from failure
 
     async def _send(
@@ -126,7 +126,7 @@ class Sender:
             shown = await self._end_stream(workspace, place, delivery, context_keys)
             if shown is not None:
                 return shown
-        if (arrived := await self._arrivals.find(workspace, place, delivery)) is not None:
+        if (arrived := await self._lost_answers.find(workspace, place, delivery)) is not None:
             return arrived
         await self._pace.turn(place["channel"], delivery.turn_id)
         await delivery.confirm()
@@ -270,7 +270,7 @@ class Sender:
         if data is None:
             raise DeliveryRefused("the file is not kept any more")
         name = str(file.get("name") or f"file{ending_of(str(file['mime_type']))}")
-        if (arrived := await self._arrivals.find(workspace, place, delivery, file=(name, len(data)))) is not None:
+        if (arrived := await self._lost_answers.find(workspace, place, delivery, file=(name, len(data)))) is not None:
             return arrived
         upload = await self._client.ask(
             workspace.token, "files.getUploadURLExternal", filename=name, length=str(len(data))

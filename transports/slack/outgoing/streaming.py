@@ -14,8 +14,8 @@ from transports.growing import Growing
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
-from transports.slack.outgoing.canvas import Canvas, Style, Target
-from transports.slack.outgoing.resting import Resting
+from transports.slack.outgoing.draft import Draft, Style, Target
+from transports.slack.outgoing.idle import Idle
 from transports.slack.outgoing.status import Statuses
 from transports.slack.outgoing.streams import Streams
 from transports.slack.outgoing.tasks import Tasks
@@ -37,7 +37,7 @@ class Stage:
         streams: Streams,
         style: Style,
         statuses: Statuses,
-        resting: Resting,
+        idle: Idle,
         refusals: Refusals,
     ) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class Stage:
         self._style = style
         self._people = people
         self._statuses = statuses
-        self._resting = resting
+        self._idle = idle
         self._refusals = refusals
         self._without_streams: set[tuple[str, str | None]] = set()  # of workspaces, or of one channel
 
@@ -55,17 +55,17 @@ class Stage:
         target = _target(context_keys, events)
         if target is None:
             return None
-        return Show(self, context_keys, target, partial(self._canvas, target, record), self._style)
+        return Show(self, context_keys, target, partial(self._draft, target, record), self._style)
 
-    def _canvas(self, target: Target, record: StreamRecord) -> Canvas | None:
+    def _draft(self, target: Target, record: StreamRecord) -> Draft | None:
         """Return what an answer is shown on while it grows; None where nothing can grow."""
         if not self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
             return None
-        return Canvas(self._client, self._streams, target, record, self._style, self._refusals)
+        return Draft(self._client, self._streams, target, record, self._style, self._refusals)
 
     async def close(self) -> None:
         """End what is still on its way."""
-        await self._resting.close()
+        await self._idle.close()
 
     async def workspace(self, target: Target) -> Workspace:
         """Return where a show takes place."""
@@ -84,15 +84,15 @@ class Stage:
         """Show that it is not any more; nobody waits for that, and the end of a stream may say so."""
         refused = await self._refusals.of(target.team_id)
         if stream_ts is not None and Feature.STATUS_AT_END not in refused:
-            self._resting.rest_with(context_keys, target.channel, target.thread_ts, stream_ts)
+            self._idle.rest_with(context_keys, target.channel, target.thread_ts, stream_ts)
         else:
-            self._resting.rest(context_keys, target.channel, target.thread_ts)
+            self._idle.rest(context_keys, target.channel, target.thread_ts)
 
     def rest(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
         """Show whether a conversation waits for somebody, now that a message has said so, or that it is over."""
         thread_ts = delivery.payload.get("thread_ts") or context_keys.get("thread_ts")
         if isinstance(thread_ts, str):
-            self._resting.rest(context_keys, context_keys["channel_id"], thread_ts)
+            self._idle.rest(context_keys, context_keys["channel_id"], thread_ts)
 
     def note_without_streams(self, target: Target, failure: SlackFailure) -> None:
         """Take note that a workspace, or a channel, has no streams: answers come as plain messages there."""
@@ -107,14 +107,14 @@ class Show(Growing):
         stage: Stage,
         context_keys: Mapping[str, str],
         target: Target,
-        open_canvas: Callable[[], Canvas | None],
+        open_draft: Callable[[], Draft | None],
         style: Style,
     ) -> None:
         self._stage = stage
         self._keys = context_keys
         self._target = target
-        self._open_canvas = open_canvas
-        self._canvas: Canvas | None = None
+        self._open_draft = open_draft
+        self._draft: Draft | None = None
         self._style = style
         self._workspace: Workspace | None = None
         self._shown_before = ""
@@ -173,14 +173,14 @@ class Show(Growing):
 
     async def _end(self) -> None:
         try:
-            await self._stage.end(self._keys, self._target, None if self._canvas is None else self._canvas.stream_ts)
+            await self._stage.end(self._keys, self._target, None if self._draft is None else self._draft.stream_ts)
         except BotServiceError as error:
             logger.debug("slack.status_left", extra={"reason": str(error)})
 
     def _begin(self) -> Iterable[Coroutine[Any, Any, None]]:
         self._has_status = True
-        self._canvas = self._open_canvas()
-        return (self._status(),) if self._canvas is None else (self._status(), self._show(self._canvas))
+        self._draft = self._open_draft()
+        return (self._status(),) if self._draft is None else (self._status(), self._show(self._draft))
 
     async def _status(self) -> None:
         try:
@@ -188,11 +188,11 @@ class Show(Growing):
         except BotServiceError as error:
             logger.debug("slack.status_not_set", extra={"reason": str(error)})
 
-    async def _show(self, canvas: Canvas) -> None:
+    async def _show(self, draft: Draft) -> None:
         try:
             self._workspace = await self._stage.workspace(self._target)
-            canvas.language = await self._stage.language(self._workspace, self._target)
-            await self._grow(canvas)
+            draft.language = await self._stage.language(self._workspace, self._target)
+            await self._grow(draft)
         except SlackFailure as failure:
             logger.info("slack.stream_left_alone", extra={"reason": failure.code})
             if failure.is_without_streams:
@@ -203,13 +203,13 @@ class Show(Growing):
             logger.exception("slack.stream_failed")
 
     def _due(self) -> float | None:
-        return None if self._canvas is None else self._canvas.wait(self._said(), self._tasks.shown)
+        return None if self._draft is None else self._draft.wait(self._said(), self._tasks.shown)
 
     async def _paint(self) -> None:
-        if self._canvas is None or self._workspace is None:
+        if self._draft is None or self._workspace is None:
             return
         try:
-            await self._finish(self._canvas.paint(self._workspace, self._said(), dict(self._tasks.shown)))
+            await self._finish(self._draft.paint(self._workspace, self._said(), dict(self._tasks.shown)))
         except SlackFailure as failure:
             if failure.code != "ratelimited":
                 raise

@@ -16,7 +16,7 @@ from transports.telegram.guests.calls import change, is_closed, post
 from transports.telegram.guests.planning import language_of
 from transports.telegram.guests.stub import GuestStub
 from transports.telegram.inbound import asked_as_guest
-from transports.telegram.outgoing.canvases import Tempo
+from transports.telegram.outgoing.drafts import Tempo
 
 logger = logging.getLogger(__name__)
 

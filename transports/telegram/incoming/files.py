@@ -66,7 +66,7 @@ class Files:
             attempt = await stack.enter_async_context(Attempt(storage, event_id)) if storage is not None else None
             for fetched, files in zip(found, groups, strict=True):
                 for file in files:
-                    async with self._reading.room.taking(file.size_bytes or MAX_FILE_BYTES):
+                    async with self._reading.memory_limit.taking(file.size_bytes or MAX_FILE_BYTES):
                         fetched.add(*await self._fetch_one(file, attempt))
         return found
 

@@ -21,7 +21,7 @@ from botservice.texts import in_language
 from botservice.turns.buttons import read_buttons
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent
-from botservice.turns.waiting.orders import order_of
+from botservice.turns.waiting.parsing import order_of
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, field, integer, shown_id
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data

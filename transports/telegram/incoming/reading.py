@@ -117,14 +117,14 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
         return None
     for reduce in (dict, _plain, _bare):
         try:
-            heard = _hear(reduce(body), bot)
+            heard = _parse(reduce(body), bot)
             return replace(heard, is_addressed=True) if heard is not None and is_from_guest(update) else heard
         except Exception as error:  # noqa: BLE001 - a border: the library raises whatever unexpected fields lead to
             logger.warning("telegram.unreadable", extra={"reason": type(error).__name__, "read_as": reduce.__name__})
     return None
 
 
-def _hear(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
+def _parse(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
     if not body:
         return None
     message = Message.de_json(dict(body), None)

@@ -28,8 +28,8 @@ from transports.telegram.failures import (
 )
 from transports.telegram.inbound import shown_id
 from transports.telegram.keyboards import in_topic
-from transports.telegram.outgoing.adorning import Adornments
 from transports.telegram.outgoing.entities import DATE_TIME
+from transports.telegram.outgoing.extras import Extras
 from transports.telegram.outgoing.forms import Forms
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Sender:
         self._pace = pace
         self._read_file = read_file
         self._forms = forms
-        self._adornments = Adornments(forms)
+        self._extras = Extras(forms)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make a delivery visible and return its message id.
@@ -89,11 +89,11 @@ class Sender:
                 if is_not_modified(error):
                     return delivery.external_id
                 has_other = "plain" in delivery.payload
-                simpler = await self._adornments.without_refused(context_keys, call, error)
+                simpler = await self._extras.without_refused(context_keys, call, error)
                 simpler = simpler or _simpler(call, error, has_other_form=has_other)
                 if simpler is None and has_other and (refusal := _form_refusal(error, delivery.attempts)):
                     raise refusal from error
-                simpler = simpler or await self._adornments.without_suspected(context_keys, call, error)
+                simpler = simpler or await self._extras.without_suspected(context_keys, call, error)
                 if simpler is None:
                     raise as_delivery_error(error) from error
                 logger.warning("telegram.sent_differently", extra={"delivery": delivery.id, "reason": error.message})
@@ -138,14 +138,14 @@ class Sender:
             call |= await self._album(context_keys, call["media"])
         elif delivery.external_id is not None:
             edit = call | {"method": "editMessageText", "message_id": delivery.external_id} | _place(context_keys)
-            return await self._adorned(context_keys, edit, delivery)
+            return await self._with_extras(context_keys, edit, delivery)
         if delivery.external_id is not None:
             call["replaced"] = delivery.external_id
         if reply_to is not None:
             call["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
-        return await self._adorned(context_keys, call | _place(context_keys), delivery)
+        return await self._with_extras(context_keys, call | _place(context_keys), delivery)
 
-    async def _adorned(
+    async def _with_extras(
         self, context_keys: Mapping[str, str], call: dict[str, Any], delivery: Delivery
     ) -> dict[str, Any]:
         """Return a call as its chat takes it; words and their marks are taken everywhere."""
@@ -153,7 +153,7 @@ class Sender:
         has_moments = any(each["type"] == DATE_TIME for each in entities)
         if not has_moments and "reply_markup" not in call and "receiver" not in delivery.payload:
             return call
-        return await self._adornments.put_on(context_keys, call, delivery.payload)
+        return await self._extras.put_on(context_keys, call, delivery.payload)
 
     async def _album(self, context_keys: Mapping[str, str], media: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the parameters of an album: its files beside what names them."""

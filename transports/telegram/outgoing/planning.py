@@ -15,7 +15,7 @@ from transports.telegram.inbound import reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.outgoing.attaching import ALBUM, plan_files
 from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown
-from transports.telegram.outgoing.receiving import receiver_of
+from transports.telegram.outgoing.recipients import receiver_of
 from transports.telegram.outgoing.rich import as_rich
 from transports.too_long import fitting, head_of, note, whole_file
 

@@ -18,7 +18,7 @@ from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, is_press, is_private_text, reply_target, stored_update
 from transports.telegram.incoming.reading import listen
-from transports.telegram.outgoing.canvases import Canvas, Draft, GrowingMessage, Tempo
+from transports.telegram.outgoing.drafts import Draft, GrowingMessage, PrivateDraft, Tempo
 from transports.telegram.outgoing.forms import Forms
 
 logger = logging.getLogger(__name__)
@@ -43,12 +43,12 @@ class Stage:
         """Return what shows a turn's progress; None where the bot only listens."""
         if not any(self._is_answered(event) for event in events):
             return None
-        return Show(self._client, self._tempo, context_keys, partial(self._canvas, context_keys, events, record))
+        return Show(self._client, self._tempo, context_keys, partial(self._draft, context_keys, events, record))
 
-    def _canvas(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Canvas:
+    def _draft(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Draft:
         if context_keys["chat_id"].startswith("-"):
             return GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
-        return Draft(self._client, self._tempo, context_keys, events[-1].id, record, self._forms)
+        return PrivateDraft(self._client, self._tempo, context_keys, events[-1].id, record, self._forms)
 
     def _is_answered(self, event: StoredEvent) -> bool:
         update, bot = stored_update(event), self._identity()
@@ -63,13 +63,13 @@ class Show(Growing):
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
     def __init__(
-        self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], open_canvas: Callable[[], Canvas]
+        self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], open_draft: Callable[[], Draft]
     ) -> None:
         self._client = client
         self._tempo = tempo
         self._keys = context_keys
-        self._open_canvas = open_canvas
-        self._canvas: Canvas | None = None
+        self._open_draft = open_draft
+        self._draft: Draft | None = None
         self._activity = ""
         self._painted_at: float | None = None
         super().__init__(tempo.first_sign)
@@ -95,13 +95,13 @@ class Show(Growing):
     def on_restart(self) -> None:
         """Drop what was said of an answer that begins anew."""
         self._text.clear()
-        if self._canvas is not None:
-            self._canvas.begin_again()
+        if self._draft is not None:
+            self._draft.begin_again()
         self._changed.set()
 
     def _begin(self) -> Iterable[Coroutine[Any, Any, None]]:
-        self._canvas = self._open_canvas()
-        return self._type(), self._show(self._canvas)
+        self._draft = self._open_draft()
+        return self._type(), self._show(self._draft)
 
     async def _type(self) -> None:
         try:
@@ -117,17 +117,17 @@ class Show(Growing):
         except TelegramError as error:
             logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
 
-    async def _show(self, canvas: Canvas) -> None:
+    async def _show(self, draft: Draft) -> None:
         try:
-            await self._grow(canvas)
+            await self._grow(draft)
         except (TelegramError, BotServiceError) as error:
             logger.info("telegram.stream_ended", extra={"reason": type(error).__name__})
         except Exception:  # a border: formatting what is half written must not cost the answer
             logger.exception("telegram.stream_failed")
 
     def _due(self) -> float | None:
-        return None if self._canvas is None else self._canvas.wait(self._said(), self._activity)
+        return None if self._draft is None else self._draft.wait(self._said(), self._activity)
 
     async def _paint(self) -> None:
-        if self._canvas is not None and await self._finish(self._canvas.paint(self._said(), self._activity)):
+        if self._draft is not None and await self._finish(self._draft.paint(self._said(), self._activity)):
             self._painted_at = time.monotonic()

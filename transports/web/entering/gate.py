@@ -13,9 +13,9 @@ from botservice.texts import in_language
 from transports.bodies import TooLargeError, read_body
 from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict, bearer_of, cookie_name
 from transports.web.entering.browsers import Browsers
+from transports.web.entering.ended_logins import EndedLogins
 from transports.web.entering.guessing import Guesses
 from transports.web.entering.links import language_of
-from transports.web.entering.logins import Logins
 from transports.web.entering.sessions import browser_of, set_cookie
 from transports.web.pages import HEADERS, Pages
 from transports.web.refusal import Refusal
@@ -42,11 +42,16 @@ class Gate:
     """Lets requests through to endpoints, or answers them itself."""
 
     def __init__(
-        self, access: Access, pages: Pages, logins: Logins, browsers: Browsers, guesses: Guesses | None = None
+        self,
+        access: Access,
+        pages: Pages,
+        ended_logins: EndedLogins,
+        browsers: Browsers,
+        guesses: Guesses | None = None,
     ) -> None:
         self._access = access
         self._pages = pages
-        self._logins = logins
+        self._ended_logins = ended_logins
         self._browsers = browsers
         self._guesses = guesses or Guesses()
 
@@ -110,7 +115,7 @@ class Gate:
         if browser_of(request) is not None:
             await self._browsers.close(request)
         elif cookie is not None:
-            await self._logins.end(cookie)
+            await self._ended_logins.end(cookie)
         response = RedirectResponse("/", 303, headers=HEADERS)
         is_https = self._access.is_https(request)
         name = cookie_name(LOGIN_COOKIE, is_https=is_https)
@@ -124,7 +129,7 @@ class Gate:
             return verdict
         if bearer_of(request.headers) is not None:
             (self._guesses.note_right if verdict is Verdict.WELCOME else self._guesses.note_wrong)(request)
-        elif verdict is Verdict.WELCOME and await self._logins.is_ended(self._access.login_of(request) or ""):
+        elif verdict is Verdict.WELCOME and await self._ended_logins.is_ended(self._access.login_of(request) or ""):
             return Verdict.LOG_IN
         return verdict
 
@@ -185,7 +190,7 @@ class Gate:
             return True
         cookie = self._access.login_of(request)
         try:
-            return self._access.is_login(cookie) and not await self._logins.is_ended(cookie or "")
+            return self._access.is_login(cookie) and not await self._ended_logins.is_ended(cookie or "")
         except StorageError:  # the page comes back by itself
             return False
 

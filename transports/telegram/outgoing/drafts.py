@@ -42,7 +42,7 @@ class Tempo:
     edit: float = 3.5
 
 
-class Canvas(Surface, Protocol):
+class Draft(Surface, Protocol):
     """Shows text that grows. Its own calls only: it never waits for its turn by itself."""
 
     def wait(self, text: str, activity: str) -> float | None:
@@ -59,7 +59,7 @@ class Canvas(Surface, Protocol):
         """
 
 
-class Draft:
+class PrivateDraft:
     """A draft: Telegram shows it for 30 seconds and drops it when the answer comes.
 
     Source: core.telegram.org/bots/api#sendmessagedraft.

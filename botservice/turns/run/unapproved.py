@@ -6,11 +6,11 @@ from typing import Final
 from botservice.contexts.context import AgentContext
 from botservice.memory import ActionStep
 from botservice.tools import Tool, ToolOutcome
+from botservice.turns.waiting.approvals_needed import find_to_ask
 from botservice.turns.waiting.calls import PendingKind, PendingStatus
-from botservice.turns.waiting.need import find_to_ask
 from botservice.turns.waiting.records import find_of_turn
 
-_UNASKED: Final = (
+_UNAPPROVED: Final = (
     "Not made: this tool needs the word of a person by now, and nobody was asked about this call. "
     "Make it again if the person still wants it: they are asked then."
 )
@@ -21,7 +21,7 @@ _NOT_AGAIN: Final = (
 _UNDECIDED: Final = "Not made: nobody allowed this call."
 
 
-async def refuse_unasked(
+async def refuse_unapproved(
     tools: Mapping[str, Tool],
     step: ActionStep,
     ended: Mapping[int, ToolOutcome],
@@ -51,7 +51,7 @@ async def refuse_unasked(
     settled = {*ended, *asked}
     if is_resumed:  # what may have run and cannot be repeated is not made anyway
         settled |= {index for index, call in enumerate(calls) if not _is_repeatable(tools.get(call.name))}
-    text = _NOT_AGAIN if is_resumed else _UNASKED
+    text = _NOT_AGAIN if is_resumed else _UNAPPROVED
     for index in await find_to_ask(tools, calls, context, settled):
         outcomes[index] = ToolOutcome(text, error_type="ApprovalNeeded")
     return outcomes

@@ -1,4 +1,4 @@
-"""The beginning of a turn: what the person said enters the history, and the task the memory, in one transaction."""
+"""Storing what a turn is asked: the words enter the history, and the task the memory, in one transaction."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from botservice.storage import Claim
 from botservice.storage.blobs import store_blob
 from botservice.storage.orphans import loosen_all_files, sweep_files
 from botservice.storage.statements import interleave
-from botservice.turns.records import begin_turn, finish_turn, insert_turn
+from botservice.turns.records import finish_turn, insert_turn, mark_running
 from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.run.saving import Saver
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
@@ -31,7 +31,7 @@ BeginTurn = Callable[[Connection, str | None], int]
 """Begins a turn that goes by a system prompt, which is the blob with this digest, and returns the turn's id."""
 
 
-async def open_turn(
+async def store_question(
     context: AgentContext,
     turn: Turn,
     claim: Claim,
@@ -40,7 +40,7 @@ async def open_turn(
     *,
     also: Callable[[Connection], None] | None = None,
 ) -> bool:
-    """Begin a turn that was accepted from a transport; return whether it is to be answered.
+    """Store what a turn of a transport is asked, and mark it running; return whether it is to be answered.
 
     Args:
         also: What is stored in the same transaction, before anything else.
@@ -49,7 +49,7 @@ async def open_turn(
     is_addressed = any(message.is_addressed for _, message in inbound)
 
     def begin(connection: Connection, system_prompt: str | None) -> int:
-        begin_turn(
+        mark_running(
             connection,
             turn.id,
             now,
@@ -61,16 +61,16 @@ async def open_turn(
             finish_turn(connection, turn.id, now, Outcome.LISTENED)
         return turn.id
 
-    await _open(context, claim, inbound, options.agent.prompt, now, begin, also=also)
+    await _save(context, claim, inbound, options.agent.prompt, now, begin, also=also)
     if not is_addressed:
         tell_end(turn, Outcome.LISTENED, now)
     return is_addressed
 
 
-async def open_api_turn(
+async def store_api_question(
     context: AgentContext, claim: Claim, message: InboundMessage, options: RunOptions, *, keeps_steps: bool
 ) -> Turn:
-    """Begin a turn that a program asks for, and return it."""
+    """Store what a program asks, as a turn that runs, and return that."""
     now = options.clock()
 
     def begin(connection: Connection, system_prompt: str | None) -> int:
@@ -84,11 +84,11 @@ async def open_api_turn(
             system_prompt=system_prompt,
         )
 
-    turn_id = await _open(context, claim, [(None, message)], options.agent.prompt, now, begin, keeps_steps=keeps_steps)
+    turn_id = await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, keeps_steps=keeps_steps)
     return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
 
 
-async def open_scheduled_turn(
+async def store_task(
     context: AgentContext,
     claim: Claim,
     message: InboundMessage,
@@ -97,7 +97,7 @@ async def open_scheduled_turn(
     transport: str,
     also: Callable[[Connection], None],
 ) -> None:
-    """Begin a turn that nobody's event asks for now: its message was written earlier.
+    """Store a task as a turn that runs: nobody's event asks for it now, its message was written earlier.
 
     Args:
         transport: Makes the answer visible.
@@ -110,10 +110,10 @@ async def open_scheduled_turn(
             connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
         )
 
-    await _open(context, claim, [(None, message)], options.agent.prompt, now, begin, also=also)
+    await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, also=also)
 
 
-async def _open(
+async def _save(
     context: AgentContext,
     claim: Claim,
     inbound: Sequence[Inbound],

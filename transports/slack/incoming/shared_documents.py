@@ -21,7 +21,7 @@ _MAX_PAGES: Final = 5
 _MAX_COLUMNS: Final = 20
 
 
-class Paper(StrEnum):
+class DocumentKind(StrEnum):
     """What Slack keeps as a file of its own kind."""
 
     CANVAS = "canvas"
@@ -30,38 +30,38 @@ class Paper(StrEnum):
 
 # Canvases came of what was called Quip, and files still say so. Source: docs.slack.dev, reference/objects/file-object.
 _KINDS: Final = {
-    "canvas": Paper.CANVAS,
-    "quip": Paper.CANVAS,
-    "application/vnd.slack-docs": Paper.CANVAS,
-    "list": Paper.LIST,
-    "application/vnd.slack-list": Paper.LIST,
+    "canvas": DocumentKind.CANVAS,
+    "quip": DocumentKind.CANVAS,
+    "application/vnd.slack-docs": DocumentKind.CANVAS,
+    "list": DocumentKind.LIST,
+    "application/vnd.slack-list": DocumentKind.LIST,
 }
 
 
-def paper_of(file: Mapping[str, Any]) -> Paper | None:
+def kind_of(file: Mapping[str, Any]) -> DocumentKind | None:
     """Return what kind of Slack's own documents a file is; None for any other file."""
     names = (field(file, name) for name in ("filetype", "mode", "mimetype"))
     return next((_KINDS[name] for name in names if isinstance(name, str) and name in _KINDS), None)
 
 
-class Papers:
+class SharedDocuments:
     """Reads them, where the app may."""
 
     def __init__(self, client: SlackClient, refusals: Refusals) -> None:
         self._client = client
         self._refusals = refusals
 
-    async def read(self, workspace: Workspace, kind: Paper, file_id: str, name: str | None) -> Attachment | None:
+    async def read(self, workspace: Workspace, kind: DocumentKind, file_id: str, name: str | None) -> Attachment | None:
         """Return a document as text; None where the app may not read it, or it is gone.
 
         Raises:
             StorageUnavailable: nobody knows whether the app may.
         """
-        feature = Feature.CANVASES if kind is Paper.CANVAS else Feature.LISTS
+        feature = Feature.CANVASES if kind is DocumentKind.CANVAS else Feature.LISTS
         if not await self._refusals.takes(workspace.team_id, feature):
             return None
         try:
-            if kind is Paper.CANVAS:
+            if kind is DocumentKind.CANVAS:
                 return Attachment("text/markdown", name, (await self._canvas(workspace, file_id)).encode())
             return Attachment("text/csv", name, (await self._list(workspace, file_id)).encode())
         except SlackFailure as failure:

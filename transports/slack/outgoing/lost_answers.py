@@ -26,7 +26,7 @@ def mark_of(delivery: Delivery) -> dict[str, Any]:
     return {"event_type": EVENT_TYPE, "event_payload": {"delivery": _name(delivery)}}
 
 
-class Arrivals:
+class LostAnswers:
     """Finds messages that were sent. What was surely refused is not looked for."""
 
     def __init__(self, client: SlackClient) -> None:

@@ -19,7 +19,7 @@ from botservice.turns.run.saving import Saver
 CallBack = Callable[[MemoryStep], Awaitable[None]]
 
 
-class Mishaps:
+class Failures:
     """Stores them in the memory of one turn, and shows them to the callbacks."""
 
     def __init__(

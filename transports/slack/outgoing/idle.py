@@ -19,7 +19,7 @@ IsWaiting = Callable[[Mapping[str, str]], Awaitable[bool]]
 """Returns whether a conversation waits for somebody's word."""
 
 
-class Resting:
+class Idle:
     """Says so; nobody waits for that. What ends with its stream costs no call of its own."""
 
     def __init__(self, workspaces: Workspaces, statuses: Statuses, is_waiting: IsWaiting) -> None:

@@ -10,7 +10,7 @@ from botservice.storage.tables.access import ended_logins
 from transports.web.entering.access import LOGIN_SECONDS
 
 
-class Logins:
+class EndedLogins:
     """Ends logins, and knows those that have ended."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from botservice.storage.tables.conversations import turns
 from botservice.turns.turn import Outcome, TurnStatus
 
 
-async def find_last_turn(storage: Storage, context_id: int | None, *, is_failed: bool) -> tuple[int, int]:
+async def find_newest_turn(storage: Storage, context_id: int | None, *, is_failed: bool) -> tuple[int, int]:
     """Return the conversation and the number of the newest turn, or of the newest that failed or was set aside.
 
     Args:

@@ -20,7 +20,7 @@ from botservice.turns.waiting.records import close_pending, lock_turn
 logger = logging.getLogger(__name__)
 
 
-class Setbacks:
+class FailedTurns:
     """Decides what becomes of turns that failed."""
 
     def __init__(self, storage: Storage, clock: Callable[[], datetime]) -> None:

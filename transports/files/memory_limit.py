@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 _MAX_BYTES = 64 * 1024 * 1024
 
 
-class Room:
-    """Room for so many bytes; whoever needs more than is free waits, in the order of coming."""
+class MemoryLimit:
+    """A limit of so many bytes; whoever needs more than is free waits, in the order of coming."""
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._max_bytes = max_bytes

@@ -18,7 +18,7 @@ from transports.telegram.failures import (
     is_unreadable,
 )
 from transports.telegram.keyboards import has_styles, without_styles
-from transports.telegram.outgoing import receiving
+from transports.telegram.outgoing import recipients
 from transports.telegram.outgoing.entities import DATE_TIME
 from transports.telegram.outgoing.forms import Forms
 
@@ -28,7 +28,7 @@ _ENTITIES: Final = ("entities", "caption_entities")
 _PERSONAL: Final = "ephemeral_message_parameters"
 
 
-class Adornments:
+class Extras:
     """Puts on a call what its chat takes, and takes off what was refused; a refusal is remembered."""
 
     def __init__(self, forms: Forms) -> None:
@@ -49,9 +49,9 @@ class Adornments:
         receiver = payload.get("receiver")
         if receiver is None or not call["chat_id"].startswith("-") or "message_id" in call:
             return call
-        if await self._forms.takes(context_keys, receiving.form_of(receiver)):
+        if await self._forms.takes(context_keys, recipients.form_of(receiver)):
             open_reply = {name: value for name, value in call.items() if name == "reply_parameters"}
-            return call | receiving.as_parameters(receiver) | {"seen_by_all": open_reply}
+            return call | recipients.as_parameters(receiver) | {"seen_by_all": open_reply}
         return call
 
     async def without_refused(
@@ -98,7 +98,7 @@ class Adornments:
 
 def _form_of(call: Mapping[str, Any]) -> str:
     is_reply = "callback_query_id" in call[_PERSONAL] or "ephemeral_message_id" in call.get("reply_parameters", {})
-    return receiving.AS_REPLY if is_reply else receiving.AS_ADMINISTRATOR
+    return recipients.AS_REPLY if is_reply else recipients.AS_ADMINISTRATOR
 
 
 def _seen_by_all(call: Mapping[str, Any]) -> dict[str, Any]:
