@@ -55,6 +55,10 @@ class Updates:
         self.journal.record(UpdateMade, update_id=update_id, chat_id=chat_of(update), update=update)
         return update_id
 
+    def number_from(self, first: int) -> None:
+        """Have the next updates be numbered from first on, as Telegram does anew after a week without any."""
+        self._ids = itertools.count(first)
+
     def sent(self, update_id: int, way: str) -> int:
         """Note that an update is handed out, and return which attempt it is."""
         attempt = self.attempts[update_id] = self.attempts.get(update_id, 0) + 1

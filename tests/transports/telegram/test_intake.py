@@ -6,6 +6,7 @@ import logging
 
 import httpx
 import pytest
+from crash.watching import rows
 from standins.bot_api import (
     BotApi,
     Drop,
@@ -24,9 +25,14 @@ from botservice.turns.inbox import Pressure
 from transports.telegram.app import TelegramTransport
 from transports.telegram.client import POLL_SECONDS
 from transports.telegram.inbound import ALLOWED_UPDATES
+from transports.telegram.incoming.polling import poller_of
 from transports.telegram.incoming.webhook import derive_secret
 
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
+CUT_OFF = (
+    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
 
 
 def confirmed(api: BotApi) -> list[int]:
@@ -207,6 +213,54 @@ async def test_of_two_processes_on_one_database_one_polls_until_it_goes(
             await api.messages(42, 3)
     assert api.visible_texts(42) == ["You said: one", "You said: two", "You said: three"]
     assert not [record for record in caplog.records if record.message == "telegram.conflict"]
+
+
+async def lose_claim(api: BotApi, storage: Storage, url: str) -> None:
+    """Cut the connection with which a bot's only process polls, and return once that is noticed there."""
+    await api.until(lambda: api.calls("getUpdates"))
+    await asyncio.to_thread(rows, url, CUT_OFF)
+    async with asyncio.timeout(30):
+        while polls_here(api, storage):  # noqa: ASYNC110 - nobody else says it
+            await asyncio.sleep(0.01)
+
+
+def polls_here(api: BotApi, storage: Storage) -> bool:
+    return storage.claims.holder(poller_of(int(api.token.partition(":")[0]))) is not None
+
+
+async def test_a_process_that_lost_the_right_to_poll_leaves_it_to_the_next_without_a_word(
+    api: BotApi, bot_in, postgres_url: str, caplog
+) -> None:
+    async with Storage.open(postgres_url) as first, Storage.open(postgres_url) as second, bot_in(api, first):
+        await lose_claim(api, first, postgres_url)
+        async with bot_in(api, second):
+            await api.until(lambda: len(api.calls("getUpdates")) > 1)
+            api.person_says("one", chat_id=42)
+            assert (await api.message(42)).text == "You said: one"
+    assert not [record for record in caplog.records if record.message == "telegram.conflict"]
+
+
+async def test_a_process_that_polls_again_passes_over_nothing_that_was_numbered_anew(
+    api: BotApi, bot_in, postgres_url: str
+) -> None:
+    async with Storage.open(postgres_url) as first, Storage.open(postgres_url) as second, bot_in(api, first):
+        api.person_says("one", chat_id=42)
+        await api.message(42)
+        await lose_claim(api, first, postgres_url)
+        async with bot_in(api, second):
+            await api.until(lambda: polls_here(api, second))
+            api.updates.number_from(7)
+            api.person_says("two", chat_id=42)
+            await api.messages(42, 2)
+        api.person_says("three", chat_id=42)
+        await api.messages(42, 3)
+    assert api.visible_texts(42) == ["You said: one", "You said: two", "You said: three"]
+
+
+def test_bots_with_similar_ids_poll_beside_each_other() -> None:
+    ids = [7_000_000_123, 7_001_000_123, 123, 1_000_123]
+    assert len({poller_of(each) for each in ids}) == len(ids)
+    assert max(poller_of(each) for each in (0, *ids)) <= -1_000
 
 
 async def test_a_second_poller_is_told_what_to_do(api: BotApi, bot_on, monkeypatch, caplog) -> None:

@@ -22,7 +22,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _CONFLICT_PAUSE_SECONDS = 5.0
 _STORAGE_PAUSE_SECONDS = 1.0
 _STANDBY_SECONDS = 1.0
-_FIRST_POLLER, _POLLERS = -1_000, 1_000_000  # no context has such ids: one for each bot
+_FIRST_POLLER, _POLLERS = -1_000, 1 << 30  # no context has such ids: one for each bot
 
 
 class Poller:
@@ -48,12 +48,14 @@ class Poller:
                 await asyncio.shield(claims.release(claim))
 
     async def _run(self, claim: Claim) -> None:
-        """Poll as long as the claim is held."""
+        """Poll as long as the claim is held, from the first update that Telegram still has: others polled meanwhile."""
+        self._offset = None
         while claim.is_held:
             try:
                 updates = await self._client.next_updates(self._offset, self._allowed)
             except TelegramError as error:
-                await self._recover(error)
+                if claim.is_held:  # otherwise it is whoever polls now that ended it
+                    await self._recover(error)
                 continue
             self._failures = 0
             if updates:
@@ -102,10 +104,15 @@ class Poller:
         return 0.0
 
 
+def poller_of(bot_id: int) -> int:
+    """Return what is claimed to poll for a bot."""
+    return _FIRST_POLLER - bot_id % _POLLERS
+
+
 async def _try_claim(claims: Claims, bot_id: int) -> Claim | None:
     """Return the right to poll for a bot; None where another process has it, or the database is away."""
     try:
-        return await claims.try_claim(_FIRST_POLLER - bot_id % _POLLERS)
+        return await claims.try_claim(poller_of(bot_id))
     except StorageUnavailable:
         return None
 
