@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, func, select
 from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_messages
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Message
+from botservice.storage.readers import leave_to_thread
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
@@ -99,6 +100,8 @@ class StoredMessages(Sequence[Message]):
     def _message(self, place: int) -> Message:
         """Return the message at a place, counted from the newest; its files are read only now."""
         if place not in self._read:
+            if self._counter is not None and self._rows[place].token_encoding != self._counter.name:
+                leave_to_thread(self._connection)  # it is counted anew
             [self._read[place]] = read_messages(self._connection, self._context_id, [self._rows[place]], self._counter)
         return self._read[place]
 

@@ -13,16 +13,18 @@ from sqlalchemy import (
     Connection,
     Select,
     Text,
+    and_,
     bindparam,
     delete,
     func,
+    literal,
     or_,
     select,
     type_coerce,
     update,
 )
 
-from botservice.messages import Author
+from botservice.messages import Author, Role
 from botservice.people.facts import Known, drop_facts, put_aside
 from botservice.people.identities import identities_of
 from botservice.privacy.accounting import Forgotten
@@ -44,6 +46,8 @@ _RECORDS: Final = (
     (tool_calls.c.result, tool_calls.c.step_id),
     (deliveries.c.payload, deliveries.c.id),
 )
+_KINDS: Final = frozenset({"kind", "role", "type"})  # of records: what stands there is one of ours
+_ROLES: Final = frozenset(Role)
 _DONE: Final = "done"
 _ROWS_AT_ONCE: Final = 100
 _TEXTS_AT_ONCE: Final = 20
@@ -191,11 +195,49 @@ def _erase_at(
 
 
 def _erase(connection: Connection, column: Any, which: ColumnElement[bool], spellings: Sequence[str]) -> None:
-    kept = type_coerce(column, Text)
+    """Remove texts from records that hold them: from what they say alone, so that they can be read as before."""
+    kept = type_coerce(column, Text).label("kept")
     find = func.instr if connection.dialect.name == "sqlite" else func.strpos
-    for spelling in spellings:
-        change = update(column.table).where(which, find(kept, spelling) > 0)
-        connection.execute(change.values({column: func.replace(kept, spelling, _GONE)}))
+    names = column.table.primary_key.columns
+    held = or_(*(find(kept.element, spelling) > 0 for spelling in spellings))
+    for row in connection.execute(select(*names, kept).where(which, held)).all():
+        left = _without(row.kept, spellings)
+        if left != row.kept:
+            is_it = and_(*(name == value for name, value in zip(names, row, strict=False)))
+            connection.execute(update(column.table).where(is_it).values({column: literal(left, Text())}))
+
+
+def _without(record: str, spellings: Sequence[str]) -> str:
+    """Return a record without texts."""
+
+    def clear(text: str) -> str:
+        for spelling in spellings:
+            text = text.replace(spelling, _GONE)
+        return text
+
+    try:
+        parsed = json.loads(record)
+    except ValueError:  # it is no record, but what was said
+        return clear(record)
+    return json.dumps(_cleared(parsed, clear), separators=(",", ":"))
+
+
+def _cleared(value: Any, clear: Callable[[str], str]) -> Any:
+    """Return a value of a record with what clear leaves of each text; names, digests and numbers stay."""
+    if isinstance(value, dict):
+        return {
+            key if _is_name(key) else clear(key): each
+            if isinstance(each, str) and (key in _KINDS or key.startswith("$"))
+            else _cleared(each, clear)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_cleared(each, clear) for each in value]
+    return clear(value) if isinstance(value, str) and value not in _ROLES else value
+
+
+def _is_name(key: str) -> bool:
+    return key.removeprefix("$").isidentifier()
 
 
 def _spellings(text: str) -> list[str]:

@@ -29,6 +29,7 @@ Outcome = tuple[Any, BaseException | None]
 _MAX_BATCH = 16
 _LONGEST_IN_PLACE_SECONDS = 0.005
 _LARGEST_IN_PLACE_BYTES = 256 * 1024  # of one value, such as a file's bytes
+_IN_PLACE = "botservice_in_place"  # of a connection
 _STEPS_UNWATCHED = 1_000  # of SQLite's own machine: some tens of microseconds
 
 
@@ -130,6 +131,16 @@ class NotInPlace(Exception):
     """A read is not done where it was asked for: a thread does it."""
 
 
+def leave_to_thread(connection: Connection) -> None:
+    """Return if a thread reads: what takes long besides SQL is not done where others wait.
+
+    Raises:
+        NotInPlace: an event loop reads.
+    """
+    if connection.info.get(_IN_PLACE):
+        raise NotInPlace
+
+
 class ReaderInPlace:
     """Reads an SQLite file in the thread that asks, which runs an event loop that others wait for.
 
@@ -140,6 +151,7 @@ class ReaderInPlace:
         """Connect. Blocks."""
         self._connection = engine.connect()
         self._connection.detach()  # it never goes back among those that may wait
+        self._connection.info[_IN_PLACE] = True
         self._is_free = threading.Lock()  # several event loops may have one storage
         self._ends_at = 0.0
         driver = cast("sqlite3.Connection", self._connection.connection.dbapi_connection)
@@ -151,7 +163,7 @@ class ReaderInPlace:
         """Return what query returns.
 
         Raises:
-            NotInPlace: it takes long, or the database does not answer at once.
+            NotInPlace: it takes long, says so, or the database does not answer at once.
         """
         if not self._is_free.acquire(blocking=False):
             raise NotInPlace

@@ -4,15 +4,18 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import update
 
-from botservice import MessageWindowMessageSelector, NoMessages
+from botservice import AgentContext, MessageWindowMessageSelector, NoMessages
 from botservice.history import Room
 from botservice.history.finding.search import SearchIndexes
 from botservice.history.finding.searchable import question_of, searchable_text
 from botservice.history.rows import begin_afresh, is_group
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
+from botservice.llm.tokens import counter_for
 from botservice.messages import Message, Role
+from botservice.storage.tables.conversations import messages
 
 pytestmark = pytest.mark.any_database
 
@@ -249,3 +252,15 @@ async def test_a_selector_of_a_program_holds_up_nobody(context):
     assert [each.text for each in recall.window] == ["hello", "hello"]
     assert len(selector.threads) == 1
     assert selector.threads[0] is not threading.current_thread()
+
+
+async def test_messages_that_have_to_be_counted_anew_are_not_read_where_others_wait(sqlite_storage):
+    context = await AgentContext.get_or_create(sqlite_storage, {"transport": "telegram", "chat_id": "1"})
+    await talk(context.chat_history, "Ann: hello", "Ann: how are you?")
+    reading = []
+    for encoding in ("of another model", counter_for().name):
+        await sqlite_storage.write(lambda c, name=encoding: c.execute(update(messages).values(token_encoding=name)))
+        await context.chat_history.recall(
+            MessageWindowMessageSelector(5), search_k=0, beside=lambda _: reading.append(threading.current_thread())
+        )
+    assert [each is threading.current_thread() for each in reading] == [True, False, True]

@@ -1,5 +1,6 @@
 """/memory: a person sees, corrects, shares and deletes what is known of them, and what others listen to stays out."""
 
+import pytest
 from people.conversing import ALICE, BOB, NOW, command, make_service, open_chat, see, values
 from people.crowd import find_bytes
 from people.test_facts import person_of, tell, visible
@@ -105,3 +106,19 @@ async def test_it_answers_in_every_language_and_knows_nothing_of_nobody(storage)
     await storage.claims.release(claim)
     assert len(answers) == len(LANGUAGES)
     assert "cannot tell who you are" in (await command(chat, "/memory", Author(name="x"), COMMANDS)).text
+
+
+@pytest.mark.parametrize("words", ["1", '"', "user", "a"])
+async def test_a_deleted_fact_of_few_letters_leaves_the_rest_of_the_record_readable(storage, words):
+    chat = await open_chat(storage, "telegram-a", ALICE, BOB)
+    service, llm = make_service(storage, [ToolCall("c1", "remember", {"topic": "t", "text": "n"}), "ok", "well"])
+    await service.prompt(chat, f"my lucky sign is {words} n", author=ALICE)
+    fact = await tell(storage, chat, ALICE, f"I say {words} only", text="I say")
+    for order in (f"correct {fact.id} {words}", f"delete {fact.id}"):
+        await command(await open_chat(storage, "telegram-p", ALICE), f"/memory {order}", ALICE, COMMANDS)
+    again = await open_chat(storage, "telegram-a", ALICE, BOB)
+    steps = (await again.load_memory()).steps
+    assert len(steps) == 3
+    prompt = steps[-1].get_value("model_input_messages")
+    assert [each["role"] for each in prompt] == [each["role"] for each in llm.prompts[-1]]
+    assert (await service.prompt(again, "and now?", author=BOB)).text == "well"

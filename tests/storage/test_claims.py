@@ -286,6 +286,16 @@ async def test_a_worker_whose_lock_file_is_deleted_locks_what_others_will(sqlite
         assert can_lock(storage)
 
 
+async def test_a_worker_whose_lock_file_is_moved_locks_what_others_will(sqlite_url):
+    async with Storage.open(sqlite_url) as storage:
+        with storage.claims.working():
+            pass
+        os.rename(f"{storage.where.path}.lock", f"{storage.where.path}.lock.old")  # noqa: PTH104 - at once, in a test
+        with storage.claims.working():
+            assert not can_lock(storage)
+        assert can_lock(storage)
+
+
 FORKED = """
 import os, sys
 from pathlib import Path

@@ -75,9 +75,16 @@ class WorkerLock:
             descriptor = self._opened()
             if not lock_descriptor(descriptor, blocking=False):
                 return False
-            if os.fstat(descriptor).st_nlink:
+            if self._is_there(descriptor):
                 return True
-            self._opened_by = None  # somebody deleted the file: others would lock a new one
+            self._opened_by = None  # somebody deleted or moved the file: others would lock a new one
+
+    def _is_there(self, descriptor: int) -> bool:
+        """Return whether an open file is the one that others would lock."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(f"{self._path}.lock"))  # noqa: PTH116 - at once
+        except FileNotFoundError:
+            return False
 
     def _opened(self) -> int:
         """Return the file of the lock, opened by this process: one that it was forked with is its parent's lock."""
