@@ -24,7 +24,7 @@ async def ask(
         purpose: What it is asked for: answer, or observe.
     """
     options = dict(options or {})
-    if not is_measuring():
+    if not is_measuring():  # nothing is written down, and no piece of the text passes a second hearer
         return await llm.chat(prompt, tools, **options)
     model, server = str(getattr(llm, "model", "unknown")), getattr(llm, "base_url", None)
     hear: TextSink | None = options.get(_ON_TEXT)

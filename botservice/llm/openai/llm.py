@@ -177,7 +177,7 @@ class OpenAIChatLLM:
                 sent = self._clients.current().post(
                     call.path, cast_to=httpx2.Response, body=call.body(), stream=True, stream_cls=AsyncStream[object]
                 )
-                async with aclosing(cast(httpx2.Response, await sent)) as response:
+                async with aclosing(cast("httpx2.Response", await sent)) as response:
                     if "json" in response.headers.get("content-type", ""):  # a server that does not stream
                         answer.add_whole(json.loads(await response.aread()))
                         return answer.response()
