@@ -69,7 +69,7 @@ class Application:
     transports: Sequence[ServedTransport]
 
     async def is_ready(self) -> str | None:
-        """Return why requests had better go elsewhere; None where they are welcome."""
+        """Return why requests had better go elsewhere, or None if they are welcome."""
         if self.worker is not None and not self.worker.is_running:
             return "the worker does not run"
         try:
@@ -114,7 +114,7 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
 
 
 def build_servers(settings: Settings) -> MCPServers | None:
-    """Return the MCP servers that the settings name; None where they name no file.
+    """Return the MCP servers that the settings name, or None if they name no file.
 
     Raises:
         SettingsError: the file cannot be read, or says something wrong.
@@ -131,7 +131,7 @@ def build_servers(settings: Settings) -> MCPServers | None:
 
 
 def build_skills(settings: Settings) -> Skills | None:
-    """Return the skills of the folder that is set, or of the one that people usually have; None where there is none.
+    """Return the skills of the folder that is set, or of the one that people usually have, or None if there is none.
 
     Raises:
         SettingsError: the folder that is set is not there.
@@ -146,7 +146,7 @@ def build_skills(settings: Settings) -> Skills | None:
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
-    """Return what adds meaning to search; None where words have to do. Loading a local model takes a second or so."""
+    """Return what adds meaning to search, or None if words have to do. Loading a local model takes a second or so."""
     if settings.local_embedding_model is not None:
         try:
             return LocalEmbedder(settings.local_embedding_model)
@@ -160,7 +160,7 @@ def build_embedder(settings: Settings) -> Embedder | None:
 
 
 def build_observer(settings: Settings, service: AgentService, storage: Storage) -> Observer | None:
-    """Return what makes notes of conversations off the reply path; None where nobody wants them, or nobody can.
+    """Return what makes notes of conversations off the reply path, or None if nobody wants them, or nobody can.
 
     Raises:
         SettingsError: a budget limits money and nobody said what its model costs.
@@ -226,7 +226,7 @@ def load_service(name: str) -> AgentService:
 
 
 def _where(error: BaseException, folder: str) -> str:
-    """Return what went wrong, and in which line of somebody's own file, which is the last one below folder."""
+    """Return what went wrong, and in which line of a person's own file, which is the last one below folder."""
     what = error.args[0] if isinstance(error, SyntaxError) else str(error)
     said = " ".join(f"{type(error).__name__}: {what}".split())
     if isinstance(error, SyntaxError) and error.filename is not None:
@@ -247,7 +247,7 @@ def _shown(filename: str, folder: str) -> str:
 
 
 def build_speaker(settings: Settings, budgets: Budgets) -> OpenAISpeaker | None:
-    """Return what speaks answers; None where OPENAI_SPEECH_MODEL is unset.
+    """Return what speaks answers, or None if OPENAI_SPEECH_MODEL is unset.
 
     Raises:
         SettingsError: there is no server to ask, or a budget limits money and nobody said what speech costs.
@@ -303,28 +303,24 @@ async def running(
         service.storage = storage = await _open_storage(settings, service, stack)
         await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
         await _start_models(settings, service, storage, stack)
-        worker = Worker(
-            storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns, share=share
-        )
+        options, max_turns = service.options, settings.max_turns
+        worker = Worker(storage, options, transports, commands=service.commands, max_turns=max_turns, share=share)
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
         inbox = Inbox(
             storage,
             worker.wake,
-            service.options.clock,
+            options.clock,
             pressure=pressure,
             is_worked_here=has_worker,
             share=share,
             shown_here=_SHOWN_HERE,
-            access=service.options.access,
+            access=options.access,
         )
         for transport in transports:
             stack.push_async_callback(transport.close)
         if has_worker:
-            await worker.start()
-            stack.push_async_callback(worker.stop, grace_seconds=GRACE_SECONDS)
-            await stack.enter_async_context(Upkeep(storage, build_retention(settings)).running())
-            await stack.enter_async_context(_observing(settings, service, storage))
+            await stack.enter_async_context(_working(settings, service, storage, worker))
         for transport in transports:
             await transport.start(inbox, storage)
             stack.push_async_callback(transport.stop)
@@ -360,6 +356,17 @@ def _close_in_the_end(stack: contextlib.AsyncExitStack, model: object) -> None:
     close = getattr(model, "close", None)
     if close is not None:
         stack.push_async_callback(close)
+
+
+@contextlib.asynccontextmanager
+async def _working(settings: Settings, service: AgentService, storage: Storage, worker: Worker) -> AsyncIterator[None]:
+    """Run the worker, the upkeep and the observer until the block is left; running turns have their grace."""
+    await worker.start()
+    try:
+        async with Upkeep(storage, build_retention(settings)).running(), _observing(settings, service, storage):
+            yield
+    finally:
+        await worker.stop(grace_seconds=GRACE_SECONDS)
 
 
 @contextlib.asynccontextmanager

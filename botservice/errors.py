@@ -16,9 +16,9 @@ BotServiceError
 │   └── ContextOverflow        the prompt is longer than the model's context window
 ├── BudgetExceeded             a call would cost more than the owner allows at this moment
 ├── PageRefused                a page of the web is not to be asked for, or cannot be had or read
-├── TurnInProgress             the context has an open turn that somebody else drives
+├── TurnInProgress             the context has an open turn that another caller is running
 ├── TurnGrew                   a turn that was about to begin is not what was read of it
-├── ClaimLost                  the right to write to this context has passed to somebody else
+├── ClaimLost                  the right to write to this context has passed to another worker
 ├── RunInterrupted             the run was stopped
 ├── RunFinished                the run has its answer already
 ├── TurnWaiting                a turn waits
@@ -171,7 +171,7 @@ class PageRefused(BotServiceError):
 
 
 class TurnInProgress(BotServiceError):
-    """The context has an open turn that somebody else drives."""
+    """The context has an open turn that another caller is running."""
 
 
 class TurnGrew(BotServiceError):
@@ -179,7 +179,7 @@ class TurnGrew(BotServiceError):
 
 
 class ClaimLost(BotServiceError):
-    """The right to write to this context has passed to somebody else."""
+    """The right to write to this context has passed to another worker."""
 
 
 class RunInterrupted(BotServiceError):

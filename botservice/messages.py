@@ -215,10 +215,15 @@ class Message:
         return write_out(self.text, self.references) if self.references else self.text
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "role", Role(self.role))
-        object.__setattr__(self, "attachments", tuple(self.attachments))
-        object.__setattr__(self, "buttons", tuple(self.buttons))
-        object.__setattr__(self, "author", Author.of(self.author))
+        # Only what is not so already: dozens of messages are read for each turn.
+        if type(self.role) is not Role:
+            object.__setattr__(self, "role", Role(self.role))
+        if type(self.attachments) is not tuple:
+            object.__setattr__(self, "attachments", tuple(self.attachments))
+        if type(self.buttons) is not tuple:
+            object.__setattr__(self, "buttons", tuple(self.buttons))
+        if not (self.author is None or type(self.author) is Author):
+            object.__setattr__(self, "author", Author.of(self.author))
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +234,7 @@ class InboundMessage:
         is_addressed: Whether the bot is meant; otherwise the message is kept and not answered.
         command: The command that it gives, where it is one. One that nobody knows is text like any other; one that is
             known is answered without asking the agent, and neither it nor its answer enters the history.
-        language: The language that the person's client is set to, such as "pt-br"; None where it does not say.
+        language: The language that the person's client is set to, such as "pt-br", or None if it does not say.
         is_private: Whether the person and the bot are alone.
         replies_to: The platform's id of the message that it answers, where it answers one.
         own_text: What of the text its author says in their own words, where that is not all of it: without what stands

@@ -48,7 +48,7 @@ def used_models(settings: Settings, service: AgentService, own: OpenAIClients | 
     """Yield the models behind servers that a service uses, each once.
 
     Args:
-        own: The clients of the server that the settings name; None where they name none.
+        own: The clients of the server that the settings name, or None if they name none.
     """
     llm = getattr(service.agent, "llm", None)
     for each in getattr(llm, "llms", None) or [llm]:

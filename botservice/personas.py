@@ -21,7 +21,7 @@ class Persona:
     """How the people of a conversation want the agent to be.
 
     Attributes:
-        by: Who said so, such as "telegram:42"; empty for somebody without an identity.
+        by: Who said so, such as "telegram:42"; empty for a person without an identity.
     """
 
     text: str

@@ -79,7 +79,7 @@ class Price:
 
     Attributes:
         cached: Of the part of a prompt that the server had read before.
-        write: Of the part that it keeps for later calls; None where that costs like any other input.
+        write: Of the part that it keeps for later calls, or None if that costs like any other input.
         long_above: A prompt of more tokens costs twice as much, and its answer half as much again.
     """
 
@@ -167,7 +167,7 @@ def parse_prices(text: str) -> Prices:
 
 
 def price_of(prices: Prices, model: str) -> Price | None:
-    """Return the price of a model, or of the family that its name is a dated one of; None where nobody named one."""
+    """Return the price of a model, or of the family that its name is a dated one of, or None if nobody named one."""
     return prices.get(model) or prices.get(_DATE.sub("", model)) or prices.get(ANY_MODEL)
 
 

@@ -1,6 +1,6 @@
 """The text of others, where it stands between words of ours: in prompts, and in what the service itself says.
 
-Everything that somebody can choose freely passes through here: names, titles, names of files, what is quoted.
+Everything that a person can choose freely passes through here: names, titles, names of files, what is quoted.
 """
 
 import re
@@ -46,17 +46,17 @@ def quote_record(text: str) -> str:
 
 
 def quote_said(text: str) -> str:
-    """Return what somebody says, in a prompt: it does not begin or end what the service itself says in their role."""
+    """Return a person's words for a prompt, which cannot pass for what the service itself says in that role."""
     return _OWN_MARKS.sub(r"\1 ", text)
 
 
 def quote_said_in_group(text: str) -> str:
-    """Return what somebody says among others, in a prompt: besides, no line of it looks like a message of its own."""
+    """Return a person's words for a prompt where several speak: nor does a line look like another message."""
     return "\n  ".join(quote_said(text).splitlines()) if len(text.splitlines()) > 1 else quote_said(text)
 
 
 def quote_inside(text: str) -> str:
-    """Return text as it may stand in [in reply to somebody: "text"]: it does not end that and go on as another."""
+    """Return text escaped to stand in [in reply to somebody: "text"], which it cannot end."""
     return text.replace('"]', '" ]')
 
 

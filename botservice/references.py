@@ -1,6 +1,6 @@
 """What a message holds of others: whom it answers, forwards or shares, and what they said, as values.
 
-They are written out as text only where somebody reads them: in a prompt, on a page, in an export.
+They are written out as text only where a person reads them: in a prompt, on a page, in an export.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class Reference:
     """What a message holds of another one.
 
     Attributes:
-        author: Who said it; without an id where the platform hides who that is, None where nobody is named.
+        author: Who said it; without an id where the platform hides who that is, None if nobody is named.
         text: What of it is repeated; empty where only the message is named.
         external_id: The platform's own id of the other message, where it stands in the same chat.
         is_of_assistant: Whether the bot itself said it.

@@ -372,7 +372,7 @@ def describe(application: Application) -> list[str]:
 
 
 def throwaway_disk(is_sqlite: bool) -> str | None:  # noqa: FBT001 - it is what the answer is about
-    """Return the variable that says that an SQLite file will be thrown away; None where it is safe."""
+    """Return the variable that says that an SQLite file will be thrown away, or None if it is safe."""
     return next((name for name in _THROWAWAY_DISKS if os.environ.get(name)), None) if is_sqlite else None
 
 

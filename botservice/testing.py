@@ -76,7 +76,7 @@ def assert_transcript(path: str | Path, make_service: MakeService) -> None:
 
 
 def compare(expected: str, played: str) -> str:
-    """Return how two transcripts differ, line by line; nothing where they do not."""
+    """Return how two transcripts differ, line by line, or nothing if they do not."""
     left, right = read_transcript(expected), read_transcript(played)
     same = [want if want.matches(got) else got for want, got in zip(left, right, strict=False)]
     came = [*same, *right[len(same) :]]

@@ -47,8 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)  # after -m and -k
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of databases that were not chosen, and what is not among one of N."""
-    left_out = {"sqlite": "postgres_uri", "postgres": "sqlite_template"}.get(config.getoption("--db"))
-    chosen = [item for item in items if left_out is None or left_out not in _fixtures_of(item)]
+    chosen = [item for item in items if not _is_left_out(item, config.getoption("--db"))]
     chosen = _sample(chosen, config.getoption("--one-of"))
     if len(chosen) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
@@ -64,6 +63,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what needs a browser."""
     if "browser" in _fixtures_of(item):
         item.add_marker("browser")
+
+
+def _is_left_out(item: pytest.Item, database: str) -> bool:
+    """Return whether a test is of a database that was not chosen, or says on Postgres what it said on SQLite."""
+    used = _fixtures_of(item)
+    if database == "both":
+        return "postgres_uri" in used and item.get_closest_marker("any_database") is not None
+    return {"sqlite": "postgres_uri", "postgres": "sqlite_template"}[database] in used
 
 
 def _sample(items: list[pytest.Item], one_of: int) -> list[pytest.Item]:

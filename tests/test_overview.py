@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, func, select
+from standins.tools import add
 from storage.effort import Efforts
 
 from botservice import (
@@ -20,7 +21,6 @@ from botservice import (
     ScriptedChatLLM,
     Storage,
     ToolCall,
-    tool,
 )
 from botservice.errors import StorageError
 from botservice.history.rows import NewMessage, insert_message
@@ -31,12 +31,6 @@ from botservice.reminders.records import NewReminder, insert_reminder
 from botservice.storage.tables.conversations import metadata
 
 SECRET = "the secret recipe"
-
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 async def ask(context, text):

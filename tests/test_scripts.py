@@ -71,15 +71,19 @@ def test_scripts_can_be_run_by_any_shell_and_stop_at_the_first_error(script: str
 @pytest.mark.parametrize(
     ("given", "passed_on"),
     [
-        ((), ("-m", "not slow")),
-        (("-n", "0", "-k", "tests/turns"), ("-m", "not slow", "-n", "0", "-k", "tests/turns")),
-        (("tests/turns",), ("--db", "sqlite", "-m", "not slow", "tests/turns")),
+        ((), ("-m", "not slow and not browser")),
+        (("-n", "0", "-k", "tests/turns"), ("-m", "not slow and not browser", "-n", "0", "-k", "tests/turns")),
+        (("tests/turns",), ("--db", "sqlite", "-m", "not slow and not browser", "tests/turns")),
         (
             ("-x", "./tests/test_app.py::test_one"),
-            ("--db", "sqlite", "-m", "not slow", "-x", "./tests/test_app.py::test_one"),
+            ("--db", "sqlite", "-m", "not slow and not browser", "-x", "./tests/test_app.py::test_one"),
         ),
-        (("tests/turns", "--db", "both"), ("-m", "not slow", "tests/turns", "--db", "both")),
-        (("--db=postgres", "tests/turns"), ("-m", "not slow", "--db=postgres", "tests/turns")),
+        (("tests/turns", "--db", "both"), ("-m", "not slow and not browser", "tests/turns", "--db", "both")),
+        (("--db=postgres", "tests/turns"), ("-m", "not slow and not browser", "--db=postgres", "tests/turns")),
+        (
+            ("tests/transports/web/browser/test_chat.py",),
+            ("--db", "sqlite", "-m", "not slow", "tests/transports/web/browser/test_chat.py"),
+        ),
         (("tests/crash", "-m", ""), ("--db", "sqlite", "tests/crash", "-m", "")),
         (("-m", "slow or browser"), ("-m", "slow or browser")),
     ],
@@ -95,6 +99,31 @@ def test_a_path_is_tested_on_sqlite_and_what_is_slow_is_left_out(
     shutil.copy(ROOT / "scripts" / "test", tmp_path / "scripts" / "test")
     run = subprocess.run([tmp_path / "scripts" / "test", *given], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == ["-m", "pytest", "-n", "2" if given else "3", "--dist", "worksteal", *passed_on]
+
+
+@pytest.mark.parametrize(
+    ("check", "first_try", "code", "parts"),
+    [(0, 0, 0, 2), (0, 1, 0, 4), (1, 0, 1, 0), (0, 3, 3, 1)],
+    ids=["all passes", "a test passes when it is tried once more", "the code is not in order", "no test could run"],
+)
+def test_a_change_passes_where_all_of_it_does(
+    tmp_path: Path, check: int, first_try: int, code: int, parts: int
+) -> None:
+    stands = {
+        "check": f"exit {check}",
+        "test": f'echo "tested $*"; case $* in *--last-failed*) exit 0 ;; esac; exit {first_try}',
+    }
+    for name, body in stands.items():
+        path = tmp_path / "scripts" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    here = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CHROMIUM": "chromium", "BOTSERVICE_FRESH_COPY": "1"}
+    run = subprocess.run([tmp_path / ".ci" / "run"], env=here, capture_output=True, text=True, check=False)
+    assert run.returncode == code, run.stderr
+    assert run.stdout.count("tested ") == parts
 
 
 def test_an_old_python_is_refused_in_plain_words(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from standins.tools import add
 
 from botservice import (
     AgentService,
@@ -23,12 +24,6 @@ async def pay(amount: int, to: str) -> str:
     """Pay somebody."""
     PAID.append((amount, to))
     return f"{amount} paid to {to}"
-
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add."""
-    return a + b
 
 
 @tool(is_final=True)

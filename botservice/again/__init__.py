@@ -1,4 +1,4 @@
-"""Asking again from the record: what would have come of a past turn with another prompt, model or memory."""
+"""Asking the model again from the record of a past turn, with another prompt, model or memory."""
 
 from botservice.again.answers import Answer, CallMade, Comparison
 from botservice.again.asking import ask_again

@@ -41,14 +41,14 @@ class CallMade:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a question.
+    """The answer to a question, and what it took.
 
     Attributes:
         text: What people read, or would have read; empty where there is none.
         models: Those that answered, in their order.
         calls: How often a model was asked.
-        usage: What that took; None where no server said.
-        cost: In billionths of the currency, by the prices of today; None where no price is known.
+        usage: What that took, or None if no server said.
+        cost: In billionths of the currency, by the prices of today, or None if no price is known.
         error: Why there is no answer.
     """
 
@@ -67,7 +67,7 @@ class Answer:
         return [each for each in self.tool_calls if each.origin is Origin.MISSING]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values; the cost in the currency."""
+        """Return the answer as JSON values, with the cost in the currency."""
         usage = self.usage
         return {
             "text": self.text,
@@ -109,14 +109,14 @@ class Comparison:
 
     @property
     def more_tokens(self) -> int | None:
-        """How many more tokens it took, in both directions; None where that is not known of both."""
+        """How many more tokens it took, in both directions, or None if that is not known of both."""
         if self.then.usage is None or self.again.usage is None:
             return None
         return _total(self.again.usage) - _total(self.then.usage)
 
     @property
     def more_cost(self) -> int | None:
-        """How much more it cost, in billionths of the currency; None where that is not known of both."""
+        """How much more it cost, in billionths of the currency, or None if that is not known of both."""
         if self.then.cost is None or self.again.cost is None:
             return None
         return self.again.cost - self.then.cost

@@ -1,4 +1,4 @@
-"""Asking turns of one service again, of its own model or of one that somebody names."""
+"""Asking the turns of a service again, of its own model or of another one by name."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -16,14 +16,14 @@ from botservice.storage import Storage
 
 
 class Asker:
-    """Asks for pages and programs that know turns by their numbers alone."""
+    """Asks turns again for pages and programs, which name a turn by its number."""
 
     def __init__(self, service: AgentService, settings: Settings) -> None:
         self._service = service
         self._settings = settings
 
     async def read(self, storage: Storage, context_id: int, turn_id: int, call: int = 1) -> Record:
-        """Return what would be asked again.
+        """Return the record of the turn that would be asked again.
 
         Raises:
             BotServiceError: there is no such turn, or nothing is kept of its prompts.
@@ -31,7 +31,7 @@ class Asker:
         return await read_again(self._service, context_id, turn_id, call=call, storage=storage)
 
     def own_words(self, record: Record) -> str:
-        """Return what stands at the top of a record's prompt as the agent's own words."""
+        """Return the agent's own prompt from the top of a recorded prompt."""
         first = record.prompt[0] if record.prompt else {}
         text = str(first.get("content") or "") if first.get("role") == "system" else ""
         return own_words(text, [record.own_prompt or "", self._service.agent.prompt])
@@ -53,7 +53,7 @@ class Asker:
 
 @contextlib.asynccontextmanager
 async def model_named(settings: Settings, name: str | None) -> AsyncIterator[ChatLLM | None]:
-    """Have the model of a name, and nothing in its place where it cannot answer; None where no name is given.
+    """Yield the model of a name without a fallback, or None if no name is given.
 
     Raises:
         SettingsError: there is no server to ask.

@@ -70,7 +70,7 @@ async def prompt_again(
     call: int = 1,
     storage: Storage | None = None,
 ) -> Sequence[ChatMessage]:
-    """Return the messages that `ask_again` would send, and ask nobody.
+    """Return the messages that `ask_again` would send, without sending them.
 
     Raises:
         BotServiceError: there is no such turn, or nothing is kept of its prompts.
@@ -125,7 +125,7 @@ async def _ask(service: AgentService, record: Record, changes: Changes, llm: Cha
 
 
 async def rebuild_prompt(agent: Agent, storage: Storage, context_id: int, turn_id: int) -> Prompt | None:
-    """Return the prompt of a turn as it is built now; None where its question is not the last one of the chat."""
+    """Build the prompt of a turn anew, or return None if its question is not the last one of the chat."""
     context = await AgentContext.load(storage, context_id, turn_id)
     question = context.chat_history.last_user_message
     of_turn = select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == turn_id)
@@ -155,7 +155,7 @@ async def offered_tools(agent: Agent, context: AgentContext) -> Mapping[str, Too
 
 
 async def _write_usage(storage: Storage, billed: list[ModelCall]) -> None:
-    """Count what models took for the service as a whole: no person and no chat pays for it."""
+    """Record the usage of models for the service as a whole, not for a person or a chat."""
     now = storage.now()
 
     def write(connection: Connection, at: datetime = now) -> None:

@@ -28,7 +28,7 @@ class Changes:
     messages: Sequence[ChatMessage] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be done.
+        """Check that the changes fit together.
 
         Raises:
             BotServiceError: there is no such part, or the whole prompt is given together with a change of it.
@@ -60,7 +60,7 @@ class Changes:
         return [{"role": "system", "content": self.prompt}, *kept]
 
     def describe(self) -> list[str]:
-        """Return it in words."""
+        """Return the changes in words."""
         said = ["another prompt"] if self.prompt is not None else []
         said += ["other messages"] if self.messages is not None else []
         return said + [f"without {each}" for each in SECTIONS if each in self.without]
@@ -89,10 +89,10 @@ def read_messages(text: str) -> list[ChatMessage]:
 
 
 def own_words(text: str, own: Collection[str]) -> str:
-    """Return the agent's own words of what stands at the top; all of it where they are not known."""
+    """Return the agent's own prompt from a system message, or all of it if that part is not known."""
     return next((each for each in own if each and text.startswith(each)), text)
 
 
 def _with_prompt(text: str, prompt: str, own: Collection[str]) -> str:
-    """Return what stands at the top with another prompt; all of it gives way where the agent's words are not known."""
+    """Replace the agent's own prompt in a system message, or all of it if that part is not known."""
     return prompt + text[len(own_words(text, own)) :]

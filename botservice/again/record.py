@@ -45,7 +45,7 @@ class Record:
     own_prompt: str | None = None
 
     def answer(self, budgets: Budgets, known: Sequence[str] = ()) -> Answer:
-        """Return what came of it then. What agents among the tools took is left out: asking again asks none.
+        """Return the recorded answer, without the usage of sub-agents, which are not asked again.
 
         Args:
             known: What the agent calls its models.
@@ -118,7 +118,7 @@ def _record(
 
 
 def cost_of(budgets: Budgets, model: str | None, usage: TokenUsage, known: Sequence[str] = ()) -> int | None:
-    """Return what a call cost, in billionths of the currency; None where no price is known.
+    """Return what a call cost, in billionths of the currency, or None if no price is known.
 
     Args:
         known: What whoever asked calls the models; servers may call them by longer names.
@@ -129,7 +129,7 @@ def cost_of(budgets: Budgets, model: str | None, usage: TokenUsage, known: Seque
 
 
 def thawed(messages: Any) -> list[ChatMessage]:
-    """Return messages of a record as they are sent: plain, and for the caller to change."""
+    """Return copies of recorded messages as plain values."""
     plain: list[ChatMessage] = json.loads(json.dumps(messages))
     return plain
 

@@ -29,11 +29,11 @@ class RecordedResults:
         return results
 
     def add_for_all(self, call: CallMade) -> None:
-        """Have every call of a tool give this, whatever its arguments are, where none like it is known."""
+        """Set the result of all calls of a tool that have no result of their own."""
         self._by_call.setdefault((call.name, ANY_ARGUMENTS), []).append(call)
 
     def take(self, call: ToolCall) -> CallMade:
-        """Return what comes of a call."""
+        """Return the recorded result of a call."""
         arguments = call.arguments if call.malformed_arguments is None else {}
         same = self._by_call.get((call.name, _canonical(arguments))) or self._by_call.get((call.name, ANY_ARGUMENTS))
         if not same or call.malformed_arguments is not None:

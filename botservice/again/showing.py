@@ -38,7 +38,7 @@ def render_comparison(comparison: Comparison) -> RenderableType:
 
 
 def say_answer(answer: Answer) -> str:
-    """Return what came, or why nothing did."""
+    """Return the text of an answer, or why there is none."""
     return answer.text if answer.error is None else f"No answer: {answer.error}"
 
 
@@ -63,7 +63,7 @@ def say_tokens(answer: Answer) -> str:
 
 
 def say_cost(cost: int | None, currency: str) -> str:
-    """Return money."""
+    """Return a cost as text."""
     return _UNKNOWN if cost is None else f"{cost / NANO:,.6f} {currency}"
 
 

@@ -47,7 +47,7 @@ class Talk:
     _count: int = 0
 
     async def ask(self, prompt: Sequence[ChatMessage]) -> Answer:
-        """Return what the model answers to a prompt; also that it does not."""
+        """Return the model's answer to a prompt, or its error as an answer."""
         began = self.seconds()
         try:
             answer = Answer(await self._converse(list(prompt)))
@@ -102,7 +102,7 @@ class Talk:
 
 
 def models_asked(llm: object) -> tuple[str, ...]:
-    """Return the names of the models behind one, as far as it says so."""
+    """Return the names of the models that a model stands for."""
     name = getattr(llm, "model", None)
     return tuple(getattr(llm, "models", None) or (() if name is None else (str(name),)))
 

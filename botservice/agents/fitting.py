@@ -65,7 +65,7 @@ def fit(
         earlier: The steps before it, newest first.
     """
     window = [scales.message(message) for message in pieces.window]
-    found = scales.found(pieces.found)
+    found = scales.found(pieces.found) if pieces.found else []
     question = scales.message(pieces.question) if pieces.question else 0
     person = scales.text(pieces.person) if pieces.person else 0
     waiting = scales.text(pieces.waiting) if pieces.waiting else 0

@@ -230,7 +230,7 @@ def _with_tail(prompt: Prompt, tail: Sequence[ChatMessage]) -> Prompt:
 
 
 def _finish(prompt: Prompt, response: ChatResponse, text: str, language: str | None) -> FinishAction:
-    said = with_sources(text, response.sources, language)
+    said = with_sources(text, response.sources, language) if response.sources else text
     return FinishAction(said, prompt=prompt, **_facts(response))
 
 

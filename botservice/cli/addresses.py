@@ -1,4 +1,4 @@
-"""Which conversation, and which person, somebody means on the command line."""
+"""Finding the conversation or person that a command's argument names."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ _HOW = "name it by its number, as `botservice contexts` lists it, or by its keys
 
 
 async def find_context_id(storage: Storage, address: str) -> int:
-    """Return the id of the one conversation that address means.
+    """Return the id of the one conversation that an address names.
 
     Args:
         address: A number; `transport:value`, where one of the keys has that value; or `key=value`, also several.
@@ -37,7 +37,7 @@ async def find_context_id(storage: Storage, address: str) -> int:
 
 
 def parse_person(text: str) -> Author:
-    """Return the identity that `platform:id` means.
+    """Return the identity that `platform:id` names.
 
     Raises:
         BotServiceError: it is no such thing.

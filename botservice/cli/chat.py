@@ -59,7 +59,7 @@ def chat(
 
 
 async def _chat(settings: Settings, app: str | None, session: str, *, has_history: bool) -> bool:
-    """Chat until the input ends, and return whether somebody interrupted it before."""
+    """Chat until the input ends, and return whether it was interrupted."""
     from transports.terminal.lines import EditedLines
 
     lines, screen = _terminal(has_history=has_history)
@@ -120,7 +120,7 @@ async def _until_over(
 
 
 async def _join(settings: Settings) -> "JoinedChat | None":
-    """Return a connection to the service that runs on the same SQLite file; None where none does."""
+    """Return a connection to the service that runs on the same SQLite file, or None if none does."""
     from transports.terminal.joined import join
 
     path = await asyncio.to_thread(_path_of, settings.database_url)

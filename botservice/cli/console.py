@@ -37,7 +37,7 @@ def load_settings() -> Settings:
 
 
 def with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = False) -> T:
-    """Return what work makes of the database of the settings."""
+    """Run work on the database of the settings, and return its result."""
 
     async def run() -> T:
         async with open_storage(load_settings(), migrate=migrate) as storage:
@@ -55,7 +55,7 @@ def open_storage(settings: Settings, *, migrate: bool = False) -> "Storage":
 
 
 def quiet_service(settings: Settings, app: str | None) -> "AgentService":
-    """Return the service of the settings, or somebody's own, which logs errors alone unless more is set."""
+    """Return the service of the settings, or one's own, logging only errors unless more is set."""
     from botservice.app import build_service, load_service, prepare
 
     if settings.log_level is LogLevel.INFO:

@@ -1,11 +1,11 @@
-"""What came of a check."""
+"""The result of a check."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of one check.
+    """The result of one check.
 
     Attributes:
         text: What is so, and what to do where that is wrong.

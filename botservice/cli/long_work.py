@@ -57,7 +57,7 @@ def _lines(what: str, file: TextIO) -> Iterator[Progress]:
 
 
 class Lines:
-    """Says how far some work is in lines, for logs and for whoever reads them aloud."""
+    """Writes the progress of work in lines, for logs and screen readers."""
 
     def __init__(self, what: str, file: TextIO, clock: Callable[[], float]) -> None:
         self._what = what

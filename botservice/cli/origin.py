@@ -15,7 +15,7 @@ class Origin:
     """Where a distribution was installed from.
 
     Attributes:
-        url: Where from, without a login; None where it was a package index.
+        url: Where from, without a login, or None if it was a package index.
         commit: Which commit of a repository.
         is_editable: Whether changes there take effect here.
     """

@@ -1,4 +1,4 @@
-"""Checking a bot that somebody wrote: it can be loaded, its model takes its tools, and its servers of tools answer."""
+"""Checking one's own bot: it can be loaded, its model takes its tools, and its tool servers answer."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

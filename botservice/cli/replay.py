@@ -136,7 +136,7 @@ async def _ask(
     app: str | None,
     is_shown_only: bool,  # noqa: FBT001 - the option of the same name
 ) -> "Comparison | list[Any]":
-    """Return what came of asking a turn again, or the prompt that would be asked with."""
+    """Ask a turn again and return the comparison, or return the prompt that would be sent."""
     from botservice.again import ask_again
     from botservice.again.asker import model_named
     from botservice.again.asking import prompt_again

@@ -96,7 +96,7 @@ def _line(entry: Entry, request: CommandRequest) -> str:
 
 
 def _label(entry: Entry, request: CommandRequest) -> str:
-    """Return who somebody is; what they call themselves proves nothing."""
+    """Return a person's name with their id: a name alone proves nothing."""
     called = show_plain((entry.name or "")[:_LONGEST_NAME], "")
     name = entry.subject.name
     return request.say("access.called", name=name, called=called) if called else f"`{name}`"

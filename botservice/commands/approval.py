@@ -1,4 +1,4 @@
-"""/allow and /deny: a person's word about calls of tools that wait for it."""
+"""/allow and /deny: deciding on tool calls that wait for approval."""
 
 from typing import Final
 
@@ -37,7 +37,7 @@ async def _decide(request: CommandRequest) -> CommandAnswer:
 
 
 async def _show(request: CommandRequest, choice: Choice) -> CommandAnswer:
-    """Return all of the arguments; what is secret in them is shown to nobody."""
+    """Return all arguments of a call, with secrets masked."""
     if not choice.calls:
         return CommandAnswer(request.say(choice.refusal))
     parts = []
@@ -49,7 +49,7 @@ async def _show(request: CommandRequest, choice: Choice) -> CommandAnswer:
 
 
 async def find_made(context: AgentContext, call: WaitingCall) -> ToolCall | None:
-    """Return a call that waits as the model made it."""
+    """Return the tool call of a waiting call, as the model made it."""
     found = await AgentContext.load(context.storage, context.id, call.turn_id)
     step = None if found.open_step is None else found.open_step.item
     made = () if step is None else step.get_value("tool_calls") or ()

@@ -25,11 +25,11 @@ class Catalogue:
         return iter(self._commands.values())
 
     def add(self, command: Command) -> None:
-        """Have one more command, at the end of the menu."""
+        """Add a command at the end of the menu."""
         self._commands.setdefault(command.name, command)
 
     def takes(self, message: InboundMessage) -> bool:
-        """Return whether a message is a command, also one that nobody knows: no model is paid to guess /hlep.
+        """Return whether a message is a command, known or not: no model is paid to guess /hlep.
 
         What a platform alone takes for a command, such as "!" in Slack, is one only where there is such a command.
         """
@@ -42,7 +42,7 @@ class Catalogue:
         return command is not None and command.is_counted
 
     async def answer(self, request: CommandRequest) -> CommandAnswer:
-        """Do what a command asks; for one that nobody knows, say so, with the name that looks most like it."""
+        """Run a command; for an unknown one, suggest the closest name."""
         answer = await self._answer(request)
         prefix = _DEFAULT if request.capabilities is None else request.capabilities.command_prefix
         return replace(answer, text=as_typed(answer.text, self._commands, prefix))
@@ -60,7 +60,7 @@ class Catalogue:
         return CommandAnswer(request.say("help.unknown", name=name), is_personal=True)
 
     def offered(self, tools: Collection[str] | None, capabilities: Capabilities | None = None) -> list[Command]:
-        """Return what menus show of an agent on a platform.
+        """Return the commands that menus show for an agent on a platform.
 
         Args:
             tools: The agent's; None for one that could have any.
@@ -77,7 +77,7 @@ class Catalogue:
 
 
 def as_typed(text: str, names: Collection[str], prefix: str) -> str:
-    """Return words of the service in which commands are named as people type them on a platform."""
+    """Return a text with its commands written as people type them on a platform."""
     if prefix == _DEFAULT or _DEFAULT not in text:
         return text
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import find_asker, unknown
+from botservice.commands.asker import find_asker, unknown
 from botservice.commands.command import Command
 from botservice.messages import Attachment
 from botservice.privacy.archive import make_archive, read_person

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import Asker, find_asker, unknown
+from botservice.commands.asker import Asker, find_asker, unknown
 from botservice.commands.command import Command
 from botservice.messages import Button, Message
 from botservice.privacy.accounting import Forgotten
@@ -44,7 +44,7 @@ def _ask_what(request: CommandRequest) -> CommandAnswer:
 async def _of_a_message(
     request: CommandRequest, asker: Asker, message_id: int | None, *, is_sure: bool = False
 ) -> CommandAnswer:
-    """Forget a message of whoever asks: the one they reply to, or their last one here, unless it is named."""
+    """Forget a message of the asker: the one that is named, the one they reply to, or their last one here."""
     context = request.context
 
     def find(connection: Connection) -> Message | None:
@@ -64,7 +64,7 @@ async def _of_a_message(
 
 
 async def _of_the_chat(request: CommandRequest, asker: Asker, *, is_sure: bool) -> CommandAnswer:
-    """Forget a chat, or where others write too, what whoever asks wrote there."""
+    """Forget a chat, or in a group what the asker wrote there."""
     if not is_sure:
         return _ask("forget.ask_chat" if asker.is_alone else "forget.ask_mine", request, "chat")
     context, storage = request.context, request.context.storage
@@ -97,7 +97,7 @@ def _ask(key: str, request: CommandRequest, what: str, **values: str) -> Command
 
 
 def _done(request: CommandRequest, gone: Forgotten, remains: str = "forgotten.others_stay") -> CommandAnswer:
-    """Return what was deleted, what remains, and where; numbers and no names."""
+    """Return the answer with the numbers of what was deleted, and what remains where."""
     storage = request.context.storage
     parts = [request.say("forget.done"), _account(request, gone), request.say(remains)]
     if not storage.is_scrubbed:
@@ -112,7 +112,7 @@ def _done(request: CommandRequest, gone: Forgotten, remains: str = "forgotten.ot
 
 
 def _account(request: CommandRequest, gone: Forgotten) -> str:
-    """Return what was deleted, such as "Deleted: messages: 3, answers: 2."; nothing where that is nothing."""
+    """Return what was deleted, such as "Deleted: messages: 3, answers: 2.", or "" if nothing was."""
     counts = {
         "forgotten.chats": gone.contexts,
         "forgotten.messages": gone.messages,

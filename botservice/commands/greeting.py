@@ -15,7 +15,7 @@ async def _start(request: CommandRequest) -> CommandAnswer:
 
 
 async def _stop(request: CommandRequest) -> CommandAnswer:
-    """Say that nothing runs: transports take /stop in past the queue, so what queued had nothing to stop."""
+    """Answer that nothing runs: transports handle /stop past the queue, so one that queued had nothing to stop."""
     return CommandAnswer(request.say("stop.nothing"))
 
 

@@ -1,4 +1,4 @@
-"""/memory: what is known of a person, and their say in it."""
+"""/memory: showing, correcting, sharing and deleting what is known of a person."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import Asker, find_asker
+from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.commands.notes import delete_asked_note, list_notes
 from botservice.messages import Button
@@ -116,12 +116,12 @@ def _say(key: str, request: CommandRequest, /, *, apply: Change | None = None, *
 
 
 def _scrubbing(answer: CommandAnswer, request: CommandRequest) -> CommandAnswer:
-    """Return an answer after which what was deleted for it leaves the files as well."""
+    """Return an answer after which the bytes of what was deleted are overwritten."""
     return replace(answer, after=request.context.storage.scrub)
 
 
 async def _clear(person_id: int, texts: Collection[str], request: CommandRequest) -> Mapping[int, Cleared]:
-    """Take texts out of what a person's chats keep: whoever writes then only has to look at what came since."""
+    """Remove texts from the records of a person's chats, so that the final transaction only looks at newer ones."""
     storage = request.context.storage
     accounts = await storage.read(lambda connection: identities_of(connection, person_id))
     return await clear_quotes(storage, [each.author for each in accounts], texts)

@@ -1,11 +1,11 @@
-"""The notes of a chat in /memory: anybody there may see them, and delete those that came of their own words."""
+"""The notes of a chat in /memory: everyone there may see them, and delete those that came from their own words."""
 
 from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import Asker
+from botservice.commands.asker import Asker
 from botservice.history.notes import StoredNote, authors_of, delete_note, read_notes
 from botservice.people.identities import identities_of
 from botservice.privacy.exports import drop_exports
@@ -15,7 +15,7 @@ from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 
 async def list_notes(request: CommandRequest) -> list[str]:
-    """Return the parts of an answer that list the notes of its chat; none where there are none."""
+    """Return the parts of an answer that list the notes of its chat, or none if there are none."""
     context_id = request.context.id
     found = await request.context.storage.read(lambda connection: read_notes(connection, context_id))
     if not found:
@@ -25,7 +25,7 @@ async def list_notes(request: CommandRequest) -> list[str]:
 
 
 async def delete_asked_note(number: int, asker: Asker, request: CommandRequest) -> CommandAnswer:
-    """Return the answer that deletes a note; in a group, one that came of the asker's own words as well."""
+    """Delete a note and return the answer; in a group, it must have come from the asker's own words."""
     context_id = request.context.id
     may = await request.context.storage.read(lambda connection: _may_delete(connection, context_id, number, asker))
     if not may:

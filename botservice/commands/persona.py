@@ -1,4 +1,4 @@
-"""/persona: how the bot is to be in this chat."""
+"""/persona: setting how the bot behaves in this chat."""
 
 from typing import Final
 

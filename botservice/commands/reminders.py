@@ -1,4 +1,4 @@
-"""/reminders: what waits in a chat, and cancelling it."""
+"""/reminders: listing and cancelling the reminders of a chat."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""/retry: the last question anew, in the place of its answer."""
+"""/retry: asking the last question again, in the place of its answer."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -23,7 +23,7 @@ async def _retry(request: CommandRequest) -> CommandAnswer:
 
 
 def _as_asked_now(questions: Sequence[Message], command: InboundMessage) -> InboundMessage:
-    """Return what was asked as one message, of whoever asked it. An edit of it still finds it."""
+    """Return the question as one message of its author, which later edits still find."""
     newest = questions[-1]
     return InboundMessage(
         "\n".join(each.text for each in questions if each.text),

@@ -1,4 +1,4 @@
-"""/tools: what waits for a person's word in a chat, and which tools need not ask them there."""
+"""/tools: listing calls that wait for approval in a chat, and tools that need none there."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""/usage: what a person has used, and what is left of every budget that they meet."""
+"""/usage: what a person has used, and what is left of each of their budgets."""
 
 from collections.abc import Mapping
 from typing import Final

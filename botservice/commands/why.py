@@ -64,14 +64,14 @@ class Sources:
 
 
 class Speaker(Protocol):
-    """Says things in the language of whoever asks."""
+    """Says things in the language of the person who asks."""
 
     def say(self, key: str, /, **values: object) -> str:
         """Return a text."""
 
 
 def read_sources(steps: Sequence[MemoryItem]) -> Sources:
-    """Return what steps say of where their answer comes from."""
+    """Read the sources of an answer from its steps."""
     sources = Sources()
     for step in steps:
         prompt, sections = step.get_value("model_input_messages"), step.get_value("prompt_sections") or {}
@@ -228,7 +228,7 @@ def _listed(request: Speaker, entries: Sequence[str]) -> Iterator[str]:
 
 
 def _money(request: CommandRequest, sources: Sources) -> str | None:
-    """Return what it cost by the prices of today: to owners, and to whoever is alone with the bot, whose use it is."""
+    """Return the cost by today's prices: for owners, and for a person who is alone with the bot."""
     is_told = request.role is AccessRole.OWNER or request.message.is_private
     if not is_told or not sources.taken or not all(request.budgets.has_price(model) for model, _ in sources.taken):
         return None

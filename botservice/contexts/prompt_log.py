@@ -137,8 +137,18 @@ class PromptLog:
         return log
 
     def _place(self, message: Mapping[str, Any], source: Source | None) -> int:
-        entry = self._entry(message, source)
-        key = _key(entry.kept)
+        if isinstance(source, Message) and source.id is not None:
+            way = said_way(message, source, self._likely_way)
+            if way is not None:
+                self._likely_way = way
+                said = Said(way, source.id)
+                return self._put(said, message, Entry(said))
+        if message == {"role": Role.SYSTEM.value, "content": self.system_prompt} and is_stored(self.system_prompt):
+            return self._put(SYSTEM, message, Entry(SYSTEM))
+        entry = encode(message, source)
+        return self._put(_key(entry.kept), message, entry)
+
+    def _put(self, key: object, message: Mapping[str, Any], entry: Entry) -> int:
         place = self._by_kept.get(key)
         if place is None:
             place = self._by_kept[key] = self._next
@@ -147,20 +157,10 @@ class PromptLog:
             self._unsaved[place] = entry
         return place
 
-    def _entry(self, message: Mapping[str, Any], source: Source | None) -> Entry:
-        if isinstance(source, Message):
-            way = said_way(message, source, self._likely_way)
-            if way is not None and source.id is not None:
-                self._likely_way = way
-                return Entry(Said(way, source.id))
-        elif message == {"role": Role.SYSTEM.value, "content": self.system_prompt} and is_stored(self.system_prompt):
-            return Entry(SYSTEM)
-        return encode(message, source)
-
 
 def _key(kept: Kept) -> object:
     """Return what tells the entries of a log apart."""
-    return kept if isinstance(kept, tuple | int) else json.dumps(kept, sort_keys=True)
+    return json.dumps(kept, sort_keys=True) if isinstance(kept, list | Mapping) else kept
 
 
 def _freeze(message: Mapping[str, Any]) -> FrozenDict:

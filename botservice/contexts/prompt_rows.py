@@ -65,12 +65,11 @@ class OlderSaid(NamedTuple):
 Kept = Said | OlderSaid | int | list[Any] | Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A message of a prompt as it is kept, with the bytes that it names, by digest."""
 
     kept: Kept
-    blobs: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
+    blobs: Mapping[str, bytes] = _NOTHING
 
 
 @dataclass(slots=True)
@@ -105,7 +104,7 @@ def said_way(message: Mapping[str, Any], source: Message, likely: int) -> int | 
     Args:
         likely: The way that is tried first.
     """
-    if source.id is None or len(message) != len(_PLAIN) or message["role"] != source.role.value:
+    if len(message) != len(_PLAIN) or message["role"] != source.role:
         return None
     content = message["content"]
     if WAYS[likely](source) == content:

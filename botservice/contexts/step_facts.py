@@ -92,7 +92,8 @@ def _shorten_attempts(attempts: Sequence[Mapping[str, float]]) -> list[list[int 
     """Return the milliseconds of each attempt's moments."""
     for each in attempts:
         _require(each.keys() <= set(_MOMENTS))
-    return [[None if name not in each else _whole(each[name], _MILLISECONDS) for name in _MOMENTS] for each in attempts]
+    _whole([at for each in attempts for at in each.values()], _MILLISECONDS)
+    return [[None if name not in each else round(each[name] * _MILLISECONDS) for name in _MOMENTS] for each in attempts]
 
 
 def _read_attempts(attempts: Sequence[Sequence[int | None]]) -> list[dict[str, float]]:
@@ -106,9 +107,9 @@ def _shorten_prompt_facts(facts: Mapping[str, Any]) -> list[Any]:
     """Return the values of facts; of what was found the ids, and then the scores."""
     _require(list(facts) == list(_PARTS[: len(facts)]) and len(facts) > _PARTS.index("found"))
     limit, found, *others = facts.values()
-    _require(all(type(number) is int for number, _ in found))
-    ids, scores = [number for number, _ in found], [_whole(score, _DECIMALS) for _, score in found]
-    return [limit, shorten(ids), shorten(scores), *others]
+    ids, scores = [number for number, _ in found], [score for _, score in found]
+    _require(all(type(number) is int for number in ids))
+    return [limit, shorten(ids), shorten(_whole(scores, _DECIMALS)), *others]
 
 
 def _read_prompt_facts(values: Sequence[Any]) -> dict[str, Any]:
@@ -117,10 +118,10 @@ def _read_prompt_facts(values: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(_PARTS, (limit, found, *others), strict=False))
 
 
-def _whole(number: float, factor: int) -> int:
-    """Return how many parts of one a number is, where it is a whole number of them."""
-    whole = round(number * factor)
-    _require(type(number) is float and whole / factor == number)
+def _whole(numbers: Sequence[float], factor: int) -> list[int]:
+    """Return how many parts of one each number is, where it is a whole number of them."""
+    whole = [round(number * factor) for number in numbers]
+    _require([each / factor for each in whole] == numbers)
     return whole
 
 

@@ -1,4 +1,4 @@
-"""Cases: questions with what is expected of their answers, asked of a prompt or a model; no tool runs."""
+"""Evaluation: asking a prompt or model the questions of a file, and checking the answers; no tool runs."""
 
 from botservice.evaluation.cases import Case, Expectations, Suite, read_suite
 from botservice.evaluation.running import CaseResult, evaluate

@@ -72,7 +72,7 @@ class Case:
 
     Attributes:
         history: Who spoke, user or assistant, and what they said, oldest first.
-        facts: What is known of whoever asks.
+        facts: What is known of the person who asks.
         context: Which conversation the turn is in, as the command line names it.
         tools: What calls give; one with no arguments here gives its result whatever they are.
     """

@@ -39,7 +39,7 @@ class Verdict:
     """What a judge says.
 
     Attributes:
-        failure: Why the answer does not pass; None where it does.
+        failure: Why the answer does not pass, or None if it does.
     """
 
     failure: str | None
@@ -47,7 +47,7 @@ class Verdict:
 
 
 def judging_prompt(requirement: str, question: str, answer: str, number: str) -> list[ChatMessage]:
-    """Return what a judge is asked.
+    """Return the prompt for a judge.
 
     Args:
         number: Nothing that is judged knows it; the verdict has to name it.
@@ -58,7 +58,7 @@ def judging_prompt(requirement: str, question: str, answer: str, number: str) ->
 
 
 async def judge(llm: ChatLLM, requirement: str, question: str, answer: str, number: str) -> Verdict:
-    """Return what a model says of an answer; what is no verdict does not pass."""
+    """Return a model's verdict on an answer; an answer that is no verdict counts as failed."""
     options: dict[str, Any] = {"schema": SCHEMA} if takes_schema(llm) else {}
     try:
         response = await llm.chat(judging_prompt(requirement, question, answer, number), **options)
@@ -70,7 +70,7 @@ async def judge(llm: ChatLLM, requirement: str, question: str, answer: str, numb
 
 
 def _read(text: str, number: str) -> str | None:
-    """Return why an answer does not pass, as a verdict says; None where it passes."""
+    """Return why an answer does not pass, as a verdict says, or None if it passes."""
     bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
         verdict = json.loads(bare)

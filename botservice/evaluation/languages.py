@@ -13,7 +13,7 @@ _MOST: Final = 4_000  # characters that are looked at
 
 
 def language_of(text: str) -> str | None:
-    """Return the two letters of the language that a text is in; None where that is not clear."""
+    """Return the two letters of the language that a text is in, or None if that is not clear."""
     scripts = [unicodedata.name(each, "").partition(" ")[0] for each in text[:_MOST] if each.isalpha()]
     counts = dict.fromkeys(_SCRIPTS.values(), 0)
     for script in scripts:

@@ -24,7 +24,7 @@ _WHOEVER = "you"
 
 
 async def build(agent: Agent, case: Case, changes: Changes) -> tuple[Sequence[ChatMessage], dict[str, Tool]]:
-    """Return what the model is sent for a case, and the tools that it is told of.
+    """Return the prompt of a case, and the tools that are offered.
 
     Raises:
         BotServiceError: the agent builds no prompts, or a fact cannot be kept.
@@ -56,7 +56,7 @@ def _given(agent: FunctionsBasedAgent, context: AgentContext, case: Case, change
 
 
 async def _tell_facts(context: AgentContext, author: Author, case: Case) -> None:
-    """Have facts be known of an author, who says them in another conversation that nobody else hears."""
+    """Store facts about an author, said in a private conversation of their own."""
     storage = context.storage
     private = await AgentContext.get_or_create(storage, {"transport": "eval", "chat_id": "facts"})
     for fact in case.facts:

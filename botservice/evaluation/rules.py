@@ -1,4 +1,4 @@
-"""What of an answer is not as it was expected, by rules."""
+"""Checking an answer against the expectations of a case."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from botservice.policies import NANO
 
 
 def find_failures(answer: Answer, expect: Expectations) -> list[str]:
-    """Return what is wrong, each in a line. It may block for a moment."""
+    """Return the expectations that an answer does not meet, each in a line. It may block for a moment."""
     if answer.error is not None:
         return [f"no answer: {answer.error}"]
     return [*_of_text(answer.text, expect), *_of_calls(answer, expect), *_of_costs(answer, expect)]

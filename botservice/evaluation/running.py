@@ -29,11 +29,11 @@ FindContext = Callable[[Storage, str], Awaitable[int]]
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
         then: What was answered in the past turn that the case is; None for others.
-        failures: What is not as it was expected, each in a line; none where the case passes.
+        failures: What is not as it was expected, each in a line, or none if the case passes.
         judging_cost: What the judge took, in billionths of the currency.
     """
 
@@ -62,7 +62,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What cases are run with.
+    """The models and prompts that cases are run with.
 
     Attributes:
         llm: The model that is asked; None for the agent's own.
@@ -117,7 +117,7 @@ async def evaluate(
 
 
 def check_judge(llm: ChatLLM | None) -> None:
-    """Do nothing where a model can judge.
+    """Check that a model can judge.
 
     Raises:
         BotServiceError: there is none; it says what to do.
@@ -147,7 +147,7 @@ async def _run(case: Case, changes: Changes, means: Means) -> CaseResult:
 
 
 async def _ask_past(case: Case, changes: Changes, means: Means) -> tuple[CaseResult, str]:
-    """Return what came of asking a past turn again, and what was asked."""
+    """Ask a past turn again; return the answer and the question."""
     storage = means.storage or means.service.storage
     if storage is None or case.turn is None:
         raise BotServiceError("there is no storage with past turns: give storage=")
@@ -159,7 +159,7 @@ async def _ask_past(case: Case, changes: Changes, means: Means) -> tuple[CaseRes
 
 
 async def _ask(case: Case, changes: Changes, means: Means) -> tuple[CaseResult, str]:
-    """Return what came of asking what is written in the file, and the question."""
+    """Ask a question of the file; return the answer and the question."""
     service = means.service
     prompt, tools = await build(service.agent, case, changes)
     results = RecordedResults.of(call for call, is_for_all in case.tools if not is_for_all)
@@ -179,6 +179,6 @@ async def _by_number(_: Storage, context: str) -> int:
 
 
 def total_cost(results: Sequence[CaseResult]) -> int | None:
-    """Return what everything cost together, judging too; None where no price of an answer is known."""
+    """Return what everything cost together, judging too, or None if no price of an answer is known."""
     costs = [each.answer.cost for each in results if each.answer.cost is not None]
     return sum(costs) + sum(each.judging_cost for each in results) if costs else None

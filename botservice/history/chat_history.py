@@ -27,7 +27,7 @@ from botservice.history.rows import (
     read_period,
     select_messages,
 )
-from botservice.history.selectors import MessageSelector
+from botservice.history.selectors import MessageSelector, is_quick
 from botservice.history.sequence import StoredMessages
 from botservice.llm.counting import count_aside
 from botservice.llm.tokens import TokenCounter, counter_for
@@ -203,11 +203,11 @@ class ChatHistory:
             return None if found is None else replace(seen, found=found if room is None else room.fill(found))
 
         # A chat has an index once it is longer than its window: before that, the window is all that is read.
-        is_longer = self._context_id in indexes
-        seen = None if is_longer and search_k else await self._storage.read(read, is_short=True)
+        is_longer, is_short = self._context_id in indexes, is_quick(selector)
+        seen = None if is_longer and search_k else await self._storage.read(read, is_short=is_short)
         question = None if message is None or (seen and seen.is_whole) else await self._question(message, search_k)
         if question is None:
-            return await self._storage.read(read, is_short=True) if seen is None else seen
+            return await self._storage.read(read, is_short=is_short) if seen is None else seen
         await indexes.make(self._storage, self._context_id)
         return await indexes.read(self._storage, partial(search, question=question))
 

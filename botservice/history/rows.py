@@ -15,6 +15,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    literal_column,
     select,
     update,
 )
@@ -86,6 +87,9 @@ BY_ID = select(*COLUMNS).where(
 NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
 NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before"))
 LAST_OF_A_PERSON = _OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
+# Without what the service itself notes.
+IS_SAID = messages.c.role.in_([literal_column(f"'{role.value}'") for role in (Role.USER, Role.ASSISTANT)])
+_ROLES = {role.value: role for role in Role}
 _LAST_SPEAKERS = 200  # messages of people: far more than a window shows
 _SPEAKERS = (
     select(
@@ -317,7 +321,7 @@ def _read_message(row: Row[*tuple[Any, ...]], data: dict[str, bytes], counter: T
     references = decode_references(row.said_by_others)
     return Message(
         row.id,
-        Role(row.role),
+        _ROLES[row.role],
         row.text,
         tuple(_read_attachment(each, data) for each in row.attachments or ()),
         _author(row.author_platform, row.author_id, row.author_name),

@@ -141,6 +141,14 @@ def _choose_length(run: Sequence[_Numbered], starts: Sequence[int], older: Itera
     return max(eligible, key=lambda place: (steps.get(place, 0), place), default=len(run) - 1) + 1
 
 
+_QUICK = (NoMessages, MessageWindowMessageSelector, TokenWindowMessageSelector, SteadyWindowMessageSelector)
+
+
+def is_quick(selector: MessageSelector) -> bool:
+    """Return whether others may wait for a selector: what one of a program's own does, nobody knows."""
+    return type(selector) in _QUICK
+
+
 def count_tokens(message: Message) -> int:
     """Return the tokens of a message's text, as it was counted or else counted now."""
     return counter_for().count(message.text) if message.token_count is None else message.token_count

@@ -39,7 +39,7 @@ Source = Message | Records
 
 def as_is(message: Message) -> str:
     """Return what a message says, and which files came with it."""
-    return _with_files(message.full_text, message)
+    return _with_files(message.full_text, message) if message.attachments else message.full_text
 
 
 def as_said(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""When a conversation is read: when enough has left its window, or when it has become quiet."""
+"""Scheduling when a conversation is read: when enough has left its window, or when it has become quiet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Agenda:
         return self._due_at(state, self._unread(connection, context_id, state.read_to), now)
 
     def next_end(self, connection: Connection, context_id: int, now: datetime) -> tuple[int | None, datetime | None]:
-        """Return up to which position a conversation is to be read now; otherwise None, and when to look again."""
+        """Return the last position to read now, or None and when to look again."""
         state = read_state(connection, context_id)
         if state is None:
             return None, None

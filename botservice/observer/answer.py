@@ -46,7 +46,7 @@ class Answer:
 
 
 def read_answer(text: str, stretch: Stretch, count: Callable[[str], int]) -> Answer:
-    """Return what of an answer is in order.
+    """Return the notes and facts of an answer that pass every check.
 
     Args:
         count: Counts tokens.
@@ -69,7 +69,7 @@ def read_answer(text: str, stretch: Stretch, count: Callable[[str], int]) -> Ans
 
 
 def _parse(text: str) -> Mapping[str, Any] | None:
-    """Return the JSON object that a text is, or holds: some servers put words or a fence around it."""
+    """Return the JSON object in a text: some servers put words or a fence around it."""
     first, last = text.find("{"), text.rfind("}")
     if first < 0 or len(text) > _LONGEST_ANSWER:
         return None
@@ -89,7 +89,7 @@ def _entries(given: Mapping[str, Any], name: str, most: int, answer: Answer) -> 
 
 
 def _read_fact(entry: Any, stretch: Stretch) -> Found | str:
-    """Return a fact, or the reason why it is none."""
+    """Return a fact, or the reason why it is dropped."""
     if isinstance(entry, dict):
         entry = {"replaces": "", **entry}  # where a server does not hold its model to the form, that is left out
     if not _has_form(entry, {"message": int, "quote": str, "topic": str, "subject": str, "replaces": str}):
@@ -115,7 +115,7 @@ def _read_replaced(entry: Mapping[str, Any], known: Collection[str]) -> str:
 
 
 def _subject(entry: Mapping[str, Any], sentence: str) -> str | None:
-    """Return what a fact is about besides its topic; None where the topic is unknown, or its person has not said it."""
+    """Return what a fact is about besides its topic, or None if the topic is unknown, or its person has not said it."""
     if entry["topic"] in SINGLE_TOPICS:
         return ""
     subject = in_one_line(entry["subject"]).casefold()
@@ -124,7 +124,7 @@ def _subject(entry: Mapping[str, Any], sentence: str) -> str | None:
 
 
 def _read_note(entry: Any, stretch: Stretch, count: Callable[[str], int]) -> tuple[StoredNote, list[StoredNote]] | str:
-    """Return a note with the earlier ones that it takes the place of, or the reason why it is none."""
+    """Return a note with the earlier ones that it replaces, or the reason why it is dropped."""
     if not _has_form(entry, {"text": str, "messages": list, "earlier": list}):
         return "malformed"
     text = in_one_line(entry["text"])
@@ -148,7 +148,7 @@ def _read_note(entry: Any, stretch: Stretch, count: Callable[[str], int]) -> tup
 
 
 def _is_of(text: str, sources: str) -> bool:
-    """Return whether a note says what its sources say, as far as words tell: its numbers, and part of its words."""
+    """Return whether a note's numbers, and enough of its words, stand in its sources."""
     numbers = set(_NUMBER.findall(sources))
     known = numbers | {each.lstrip("0") for each in numbers}
     return (
@@ -159,13 +159,13 @@ def _is_of(text: str, sources: str) -> bool:
 
 
 def _codes(text: str) -> set[str]:
-    """Return the words of letters and digits, such as A4: no part of one is the same."""
+    """Return the words that mix letters and digits, such as A4, which are compared whole."""
     words = (each.casefold() for each in _WORD.findall(text))
     return {each for each in words if each[0].isalpha() and any(map(str.isdigit, each))}
 
 
 def _fit(answer: Answer, stretch: Stretch, drafts: Iterable[tuple[StoredNote, list[StoredNote]]]) -> None:
-    """Take the notes for which there is room; the oldest of the earlier ones that stay give way to them."""
+    """Keep the notes for which there is room, dropping the oldest of the earlier ones first."""
     room = stretch.room
     replaced: dict[int, StoredNote] = {}
     for note, merged in drafts:
@@ -192,7 +192,7 @@ def _is_secret(text: str) -> bool:
 
 
 def _named(numbers: Sequence[Any], known: Mapping[int, Any]) -> list[Any] | None:
-    """Return what numbers name, each once; None where one of them names nothing."""
+    """Return the items that numbers name, each once, or None if a number names none."""
     if len(numbers) > _MOST_NUMBERS or not all(type(each) is int and each in known for each in numbers):
         return None
     return [known[each] for each in dict.fromkeys(numbers)]

@@ -1,4 +1,4 @@
-"""The observer: it finds what is to be read, has it read, and writes down what came of it."""
+"""The observer: it finds conversations to read, has the model read them, and stores notes and facts."""
 
 import asyncio
 import logging
@@ -101,7 +101,7 @@ class Observer:
         await self._reading.close()
 
     async def observe(self, context: AgentContext) -> list[Observation]:
-        """Read all that is not read of a conversation now, however little it is, and return what came of it.
+        """Read the rest of a conversation now, however little it is, and return the observations.
 
         It gives up where what is read changes again and again meanwhile.
 
@@ -118,7 +118,7 @@ class Observer:
         return done
 
     async def catch_up(self) -> int:
-        """Read what is due, and return how often the model was asked.
+        """Read the conversations that are due, and return how often the model was asked.
 
         Where another process does the same, it is left to that one, and this returns 0.
         """
@@ -144,7 +144,7 @@ class Observer:
         return bool(find_changed(connection, self._looked_up_to()) or find_due(connection, self._clock()))
 
     def _is_paused(self) -> bool:
-        """Whether the model does not answer, whatever it is asked."""
+        """Whether the model is not asked for a while, because it answers nothing."""
         return self._clock() < self._paused_until
 
     def _looked_up_to(self) -> int:
@@ -163,7 +163,7 @@ class Observer:
             await asyncio.sleep(self._poll_seconds)
 
     async def _look(self, claim: Claim) -> None:
-        """Say of every conversation in which something was said when it is to be read."""
+        """Schedule every conversation that has new messages."""
         after = self._looked_up_to()
         while changed := await self._storage.read(partial(find_changed, after=after)):
             plans = await self._storage.read(partial(self._agenda.plan, changed=changed, now=self._clock()))
@@ -179,7 +179,7 @@ class Observer:
         return sum(each for each in done if isinstance(each, int))
 
     async def _attend(self, context_id: int, claim: Claim) -> int:
-        """Read what is due of a conversation, a stretch at most, and say when to look again; return 1 for a call."""
+        """Read at most one due stretch of a conversation; schedule the next look; return the number of calls."""
         now = self._clock()
         up_to, again_at = await self._storage.read(partial(self._agenda.next_end, context_id=context_id, now=now))
         if up_to is None:
@@ -200,7 +200,7 @@ class Observer:
         return count
 
     async def _read(self, stretch: Stretch, claim: Claim) -> tuple[int, datetime | None]:
-        """Have a stretch be read; return how often the model was asked, and when to try again, where it was not."""
+        """Read a stretch; return the number of model calls, and when to try again if it was not read."""
         try:
             done = await self._reading.read(stretch, fence=claim)
         except BudgetExceeded as error:
@@ -223,12 +223,12 @@ class Observer:
         return 1, self._clock() + _BACKOFF[0] if done.is_stale else None
 
     def _is_to_blame(self, stretch: Stretch) -> bool:
-        """Return whether the model has answered about others since it did not about a stretch, and again does not."""
+        """Return whether the model fails on this stretch alone: it answered about others since the last try."""
         before = self._unanswered.setdefault(stretch.context_id, self._answered)
         return before != self._answered
 
     def _pause(self, error: LLMError) -> datetime:
-        """Ask the model nothing for a while, and return until when."""
+        """Pause the calls of the model, and return until when."""
         wait = max(
             _BACKOFF[min(self._failures, len(_BACKOFF) - 1)], timedelta(seconds=error.retry_after_seconds or 0.0)
         )
@@ -238,7 +238,7 @@ class Observer:
         return self._paused_until
 
     async def _try_later(self, stretch: Stretch, claim: Claim) -> datetime | None:
-        """Return when to ask about a stretch again; one that was refused too often is left out."""
+        """Return when to try a stretch again; skip one that was refused too often."""
         context_id, tries = stretch.context_id, stretch.tries + 1
         if tries >= _MOST_TRIES:
             passing = partial(mark_read, context_id=context_id, version=stretch.version, last=stretch.last)

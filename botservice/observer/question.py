@@ -1,4 +1,4 @@
-"""What a model is asked when it reads a stretch of a conversation, and the form of its answer."""
+"""The prompt for reading a stretch of a conversation, and the form of its answer."""
 
 import json
 from typing import Any, Final
@@ -74,7 +74,7 @@ passing moods, no passwords."""
 
 
 def build_question(stretch: Stretch) -> list[ChatMessage]:
-    """Return what a model is sent: the task, and all that was said as one JSON object."""
+    """Return the prompt: the task, and the messages as one JSON object."""
     earlier = [
         {"number": each.note.number, "at": f"{each.note.at:%Y-%m-%d}", "text": each.note.text}
         for each in stretch.earlier

@@ -1,4 +1,4 @@
-"""One reading: the model is asked, what it takes is counted, and what is left of its answer is written down."""
+"""One reading: the model is asked, its usage is counted, and what its answer gives is stored."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ _AROUND: Final = 20  # tokens that servers put around messages
 
 
 class Reading:
-    """Has stretches be read by one model.
+    """Reads stretches with one model.
 
     Attributes:
         model: Its name.
@@ -45,7 +45,7 @@ class Reading:
         self._models: tuple[str, ...] = tuple(getattr(llm, "models", None) or (self.model,))
 
     async def read(self, stretch: Stretch, *, fence: Claim | None = None) -> Observation:
-        """Have a stretch be read, and write down what came of it. No transaction is open while the model is asked.
+        """Read a stretch, and store its notes and facts. No transaction is open while the model is asked.
 
         Raises:
             BudgetExceeded: there is no room for it.
@@ -102,7 +102,7 @@ class Reading:
             raise LLMError(f"the model failed with {type(error).__name__}") from error
 
     def _price(self, response: ChatResponse, size: int) -> ModelCall:
-        """Return what a call took; where the server does not say, counting it may take a moment."""
+        """Return the usage of a call, counted here if the server does not say."""
         usage = response.usage or TokenUsage(size, counter_for(self.model).count(response.text))
         model = response.model if response.model in self._models else self._models[0]
         return self._budgets.price(model, usage)

@@ -1,4 +1,4 @@
-"""Which conversations are to be read, and how far they are: the queries."""
+"""Which conversations are to be read, and how far they were read: the queries."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,7 +58,7 @@ _UNREAD = (
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What of a conversation is not read.
+    """The unread end of a conversation.
 
     Attributes:
         tokens: Of all of it.
@@ -97,14 +97,14 @@ def find_due(connection: Connection, now: datetime) -> list[int]:
 
 
 def read_state(connection: Connection, context_id: int) -> Any | None:
-    """Return how far a conversation is read; None where nobody has looked at it."""
+    """Return how far a conversation is read, or None if nobody has looked at it."""
     return execute(connection, _STATE, {"context": context_id}).one_or_none()
 
 
 def read_unread(
     connection: Connection, context_id: int, after: int, *, window_tokens: int, backlog_tokens: int
 ) -> Unread:
-    """Return what of a conversation is not read, from its end.
+    """Return the size of the unread end of a conversation.
 
     Args:
         after: The position up to which it is read.
@@ -127,7 +127,7 @@ def read_unread(
 
 
 def ensure_state(connection: Connection, context_id: int, *, read_to: int = 0) -> None:
-    """Take note of a conversation, where nobody has, unless it is gone."""
+    """Create the reading state of a conversation if there is none, unless the conversation is gone."""
     if read_state(connection, context_id) is not None:
         return
     found = select(contexts.c.id).where(contexts.c.id == context_id).with_for_update(key_share=True)
@@ -137,7 +137,7 @@ def ensure_state(connection: Connection, context_id: int, *, read_to: int = 0) -
 
 
 def note_seen(connection: Connection, context_id: int, seen_id: int, due_at: datetime | None) -> None:
-    """Take note that a conversation was looked at; what is to be read at once stays so."""
+    """Note that a conversation was looked at; what is to be read at once stays so."""
     is_put_back = and_(observed.c.due_at == AT_ONCE, observed.c.again_to > observed.c.read_to)
     of_context = observed.c.context_id == context_id
     connection.execute(update(observed).where(of_context).values(seen_id=seen_id))
@@ -145,7 +145,7 @@ def note_seen(connection: Connection, context_id: int, seen_id: int, due_at: dat
 
 
 def put_off(connection: Connection, context_id: int, due_at: datetime | None, *, tries: int | None = None) -> None:
-    """Have a conversation be looked at again at a time; None for not before something is said there."""
+    """Set when to look at a conversation again; None for not before its next message."""
     values: dict[str, Any] = {"due_at": due_at}
     if tries is not None:
         values["tries"] = tries
@@ -153,13 +153,13 @@ def put_off(connection: Connection, context_id: int, due_at: datetime | None, *,
 
 
 def end_again(connection: Connection, context_id: int) -> None:
-    """Take note that nothing is left to be read again."""
+    """Note that nothing is left to be read again."""
     of_context = (observed.c.context_id == context_id) & (observed.c.again_to > observed.c.read_to)
     connection.execute(update(observed).where(of_context).values(again_to=observed.c.read_to))
 
 
 def mark_read(connection: Connection, context_id: int, version: int, last: int) -> bool:
-    """Take note that a stretch was read, or is left out for good; return whether nothing changed meanwhile."""
+    """Note that a stretch was read, or is left out for good; return whether nothing changed meanwhile."""
     change = update(observed).where(observed.c.context_id == context_id, observed.c.version == version)
     values = {"read_to": last, "version": version + 1, "tries": 0}
     return connection.execute(change.values(values)).rowcount > 0

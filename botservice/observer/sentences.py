@@ -1,4 +1,4 @@
-"""The sentence in which a quotation stands: whole, so that nothing is left out that turns its meaning."""
+"""Finding the whole sentence around a quotation, so that no word is left out that turns its meaning."""
 
 import re
 import unicodedata
@@ -19,7 +19,7 @@ _SHORT_WORD: Final = re.compile(r"(?:^|[\s.(])(?:\w|[^\W\d_a-z]\w{1,2})$")
 
 
 def sentence_with(quote: str, own: str) -> str | None:
-    """Return the sentence of somebody's own words that holds a quotation word for word.
+    """Return the sentence of a person's own words that holds a quotation word for word.
 
     None where none does, where that is a question, and where it is too long to be a fact.
     """
@@ -40,7 +40,7 @@ def _in_one_line(text: str) -> str:
 
 
 def _lines(own: str) -> list[str]:
-    """Return the lines of a text; one that goes on in the next is one with it, as a "not" may stand there."""
+    """Return the lines of a text, each joined with the one that it runs on into, where a "not" may stand."""
     lines: list[str] = []
     for line in filter(None, map(_in_one_line, own.splitlines())):
         if lines and (lines[-1].endswith(_GOES_ON) or line.startswith(_GONE_ON) or line[0].islower()):
@@ -51,7 +51,7 @@ def _lines(own: str) -> list[str]:
 
 
 def _find_whole(sought: str, line: str) -> int | None:
-    """Return where something stands in a line, so that it neither begins nor ends within a word."""
+    """Return where a quotation stands in a line, at whole words."""
     place = line.find(sought)
     while place >= 0:
         end = place + len(sought)

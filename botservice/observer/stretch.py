@@ -1,4 +1,4 @@
-"""What is read at a time: a stretch of a conversation, and the notes of what was said right before it."""
+"""A stretch: the messages that are read at a time, and the notes right before them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,10 +74,10 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """Which conversation is read, and whose it is.
+    """The conversation that is read, and the person whose it is.
 
     Attributes:
-        person: The only one who was ever seen there; None where that is nobody, or more than one.
+        person: The only one who was ever seen there, or None if that is nobody, or more than one.
     """
 
     context_id: int
@@ -139,7 +139,7 @@ class _Segment:
 
 
 def read_chat(connection: Connection, context_id: int) -> tuple[Chat, int] | None:
-    """Return a conversation, and where it last began afresh; None where it is gone, or is about to go."""
+    """Return a conversation, and where it last began afresh, or None if it is gone, or is about to go."""
     row = execute(connection, _CONTEXT, {"context": context_id}).one_or_none()
     if row is None:
         return None
@@ -159,7 +159,7 @@ def read_stretch(
     notes_tokens: int,
     count: Callable[[str], int],
 ) -> Stretch | None:
-    """Return the next stretch of a conversation; None where there is nothing to read.
+    """Return the next stretch of a conversation, or None if there is nothing to read.
 
     It ends where the conversation began afresh, and what was noted before that is not merged with what comes after.
 
@@ -194,7 +194,7 @@ def read_stretch(
 
 
 def _read_known(connection: Connection, context_id: int, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
-    """Return what whoever speaks has said of themselves before, as far as it may be told here, newest first."""
+    """Return the known facts of each speaker that may be told here, newest first."""
     known = {}
     for who, author in {each.who: each.author for each in said if each.author is not None}.items():
         every = (each.topic for each in visible_facts(connection, context_id, author))
@@ -207,7 +207,7 @@ def _read_known(connection: Connection, context_id: int, said: Sequence[Said]) -
 def _read_side(
     connection: Connection, context_id: int, after: int, up_to: int, fresh_from: int
 ) -> tuple[list[Any], bool]:
-    """Return what was said next on one side of the last fresh beginning, and whether that is before it."""
+    """Return the next messages on one side of the last /new, and whether they are before it."""
     if after < fresh_from:
         before = {"context": context_id, "after": after, "last": min(up_to, fresh_from)}
         if rows := execute(connection, _ROWS, before).all():
@@ -216,12 +216,12 @@ def _read_side(
 
 
 def as_stored(row: Any) -> tuple[Any, ...]:
-    """Return what must not have changed of a message when something is noted of it."""
+    """Return the values of a message that must not change while it is read."""
     return (row.id, row.text, row.own_text, row.said_by_others)
 
 
 def read_rows(connection: Connection, stretch: Stretch) -> tuple[tuple[Any, ...], ...]:
-    """Return what a stretch consists of now."""
+    """Return the messages of a stretch as they are now."""
     values = {"context": stretch.context_id, "after": stretch.first - 1, "last": stretch.last}
     return tuple(map(as_stored, execute(connection, _ROWS, values).all()))
 
@@ -277,14 +277,14 @@ def _as_said(rows: Sequence[Any]) -> tuple[Said, ...]:
 
 
 def _author(row: Any) -> Author | None:
-    """Return who said something; None where that is not known: several people may write in the name of a chat."""
+    """Return the author of a message, or None if it is not known: several people may write in the name of a chat."""
     if not row.author_id or is_chat_name(f"{row.author_platform}:{row.author_id}"):
         return None
     return Author(row.author_platform, row.author_id, row.author_name)
 
 
 def _name(row: Any, names: dict[tuple[str | None, str | None], str]) -> str:
-    """Return what a person is called in a stretch: by their name, and a number where another one has it."""
+    """Return a person's name in a stretch, with a number if another person has the same."""
     account = (row.author_platform, row.author_id or row.author_name)
     if account not in names:
         name, number = quote_name(row.author_name, Role.USER.value), 1

@@ -1,4 +1,4 @@
-"""Writing down what a reading gave: all of it in one transaction, or nothing where anything has changed meanwhile."""
+"""Storing the notes and facts of a reading: in one transaction, and only if nothing has changed meanwhile."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from botservice.storage.tables.conversations import contexts
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What came of reading a stretch.
+    """The result of reading a stretch.
 
     Attributes:
         notes: What is noted anew.
@@ -33,7 +33,7 @@ class Observation:
 
 
 def write_down(connection: Connection, stretch: Stretch, answer: Answer, now: datetime) -> Observation:
-    """Store what was read, and how far; nothing where it is not what stands there any more.
+    """Store the notes and facts of a stretch, and how far was read, unless its messages have changed.
 
     Whoever forgets or changes something of it holds the conversation's row, as this does: one of both comes first.
     """
@@ -53,7 +53,7 @@ def write_down(connection: Connection, stretch: Stretch, answer: Answer, now: da
 
 
 def _stands(connection: Connection, stretch: Stretch) -> bool:
-    """Return whether a conversation, what was read of it and what was noted before are as they were."""
+    """Return whether the conversation, the messages that were read, and its earlier notes are unchanged."""
     alive = select(contexts.c.id).where(contexts.c.id == stretch.context_id, contexts.c.forgotten_at.is_(None))
     if connection.execute(alive.with_for_update(key_share=True)).first() is None:
         return False

@@ -1,4 +1,4 @@
-"""Looking at everything that is kept, from outside: for the command line and the inspector."""
+"""Reading what is stored, for the command line and the inspector."""
 
 from botservice.overview.conversations import (
     ContextSummary,

@@ -1,4 +1,4 @@
-"""What the turns of some time came to, in sums by hour or day, by model and by platform."""
+"""Sums of turns by hour or day, by model and by platform."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _FIGURES: Final = ("calls", "failed_calls", "input_tokens", "cached_tokens", "co
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What the turns of one hour or day came to, of one model and platform.
+    """The sums of one hour or day, model and platform.
 
     Attributes:
         at: When it begins.
@@ -54,7 +54,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The sums of some time.
+    """The sums of a period.
 
     Attributes:
         is_cut: Whether there were more turns than are summed up.

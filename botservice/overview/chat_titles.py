@@ -1,4 +1,4 @@
-"""What conversations are called: by the people in them, never by the ids that they are found by."""
+"""Titles of conversations: from the people in them, never from their ids."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _LONGEST: Final = 120  # characters
 
 @dataclass(frozen=True, slots=True)
 class ChatTitle:
-    """A conversation's name for whoever looks at it.
+    """The title of a conversation, with its platform.
 
     Attributes:
         text: The names of the people in it; where none is known, the platform and a number.
@@ -44,7 +44,7 @@ class ChatTitle:
 
 
 def platform_label(transport: str) -> str:
-    """Return how a transport is called where people read it."""
+    """Return the name of a transport for people."""
     return PLATFORMS.get(transport, transport.capitalize() or "Program")
 
 
@@ -67,7 +67,7 @@ def _title(connection: Connection, row: Any) -> ChatTitle:
 
 
 def _shown(text: str) -> str:
-    """Return the beginning of a text in one line, in which nothing is hidden."""
+    """Return the beginning of a text in one line, without invisible characters."""
     line = " ".join(visible(text[:_LONGEST]).split())
     return f"{line}…" if len(text) > _LONGEST else line
 

@@ -24,7 +24,7 @@ from botservice.turns.waiting.records import find_of_context
 
 @dataclass(frozen=True, slots=True)
 class ContextSummary:
-    """A conversation in a line."""
+    """A conversation in a list."""
 
     id: int
     keys: Mapping[str, str]

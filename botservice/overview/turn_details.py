@@ -1,4 +1,4 @@
-"""What is kept of one turn beside its steps: when it came, what was delivered, what it took and what people think."""
+"""The record of one turn beside its steps: its times, deliveries, usage and ratings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from botservice.storage.tables.figures import turn_figures
 
 @dataclass(frozen=True, slots=True)
 class TurnDetails:
-    """What is kept of a turn beside its steps.
+    """The record of a turn beside its steps.
 
     Attributes:
         row: Its columns.
-        figures: What it took; None where no model was asked.
-        received_at: When the last of its messages was stored; None where none asked for it.
+        figures: What it took, or None if no model was asked.
+        received_at: When the last of its messages was stored, or None if none asked for it.
         answer: As it stands in the history.
         deliveries: The rows, in their order.
         before: The newest step before it in its conversation that sent a prompt.
@@ -38,7 +38,7 @@ class TurnDetails:
 
 
 def read_details(connection: Connection, context_id: int, turn_id: int) -> TurnDetails | None:
-    """Return what is kept of a turn of a conversation; None where there is none."""
+    """Return the record of a turn of a conversation, or None if there is no such turn."""
     query = select(turns).where(turns.c.id == turn_id, turns.c.context_id == context_id)
     row = connection.execute(query).one_or_none()
     if row is None:
@@ -58,7 +58,7 @@ def read_details(connection: Connection, context_id: int, turn_id: int) -> TurnD
 
 
 def find_context_of(connection: Connection, turn_id: int) -> int | None:
-    """Return the conversation of a turn; None where there is no such turn."""
+    """Return the conversation of a turn, or None if there is no such turn."""
     found: int | None = connection.execute(select(turns.c.context_id).where(turns.c.id == turn_id)).scalar_one_or_none()
     return found
 
@@ -66,7 +66,7 @@ def find_context_of(connection: Connection, turn_id: int) -> int | None:
 def read_said(
     connection: Connection, context_id: int, message_ids: Iterable[int]
 ) -> Mapping[int, tuple[str, datetime, str]]:
-    """Return who said what and when, of messages of a conversation, by their id."""
+    """Return the author, text and time of messages of a conversation, by their id."""
     columns = (messages.c[name] for name in ("id", "text", "said_by_others", "role", "author_name", "created_at"))
     query = select(*columns).where(messages.c.context_id + 0 == context_id, messages.c.id.in_(list(message_ids)))
     rows = connection.execute(query)

@@ -1,4 +1,4 @@
-"""Finding turns among all that there are: by what was said, by whom, how it ended, what it took.
+"""Finding turns by text, person, outcome, usage or rating.
 
 However many turns there are, one page looks at so many of them and no more: those of an index that fits, or the
 newest. Whoever wants to look further asks for the next page, which begins where this one ended.
@@ -46,7 +46,7 @@ IS_COMMAND: Final = and_(
 
 
 class State(StrEnum):
-    """Which turns are wanted, by how they stand."""
+    """The state of the turns that are looked for."""
 
     ASKED = "asked"  # those of the agent: neither commands, nor what it only listened to
     ANSWERED = "answered"
@@ -59,7 +59,7 @@ class State(StrEnum):
 
 
 class Order(StrEnum):
-    """Which turns come first."""
+    """The order of the turns that are found."""
 
     NEWEST = "newest"
     SLOWEST = "slowest"
@@ -75,7 +75,7 @@ class Rating(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """What turns are looked for by; empty texts and None for anything.
+    """The filter of a search for turns; empty texts and None match anything.
 
     Attributes:
         text: In the question or in the answer.
@@ -129,7 +129,7 @@ class FoundPage:
     """A page of turns.
 
     Attributes:
-        rest: Where the next page begins; None where there is none.
+        rest: Where the next page begins, or None if there is none.
         is_full: Whether it ended because there was no more room on it; otherwise so many were looked at.
     """
 
@@ -141,7 +141,7 @@ class FoundPage:
 def find_turns(
     connection: Connection, sought: TurnFilter, *, limit: int, after: Cursor | None = None, looks_at: int = LOOKED_AT
 ) -> FoundPage:
-    """Return the next turns that fit, and look at no more than so many."""
+    """Return the next turns that match, looking at a limited number of rows."""
     candidates = _candidates(sought, after).limit(looks_at)
     looked = candidates.subquery()
     query = (
@@ -163,7 +163,7 @@ def find_turns(
 
 
 def read_ratings(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, tuple[int, int]]:
-    """Return how many people think well of turns, and how many badly."""
+    """Return how many people rated each turn good, and how many bad."""
     query = (
         select(feedback.c.turn_id, feedback.c.verdict, func.count().label("votes"))
         .where(feedback.c.turn_id.in_(turn_ids))
@@ -183,7 +183,7 @@ _FIGURES: Final = tuple(column.name for column in turn_figures.c if column.name 
 
 
 def _candidates(sought: TurnFilter, after: Cursor | None) -> Select[Any]:
-    """Return which turns are looked at, by the index that leaves out most."""
+    """Return the query of the turns to look at, by the most selective index."""
     if sought.context_id is not None:
         # Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
         of_context = turns.c.context_id.between(sought.context_id, sought.context_id)

@@ -41,7 +41,7 @@ class PageAddress:
 
     @classmethod
     def read(cls, text: str) -> "PageAddress":
-        """Return the address that a text is.
+        """Parse a text as an address.
 
         Raises:
             PageRefused: it is none, or none of a page on the public web; the message repeats nothing of it.
@@ -94,7 +94,7 @@ class PageAddress:
 
 
 def addresses_in(text: str) -> frozenset[str]:
-    """Return whatever may be an address in a text, as `PageAddress.target` spells it.
+    """Return all possible addresses in a text, as `PageAddress.target` spells them.
 
     Nobody knows whether the signs around one belong to it: it is there with them and without.
     """

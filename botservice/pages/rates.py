@@ -1,4 +1,4 @@
-"""How often somebody may have pages fetched."""
+"""The rate limit of fetching pages, for each person."""
 
 import time
 from collections import OrderedDict, deque
@@ -18,7 +18,7 @@ class PageRates:
         self._asked: OrderedDict[str, deque[float]] = OrderedDict()
 
     def count(self, person: str) -> bool:
-        """Return whether somebody may have one more page now; then it is counted."""
+        """Count one more page of a person; return whether it is within the limit."""
         now = self._clock()
         asked = self._asked.setdefault(person, deque())
         self._asked.move_to_end(person)

@@ -35,7 +35,7 @@ class Page:
 
 
 class Pages:
-    """Reads pages for everybody, and keeps what it read for ten minutes, in memory alone."""
+    """Reads pages, and caches them for ten minutes, in memory."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Pages:
         return page if until > self._clock() else None
 
     async def read(self, address: PageAddress) -> Page:
-        """Return what stands on a page.
+        """Return the text of a page.
 
         Raises:
             PageRefused: it cannot be had or read; the message says why, and repeats nothing of it.

@@ -1,4 +1,4 @@
-"""Persons: who they are, what is known of them, and how they see, take along and delete it."""
+"""Persons: their accounts, the facts known of them, and the links between them."""
 
 from botservice.people.facts import Fact, facts_of
 from botservice.people.identities import Identity, find_identity, identities_of

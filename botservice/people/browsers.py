@@ -1,4 +1,4 @@
-"""Browsers in which a person's chat is open: links that open one, once, and logins that keep it open.
+"""Browser logins of persons: links that open a person's chat once, and the logins that keep it open.
 
 What is known of a link or a login is its digest alone. A login holds as long as whoever asked for the link and the
 account that they have in browsers are one person.
@@ -42,12 +42,12 @@ class Browser:
 
 
 def new_secret() -> str:
-    """Return what a link or a cookie holds: 256 random bits."""
+    """Return a new secret for a link or a cookie: 256 random bits."""
     return secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def offer_browser(connection: Connection, asker: Identity, secret: str, now: datetime) -> None:
-    """Keep a link's digest; an older link of theirs is void."""
+    """Store the digest of a new link, which voids the person's older ones."""
     connection.execute(delete(web_links).where(web_links.c.expires_at <= now))
     connection.execute(_voiding(now).where(web_links.c.identity_id == asker.id))
     values = {"digest": _digest(secret), "identity_id": asker.id, "expires_at": now + LINK_LIFETIME}
@@ -55,21 +55,21 @@ def offer_browser(connection: Connection, asker: Identity, secret: str, now: dat
 
 
 def has_enough_links(connection: Connection, asker: Identity, now: datetime) -> bool:
-    """Return whether somebody was given as many links as they may be for a while."""
+    """Return whether a person has been given as many links as are allowed for a while."""
     query = select(func.count()).select_from(web_links)
     of_asker = query.where(web_links.c.identity_id == asker.id, web_links.c.expires_at > now)
     return int(connection.execute(of_asker).scalar_one()) >= MOST_LINKS
 
 
 def asker_of(connection: Connection, secret: str, now: datetime) -> Identity | None:
-    """Return whose chat a link opens; None where it is used, too old, or none."""
+    """Return whose chat a link opens, or None if it is used, expired or unknown."""
     query = select(identities).join(web_links, web_links.c.identity_id == identities.c.id)
     row = connection.execute(query.where(*_is_good(secret, now))).one_or_none()
     return None if row is None else _identity(row)
 
 
 def open_browser(connection: Connection, secret: str, cookie: str, now: datetime) -> Browser | None:
-    """Use up a link and log a browser in; None where it is used, too old, or none."""
+    """Use up a link and log a browser in; return None if it is used, expired or unknown."""
     asker = asker_of(connection, secret, now)
     used = connection.execute(_voiding(now).where(*_is_good(secret, now)).returning(web_links.c.digest))
     if asker is None or used.one_or_none() is None:
@@ -86,7 +86,7 @@ def open_browser(connection: Connection, secret: str, cookie: str, now: datetime
 
 
 def find_browser(connection: Connection, cookie: str, now: datetime) -> Browser | None:
-    """Return the browser that a cookie logs in; None for any other cookie, and where that has ended."""
+    """Return the browser that a cookie logs in, or None if the cookie is unknown or expired."""
     query = (
         select(_ASKER, _ACCOUNT.c.platform_id.label("account"))
         .select_from(web_logins)
@@ -106,7 +106,7 @@ def count_browsers(connection: Connection, person_id: int, now: datetime) -> int
 
 
 def close_browser(connection: Connection, cookie: str) -> None:
-    """Have a cookie log nobody in any more."""
+    """End the login of a cookie."""
     connection.execute(delete(web_logins).where(web_logins.c.digest == _digest(cookie)))
 
 

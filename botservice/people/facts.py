@@ -1,4 +1,4 @@
-"""What is known of a person: kept by the agent, shown to the person, and to nobody else.
+"""Facts about persons: kept by the agent, and shown to that person alone.
 
 Every function here names whose facts it is about, and where they are to be shown: what was said in private never
 leaves the private chats of its person.
@@ -46,7 +46,7 @@ class Fact:
 
     Attributes:
         topic: What it is about; a newer fact with the same one takes its place.
-        said: The words that it came from; None where the person wrote it down themselves.
+        said: The words that it came from, or None if the person wrote it down themselves.
         context_keys: The chat that it came from.
         is_shareable: Whether the person lets every chat of theirs know, groups too.
         set_by: "observer" for what was found off the reply path, "person" for what they corrected, else None.
@@ -72,7 +72,7 @@ class Fact:
 
     @property
     def is_current(self) -> bool:
-        """Whether nothing newer was said in its place."""
+        """Whether no newer fact has superseded it."""
         return self.superseded_at is None
 
     @property
@@ -82,7 +82,7 @@ class Fact:
 
     @property
     def until(self) -> datetime | None:
-        """When something newer was said in its place."""
+        """When the fact that superseded it was said."""
         return self.valid_to or self.superseded_at
 
     @property
@@ -93,7 +93,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of whom."""
+    """The facts of several authors."""
 
     id: int
     person_id: int
@@ -144,7 +144,7 @@ _ENDED = (
 def visible_facts(
     connection: Connection, context_id: int, author: Author | None, *, with_ended: bool = False
 ) -> list[Fact]:
-    """Return what is known of an author and may be told in a context, newest first.
+    """Return the facts about an author that may be told in a context, newest first.
 
     Where others are, or were, that is what the person said in that chat, and what they let every chat know.
 
@@ -160,7 +160,7 @@ def visible_facts(
 
 
 def is_private(connection: Connection, context_id: int, author: Author | None) -> bool:
-    """Return whether nobody but an author was ever seen in a context."""
+    """Return whether an author is the only one who was ever seen in a context."""
     identity = find_identity(connection, author)
     if identity is None:
         return False
@@ -171,7 +171,7 @@ def is_private(connection: Connection, context_id: int, author: Author | None) -
 def facts_of(
     connection: Connection, person_id: int, *, context_id: int | None = None, with_ended: bool = False
 ) -> list[Fact]:
-    """Return what is known of a person with where it came from, oldest first; for their own eyes.
+    """Return the facts about a person with their sources, oldest first; for that person alone.
 
     Args:
         context_id: Only what may be told in this chat, where others listen.
@@ -185,7 +185,7 @@ def facts_of(
 
 
 def read_fact(row: Any) -> Fact:
-    """Return the fact that a row is."""
+    """Return a row as a fact."""
     return Fact(**row._asdict())
 
 
@@ -231,7 +231,7 @@ def keep_fact(
 
 
 def lock_person(connection: Connection, person_id: int) -> None:
-    """Have two processes that keep facts of one person do so one after the other."""
+    """Lock a person's row, so that processes write their facts one after the other."""
     connection.execute(select(persons.c.id).where(persons.c.id == person_id).with_for_update())
 
 
@@ -241,7 +241,7 @@ def insert_fact(connection: Connection, values: Mapping[str, Any]) -> Fact:
 
 
 def end_facts(connection: Connection, fact_ids: Sequence[int], *, by: int, valid_to: datetime, now: datetime) -> None:
-    """Have another fact be known in the place of some; they come back if that one goes.
+    """Supersede facts by another one; they come back if that one goes.
 
     Args:
         valid_to: When the other one was said.
@@ -264,18 +264,18 @@ def correct_fact(connection: Connection, person_id: int, fact_id: int, text: str
 
 
 def share_fact(connection: Connection, person_id: int, fact_id: int, *, is_shareable: bool) -> bool:
-    """Say whether every chat of a person may know a fact of theirs; return whether there is such a fact."""
+    """Set whether all chats of a person may use a fact of theirs; return whether there is such a fact."""
     return _change(connection, person_id, fact_id, {"is_shareable": is_shareable})
 
 
 def texts_going(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> list[str]:
-    """Return the texts of facts of a person, with those that they took the place of."""
+    """Return the texts of facts of a person, with those that they superseded."""
     is_meant = _meant(connection, person_id, fact_ids)
     return list(connection.execute(select(facts.c.text).where(is_meant)).scalars())
 
 
 def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int], now: datetime) -> list[str]:
-    """Delete facts of a person with those that they took the place of; return their texts.
+    """Delete facts of a person with those that they superseded; return their texts.
 
     Nobody finds them again in what was said: only the person can have them kept once more.
     """
@@ -302,7 +302,7 @@ def _identities_of(person_id: int) -> Select[Any]:
 
 
 def facts_from(connection: Connection, context_id: int, message_ids: Collection[int] | None = None) -> list[Known]:
-    """Return all that is known from a chat, also what was replaced.
+    """Return all facts from a chat, superseded ones too.
 
     Args:
         message_ids: Only what is known from these messages.
@@ -322,7 +322,7 @@ def facts_from(connection: Connection, context_id: int, message_ids: Collection[
 
 
 def put_aside(connection: Connection, fact_ids: Collection[int], now: datetime) -> int:
-    """Have facts be told to nobody any more until they are deleted; return how many of them were told."""
+    """Hide facts until they are deleted; return how many of them were visible."""
     count = 0
     for chunk in chunks(fact_ids):
         told = update(facts).where(facts.c.id.in_(chunk), _IS_CURRENT)
@@ -339,7 +339,7 @@ def drop_facts(connection: Connection, fact_ids: Collection[int]) -> None:
 
 
 def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> list[Known]:
-    """Delete the facts that their person has not said in these messages, and return them.
+    """Delete the facts that these messages do not support any more, and return them.
 
     Earlier versions took what a message quotes or shares for its author's own words.
     """

@@ -1,4 +1,4 @@
-"""Who somebody is: accounts on platforms, and the persons behind them."""
+"""Identities: accounts on platforms, and the persons behind them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -42,17 +42,17 @@ class Identity:
 
     @property
     def label(self) -> str:
-        """How it is shown, such as "Alice on Telegram (`telegram:42`)": a name is chosen freely, and proves nothing."""
+        """Return its name with its id, such as "Alice on Telegram (`telegram:42`)": a name alone proves nothing."""
         return f"{show_plain(self.name)} on {self.platform.capitalize()} (`{self.platform}:{self.platform_id}`)"
 
     @property
     def author(self) -> Author:
-        """It as the author of messages."""
+        """Return the identity as the author of messages."""
         return Author(self.platform, self.platform_id, self.name)
 
 
 def find_identity(connection: Connection, author: Author | None) -> Identity | None:
-    """Return the identity of an author; None for a mere name, and for somebody who never wrote."""
+    """Return the identity of an author, or None if they have no account or never wrote."""
     if author is None or not author.platform or not author.id:
         return None
     sought = {"platform": storable(author.platform), "platform_id": storable(author.id)}
@@ -61,7 +61,7 @@ def find_identity(connection: Connection, author: Author | None) -> Identity | N
 
 
 def ensure_identity(connection: Connection, author: Author | None, now: datetime) -> Identity | None:
-    """Return the identity of an author, made with a person of its own at the first message; None for a mere name."""
+    """Return the identity of an author, stored at the first message, or None if they have no account."""
     if author is None or not author.platform or not author.id:
         return None
     name = author.name and storable(author.name)
@@ -80,14 +80,14 @@ def identities_of(connection: Connection, person_id: int) -> list[Identity]:
 
 
 def join_identities(connection: Connection, first: Identity, second: Identity) -> None:
-    """Make the persons of two identities one; what belongs to either is known of both from now on."""
+    """Join the persons of two identities into one, with the facts of both."""
     older, newer = sorted((first.person_id, second.person_id))
     if older != newer:
         connection.execute(update(identities).where(identities.c.person_id == newer).values(person_id=older))
 
 
 def part_identity(connection: Connection, identity: Identity, now: datetime) -> bool:
-    """Make an identity a person of its own again, with what came through it and through browsers that it has opened.
+    """Give an identity a person of its own again, with its facts and its browsers.
 
     Return whether it was linked.
     """
@@ -108,7 +108,7 @@ def is_browser_of(account: Identity, identity: Identity) -> bool:
 def note_audience(
     connection: Connection, context_id: int, heard: Iterable[tuple[Author | None, Identity | None]], *, is_private: bool
 ) -> None:
-    """Take note of who is seen in a context: what one person said in private must not be told where others listen.
+    """Record who is seen in a context: private facts must not be told where others listen.
 
     Args:
         heard: Who said something just now, with their identities.
@@ -136,7 +136,7 @@ def _share(connection: Connection, context_id: int) -> None:
 
 
 def _is_known_to_others(connection: Connection, context_id: int, author: Author | None) -> bool:
-    """Return whether anybody but an author ever wrote in a context; asked once, when its first identity is noted."""
+    """Return whether other people ever wrote in a context; asked once, when its first identity is recorded."""
     if author is None or author.id is None:
         return False
     platform, author_id = storable(author.platform or ""), storable(author.id)

@@ -1,4 +1,4 @@
-"""What is known of a person, as it stands in a prompt."""
+"""The section of a prompt with the facts about a person."""
 
 from collections.abc import Callable, Sequence
 
@@ -27,7 +27,7 @@ _END = "</person>"
 
 
 def describe_person(facts: Sequence[Fact], name: str | None, question: str, count: Callable[[str], int]) -> str:
-    """Return what a prompt says of a person; nothing where nothing is known.
+    """Return the section of a prompt about a person, or "" if no fact is known.
 
     Args:
         facts: Newest first; those that do not hold any more at the end.
@@ -80,14 +80,14 @@ def _find(facts: Sequence[Fact], question: str) -> list[Fact]:
 
 
 def _line(fact: Fact) -> str:
-    """Return a fact as a record; nothing in it ends the records."""
+    """Return a fact as a line of that section, escaped so that it cannot end it."""
     topic = _topic_beside(fact)
     until = "" if fact.until is None else f" to {fact.until:%Y-%m-%d}"
     return quote_text(f"[#{fact.id}, {fact.since:%Y-%m-%d}{until}] {topic}{fact.text}")
 
 
 def _topic_beside(fact: Fact) -> str:
-    """Return what a fact is about, as far as its text does not say so."""
+    """Return the topic of a fact, or "" if its text says it already."""
     kind, _, subject = fact.shown_topic.partition(": ")
     if subject and subject in fact.text.casefold():
         return "" if kind == "other" else f"{kind}: "

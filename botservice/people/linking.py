@@ -39,7 +39,7 @@ class Offer:
 
     Attributes:
         asker: Whose code it is.
-        giver: Who gave it; None until somebody does.
+        giver: Who gave it; None until a person does.
         is_accepted: Whether the giver agreed.
     """
 
@@ -56,7 +56,7 @@ def new_code(choose: Callable[[str], str] = secrets.choice) -> str:
 
 
 def offer_link(connection: Connection, asker: Identity, code: str, now: datetime) -> None:
-    """Keep the digest of a code that joins somebody with asker; an older code of theirs is void."""
+    """Store the digest of a linking code of the asker, which voids their older ones."""
     connection.execute(delete(link_codes).where(link_codes.c.identity_id == asker.id))
     connection.execute(delete(link_codes).where(link_codes.c.expires_at <= now))
     values = {"identity_id": asker.id, "code_hash": _digest(code), "expires_at": now + CODE_LIFETIME}
@@ -64,7 +64,7 @@ def offer_link(connection: Connection, asker: Identity, code: str, now: datetime
 
 
 def take_code(connection: Connection, giver: Identity, code: str, now: datetime) -> Offer | LinkProblem:
-    """Take note that somebody gave a code; nothing is joined yet. It works for the first who gives it alone."""
+    """Record that a person entered a code; nothing is joined yet. A code works only for the first who enters it."""
     failed, since = connection.execute(
         select(persons.c.failed_guesses, persons.c.guessing_since).where(persons.c.id == giver.person_id)
     ).one()
@@ -86,7 +86,7 @@ def take_code(connection: Connection, giver: Identity, code: str, now: datetime)
 
 
 def accept_offer(connection: Connection, giver: Identity, offer_id: int, now: datetime) -> Offer | None:
-    """Take note that whoever gave a code agrees; None where the offer is not theirs, or too old."""
+    """Record that the person who entered a code agrees; return None if the offer is not theirs or expired."""
     change = update(link_codes).where(
         link_codes.c.id == offer_id, link_codes.c.other_identity_id == giver.id, link_codes.c.expires_at > now
     )
@@ -95,14 +95,14 @@ def accept_offer(connection: Connection, giver: Identity, offer_id: int, now: da
 
 
 def offer_of(connection: Connection, asker: Identity, now: datetime) -> Offer | None:
-    """Return the code of asker that waits."""
+    """Return the open offer of the asker."""
     query = select(link_codes).where(link_codes.c.identity_id == asker.id, link_codes.c.expires_at > now)
     row = connection.execute(query).one_or_none()
     return None if row is None else _offer(connection, row)
 
 
 def confirm_offer(connection: Connection, asker: Identity, offer_id: int, now: datetime) -> Identity | None:
-    """Join two accounts whose persons both agreed; return the other, or None where nothing was to be joined."""
+    """Join two accounts whose persons both agreed; return the other one, or None if there was no such offer."""
     offer = offer_of(connection, asker, now)
     if offer is None or offer.id != offer_id or offer.giver is None or not offer.is_accepted:
         return None

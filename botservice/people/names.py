@@ -1,4 +1,4 @@
-"""What people and chats are called where the owner names them: platform:id."""
+"""Names of people and chats as the owner writes them: platform:id."""
 
 import re
 from collections.abc import Mapping
@@ -35,19 +35,19 @@ def person_parts(person: str) -> dict[str, str]:
 
 
 def person_name(author: Author | None) -> str:
-    """Return what a person is called, such as "telegram:42"; empty for somebody without an identity."""
+    """Return a person's name, such as "telegram:42", or "" for one without an account."""
     if author is None or not author.platform or not author.id:
         return ""
     return storable(f"{author.platform}:{author.id}")
 
 
 def browser_account(identity_id: int) -> str:
-    """Return what somebody is called in browsers that a link of theirs has opened."""
+    """Return the name of a person in browsers that a link of theirs has opened."""
     return f"p{identity_id}"
 
 
 def is_browser_account(platform: str | None, name: str | None) -> bool:
-    """Return whether an account, or a session, is of somebody who came by a link, and not of the owner."""
+    """Return whether an account, or a session, is of a person who came by a link, and not of the owner."""
     return platform == "web" and name is not None and _OF_A_BROWSER.fullmatch(name) is not None
 
 
@@ -57,11 +57,11 @@ def is_chat_name(name: str) -> bool:
 
 
 def is_guest(context_keys: Mapping[str, str]) -> bool:
-    """Return whether a conversation is one question in a chat that the bot is no member of: anybody may read along."""
+    """Return whether a context is a question from a chat that the bot is not in, where everyone reads along."""
     return GUEST in context_keys
 
 
 def chat_name(context_keys: Mapping[str, str]) -> str:
-    """Return what a chat is called, such as "telegram:-100" or "slack:T1:C2": the same in all of its threads."""
+    """Return a chat's name, such as "telegram:-100" or "slack:T1:C2": the same in all of its threads."""
     names = sorted((name for name in context_keys if name not in _OF_A_THREAD), key=lambda name: (name != _FIRST, name))
     return storable(":".join([context_keys.get("transport", "api"), *(context_keys[name] for name in names)]))

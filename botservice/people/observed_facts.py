@@ -1,4 +1,4 @@
-"""Facts that are found in what people said, off the reply path: typed, dated, and theirs to correct or delete."""
+"""Storing the facts that the observer finds: typed, dated, and for their person to correct or delete."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,7 +34,7 @@ _MOST_ENDED: Final = 400  # of one person: what does not hold any more is bounde
 
 
 class Unkept(StrEnum):
-    """Why something that was found is no fact."""
+    """Why a found statement is not stored."""
 
     NOBODY = "nobody"
     REFUSED = "refused"
@@ -45,13 +45,13 @@ class Unkept(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What somebody says of themselves in a message.
+    """A statement of a person about themselves.
 
     Attributes:
         topic: One of TOPICS.
         subject: A word of theirs, where a person has many of a topic.
         text: Their sentence, as they said it.
-        replaces: What is known of them and does not hold any more, by its key; none where that is empty.
+        replaces: What is known of them and does not hold any more, by its key, or none if that is empty.
     """
 
     author: Author
@@ -69,7 +69,7 @@ class Found:
 
 
 def keep_found(connection: Connection, context_id: int, found: Found, now: datetime) -> Fact | Unkept:
-    """Keep what somebody said of themselves, or say why not.
+    """Store a statement as a fact, or return why not.
 
     What is newer takes the place of what was said before of the same; where the newer one is known already, this one
     is kept as what was so until then. Where others listen, only what was said there gives way.
@@ -105,7 +105,7 @@ def keep_found(connection: Connection, context_id: int, found: Found, now: datet
 
 
 def _why_not(found: Found, every: list[Fact]) -> Unkept | None:
-    """Return why something is not to be kept beside what is known.
+    """Return why a statement is not stored beside the known facts.
 
     A sentence may say several things: where the observer finds another one in it, that is kept, too.
     """

@@ -1,4 +1,4 @@
-"""Reading the texts of messages that earlier versions stored: they stood together with what was quoted or forwarded."""
+"""Splitting texts that earlier versions stored in one with what they quoted or forwarded."""
 
 import re
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ _CUT: Final = "…"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A text, taken apart.
+    """A text, split into the author's words and others'.
 
     Attributes:
         text: What its author wrote and sent.
-        own_text: What of that are their own words; None where that is all of it.
+        own_text: What of that are their own words, or None if that is all of it.
     """
 
     text: str
@@ -31,7 +31,7 @@ class Taken:
 
 
 def take_apart(text: str, *, has_files: bool) -> Taken:
-    """Return what a stored text says of its author, and what of others, as far as that can be told.
+    """Split a stored text into its author's words and others', as far as that can be told.
 
     What was read in files stood behind it in brackets as well, and nothing says of whom it is.
     """
@@ -92,5 +92,5 @@ def _made(kind: ReferenceKind, name: str, said: str) -> Reference:
 
 
 def without_cut(said: str) -> str:
-    """Return what is quoted without the sign that it went on."""
+    """Return a quotation without its sign that it was cut."""
     return said.removesuffix(_CUT).strip()

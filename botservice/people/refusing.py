@@ -1,4 +1,4 @@
-"""What people have deleted or corrected of what was known of them: remembered by digests, so that it stays away."""
+"""Facts that people deleted or corrected: remembered as digests, so that they do not come back."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -14,7 +14,7 @@ BY_OBSERVER: Final = "observer"
 
 
 def refuse(connection: Connection, rows: Iterable[Any], now: datetime) -> None:
-    """Remember facts that their person does not want: identity_id, topic, text and source_message_id of each."""
+    """Store the digests of facts that their person does not want, given as rows."""
     values = [
         {
             "identity_id": row.identity_id,
@@ -32,7 +32,7 @@ def refuse(connection: Connection, rows: Iterable[Any], now: datetime) -> None:
 def is_refused(
     connection: Connection, person_id: int, *, topic: str, text: str, message_id: int, said_at: datetime
 ) -> bool:
-    """Return whether a person has refused a fact: its words, its message, or its topic after this was said."""
+    """Return whether a person has refused a fact, by its words, its message, or its topic since then."""
     query = (
         select(refused_facts)
         .join(identities, identities.c.id == refused_facts.c.identity_id)

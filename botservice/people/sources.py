@@ -1,4 +1,4 @@
-"""What a fact rests on: the message in which its person said it, in their own words."""
+"""Finding the message in which a person said a fact in their own words."""
 
 from typing import Any
 
@@ -52,12 +52,12 @@ def find_source(connection: Connection, context_id: int, author: Author, text: s
 
 
 def own_words_of(connection: Connection, message_id: int) -> str:
-    """Return what of a message its author says in their own words."""
+    """Return the author's own words in a message."""
     return own_words_in(connection.execute(_ONE, {"message": message_id}).one())
 
 
 def own_words_in(row: Any) -> str:
-    """Return what of a row its author says in their own words.
+    """Return the author's own words in a message's row.
 
     Where that is not stored, what stands in files, in brackets behind the rest, is not counted.
     """

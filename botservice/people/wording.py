@@ -1,4 +1,4 @@
-"""Whether a fact is said in somebody's own words: all of it, and not just a part.
+"""Whether a fact is said in a person's own words: all of it, and not just a part.
 
 A fact is a rule for every later answer, so that nothing may get into one that its person has not said. Agents say facts
 again ("Lives in Lyon" for "I live in Lyon"): words may change their form and their order, and what only holds a
@@ -34,7 +34,7 @@ _TOPICS: Final = frozenset(texts.TOPICS.split())
 
 
 def is_said_in(fact: str, own: str) -> bool:
-    """Return whether every word of a fact that means something is one of a person's own words."""
+    """Return whether a person's own words hold every content word of a fact."""
     spoken, written = _parted(own[:_LONGEST_OWN])
     words, runs = _parted(fact)
     wanted = {word for word in words if word not in _GLUE and (len(word) > 1 or word.isdigit())}
@@ -48,7 +48,7 @@ def is_said_in(fact: str, own: str) -> bool:
 
 
 def share_said(text: str, own: str) -> float:
-    """Return how much of what means something in a text is said in other words too, from 0 to 1; 0 where nothing does.
+    """Return the share of a text's content words that another text holds, from 0 to 1.
 
     Words count in any form of theirs; of scripts without blanks, each two signs that follow each other.
     """
@@ -61,7 +61,7 @@ def share_said(text: str, own: str) -> float:
 
 
 def fitting_topic(topic: str, own: str) -> str:
-    """Return a topic that consists of common topics and of a person's own words; empty where it holds anything else."""
+    """Return a topic if it holds only common topics and the person's own words, otherwise ""."""
     spoken, _ = _parted(own[:_LONGEST_OWN])
     words, runs = _parted(topic)
     if words and not runs and all(word in _TOPICS or word in _GLUE or word in spoken for word in words):
@@ -78,7 +78,7 @@ def _forms(wanted: set[str], spoken: list[str]) -> list[set[str]]:
 
 
 def _passages(words: list[str], count: int) -> list[set[str]]:
-    """Return the parts of a text, which overlap, in which so many words may be said together.
+    """Return the overlapping windows of a text in which a number of words may stand together.
 
     Words from here and there in a long text could be put together to say anything.
     """
@@ -91,7 +91,7 @@ def _holds(passage: set[str], forms: list[set[str]]) -> bool:
 
 
 def _parted(text: str) -> tuple[list[str], list[str]]:
-    """Return the words of a text, and those runs of it whose script has no blanks between words."""
+    """Return the words of a text, and its runs in scripts without blanks between words."""
     # Once more: some signs stand for many letters.
     found = _WORD.findall(unicodedata.normalize("NFKC", text)[:_LONGEST_OWN].casefold())
     runs = [word for word in found if any(ord(letter) >= _SPACELESS for letter in word)]

@@ -1,1 +1,1 @@
-"""What is kept of people: forgotten, taken along, corrected, and where it lies."""
+"""Forgetting, exporting and correcting what is kept of people, and the list of places where it lies."""

@@ -34,12 +34,12 @@ class Forgotten:
     reminders: int = 0
 
     def __add__(self, other: "Forgotten") -> "Forgotten":
-        """Return what was deleted in all."""
+        """Return the sum of both."""
         return Forgotten(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 def take_stock(connection: Connection, context_id: int) -> Forgotten:
-    """Return what a conversation holds that is to go whole."""
+    """Count what a conversation holds, before all of it is deleted."""
     known = _KNOWN.where(facts.c.context_id == context_id)
     asked = select(func.count()).where(reminders.c.context_id == context_id)
     return _count_said(connection, messages.c.context_id == context_id) + Forgotten(
@@ -49,7 +49,7 @@ def take_stock(connection: Connection, context_id: int) -> Forgotten:
 
 
 def count_messages(connection: Connection, context_id: int, message_ids: Collection[int]) -> Forgotten:
-    """Return what goes with some messages of a conversation."""
+    """Count what is deleted with some messages of a conversation."""
     found = Forgotten()
     for chunk in chunks(sorted(set(message_ids))):
         # A sum, so that no index is chosen by it: for a few ids SQLite would rather look through the whole context.
@@ -58,7 +58,7 @@ def count_messages(connection: Connection, context_id: int, message_ids: Collect
 
 
 def count_facts(connection: Connection, message_ids: Collection[int]) -> int:
-    """Return how much is known from some messages."""
+    """Count the facts that come from some messages."""
     return sum(
         connection.execute(_KNOWN.where(facts.c.source_message_id.in_(chunk))).scalar_one()
         for chunk in chunks(sorted(set(message_ids)))

@@ -1,6 +1,6 @@
-"""What others carry of somebody into other chats while nothing says whose it is: it is known by its words alone.
+"""What others carry of a person into other chats while nothing says whose it is: it is known by its words alone.
 
-That is what is forwarded from an account that hides itself, and answers of the assistant that repeat somebody.
+That is what is forwarded from an account that hides itself, and answers of the assistant that repeat a person.
 """
 
 from collections.abc import Collection
@@ -28,7 +28,7 @@ _UNNAMED = (
 
 @dataclass(slots=True)
 class Told:
-    """Words by which others may carry somebody elsewhere, and how far what is held of others was looked through."""
+    """Words by which others may carry a person elsewhere, and how far what is held of others was looked through."""
 
     words: Said = Said()  # noqa: RUF009 - frozen
     seen: int = 0

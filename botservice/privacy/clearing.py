@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, select, upda
 
 from botservice.history.rows import delete_rows
 from botservice.privacy.accounting import Forgotten, count_messages
-from botservice.privacy.answered import HAS_RECORDS, IS_OVER
+from botservice.privacy.affected_turns import HAS_RECORDS, IS_OVER
 from botservice.privacy.erasing import delete_turns
 from botservice.privacy.names_left import DELIVERED_AGAIN
 from botservice.storage import Storage

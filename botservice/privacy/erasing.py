@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal,
 
 from botservice.history.rows import delete_rows
 from botservice.privacy.accounting import Forgotten, count_messages
-from botservice.privacy.answered import Seen, answers_of, find_seen, own_turns, turns_left
+from botservice.privacy.affected_turns import Seen, answers_of, find_seen, own_turns, turns_left
 from botservice.privacy.quotes import Quotes, erase_references
 from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_all_files
@@ -202,7 +202,7 @@ def _go_on(connection: Connection, context_id: int, now: datetime) -> None:
 
 
 def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
-    """Forget how a turn of somebody else was answered; one that is under way, or is owed an answer, begins anew."""
+    """Forget how a turn of another person was answered; one that is under way, or is owed an answer, begins anew."""
     if status in (_RUNNING, _WAITING) or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
         ask_anew(connection, turn_id, now)
         return

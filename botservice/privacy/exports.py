@@ -44,14 +44,14 @@ _OF_PERSON = _EXPORTS.join(identities, identities.c.id == exports.c.identity_id)
 
 
 def begin_export(connection: Connection, turn_id: int, context_id: int, identity_id: int, now: datetime) -> None:
-    """Take note that somebody is about to be given an archive: what is forgotten while it is made takes that back."""
+    """Note that a person is about to be given an archive: what is forgotten while it is made takes that back."""
     connection.execute(delete(exports).where(exports.c.turn_id == turn_id))
     values = {"turn_id": turn_id, "context_id": context_id, "identity_id": identity_id, "sha256": _NOT_MADE}
     connection.execute(insert(exports).values(**values, made_at=now))
 
 
 def note_export(connection: Connection, turn_id: int, sha256: str) -> None:
-    """Take note of the archive that is given in a turn.
+    """Note the archive that is given in a turn.
 
     Raises:
         TurnGrew: something in it was forgotten while it was made; it is to be made anew.
@@ -77,7 +77,7 @@ def drop_old_exports(connection: Connection, now: datetime) -> int:
 
 
 def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: datetime) -> int:
-    """Delete archives, and return how many; one that is still owed to somebody is made anew, of what is left."""
+    """Delete archives, and return how many; one that is still owed to a person is made anew, of what is left."""
     for row in rows:
         connection.execute(delete(exports).where(exports.c.turn_id == row.turn_id))
         if is_owed(connection, row.turn_id):

@@ -13,13 +13,14 @@ from botservice.messages import Author
 from botservice.people.facts import drop_unsaid, facts_from
 from botservice.people.identities import find_identity
 from botservice.privacy.accounting import Forgotten, count_facts, take_stock
-from botservice.privacy.answered import find_left
+from botservice.privacy.accounts import accounts_of, contexts_with, forget_whom
+from botservice.privacy.affected_turns import find_left
 from botservice.privacy.bringing_over import bring_over_contexts
 from botservice.privacy.carried import Told, carried, find_contexts_carrying, newest_reference, telling, told_in
 from botservice.privacy.clearing import clear_work, empty_chat, forget_work, last_said
 from botservice.privacy.erasing import erase_chat, erase_messages
 from botservice.privacy.exports import drop_exports
-from botservice.privacy.looking import Look, is_as_it_was, look_at
+from botservice.privacy.late_messages import note_people, note_words
 from botservice.privacy.names_left import (
     forget_chat_notices,
     note_forgotten,
@@ -28,9 +29,8 @@ from botservice.privacy.names_left import (
 )
 from botservice.privacy.own_messages import contexts_of, is_alone, own_message_ids
 from botservice.privacy.records import erase_facts, forget_facts
-from botservice.privacy.returning import note_people, note_words
 from botservice.privacy.said import Said, read_said
-from botservice.privacy.whom import accounts_of, contexts_with, forget_whom
+from botservice.privacy.survey import Survey, is_current, survey_context
 from botservice.storage import Storage
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import find_contexts_repeating
@@ -52,7 +52,7 @@ _FOR_UPDATE: Final = select(contexts.c.id).with_for_update()
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The conversation in which somebody asks to be forgotten, and the turn in which they do: these stay, empty."""
+    """The conversation in which a person asks to be forgotten, and the turn in which they do: these stay, empty."""
 
     context_id: int
     turn_id: int
@@ -146,13 +146,13 @@ async def forget_messages(
         ids = message_ids if author is None else own_message_ids(connection, context_id, author)
         return read_said(connection, context_id, ids, () if author is None else [author])  # type: ignore[arg-type]  # one or the other
 
-    def look(connection: Connection) -> Look:
-        return look_at(connection, context_id, find(connection))
+    def survey(connection: Connection) -> Survey:
+        return survey_context(connection, context_id, find(connection))
 
-    def forget(connection: Connection, found: Look) -> Forgotten | None:
+    def forget(connection: Connection, found: Survey) -> Forgotten | None:
         _lock(connection, context_id)
         said, now = find(connection), storage.now()
-        if not is_as_it_was(connection, found, said.message_ids):
+        if not is_current(connection, found, said.message_ids):
             return None
         known = facts_from(connection, context_id, said.message_ids)
         gone = _erase_elsewhere(connection, context_id, replace(said, of=()), told, seen, now)
@@ -166,14 +166,14 @@ async def forget_messages(
     seen, gone = await _forget_carried(storage, told)
     gone += await _forget_repeated(storage, context_id, said)
     gone += await forget_facts(storage, lambda connection: facts_from(connection, context_id, said.message_ids))
-    found = await _clear(storage, await storage.read(look, is_long=True), here)
-    gone += await _look_and_forget(storage, context_id, look, forget, found)
+    found = await _clear(storage, await storage.read(survey, is_long=True), here)
+    gone += await _survey_and_forget(storage, context_id, survey, forget, found)
     await storage.scrub()
     return gone
 
 
 def _tell(connection: Connection, context_id: int, said: Said) -> tuple[Said, Said]:
-    """Return the words by which others may carry elsewhere what somebody said, and what they said."""
+    """Return the words by which others may carry elsewhere what a person said, and what they said."""
     said = replace(said, of=())
     return carried(telling(connection, context_id, said)), said
 
@@ -208,7 +208,7 @@ async def _forget_carried(storage: Storage, said: Said, *, after: int = 0) -> tu
 
 
 async def _forget_repeated(storage: Storage, context_id: int, said: Said) -> Forgotten:
-    """Delete what others repeat of somebody in other chats than the one where it was said."""
+    """Delete what others repeat of a person in other chats than the one where it was said."""
     authors = [Author(*each) for each in said.authors]
     found = await storage.read(lambda connection: find_contexts_repeating(connection, authors), is_long=True)
     gone = Forgotten()
@@ -218,24 +218,24 @@ async def _forget_repeated(storage: Storage, context_id: int, said: Said) -> For
 
 
 async def _forget_said(storage: Storage, context_id: int, said: Said) -> Forgotten:
-    """Delete what repeats somebody in one chat."""
+    """Delete what repeats a person in one chat."""
 
-    def look(connection: Connection) -> Look:
-        return look_at(connection, context_id, said)
+    def survey(connection: Connection) -> Survey:
+        return survey_context(connection, context_id, said)
 
-    def forget(connection: Connection, found: Look) -> Forgotten | None:
+    def forget(connection: Connection, found: Survey) -> Forgotten | None:
         _lock(connection, context_id)
-        is_known = is_as_it_was(connection, found, ())
+        is_known = is_current(connection, found, ())
         return _erase_found(connection, found, None, storage.now()) if is_known else None
 
-    found = await _clear(storage, await storage.read(look, is_long=True), None)
-    return await _look_and_forget(storage, context_id, look, forget, found)
+    found = await _clear(storage, await storage.read(survey, is_long=True), None)
+    return await _survey_and_forget(storage, context_id, survey, forget, found)
 
 
-async def _look_and_forget(
+async def _survey_and_forget(
     storage: Storage,
     context_id: int,
-    look: Callable[[Connection], T],
+    survey: Callable[[Connection], T],
     forget: Callable[[Connection, T], Forgotten | None],
     found: T,
 ) -> Forgotten:
@@ -247,13 +247,13 @@ async def _look_and_forget(
         gone = await storage.write(lambda connection, found=found: forget(connection, found))  # type: ignore[misc]  # bound at once
         if gone is not None:
             return gone
-        found = await storage.read(look, is_long=True)
+        found = await storage.read(survey, is_long=True)
 
     def at_once(connection: Connection) -> Forgotten:
         _lock(connection, context_id)
         gone = None
         while gone is None:
-            gone = forget(connection, look(connection))
+            gone = forget(connection, survey(connection))
         return gone
 
     return await storage.write(at_once)
@@ -269,31 +269,31 @@ async def _forget_in(
     renamed = await rename_earlier_events(storage, context_id, accounts)
     beside = partial(_erase_carried, words=told.words, now=storage.now())
 
-    def look(connection: Connection) -> Look | None:
+    def survey(connection: Connection) -> Survey | None:
         written = _find_written(connection, context_id, accounts)
         if written.is_alone:
             return None
-        return look_at(connection, context_id, read_said(connection, context_id, written.message_ids, accounts))
+        return survey_context(connection, context_id, read_said(connection, context_id, written.message_ids, accounts))
 
-    def forget(connection: Connection, found: Look | None) -> Forgotten | None:
+    def forget(connection: Connection, found: Survey | None) -> Forgotten | None:
         _lock(connection, context_id)
         rename_events(connection, context_id, accounts, after=renamed)
         written, now = _find_written(connection, context_id, accounts), storage.now()
-        if not written.is_alone and (found is None or not is_as_it_was(connection, found, written.message_ids)):
+        if not written.is_alone and (found is None or not is_current(connection, found, written.message_ids)):
             return None
         elsewhere, _ = beside(connection, told.seen)
         if found is None or written.is_alone:
             return elsewhere + _erase_alone(connection, context_id, here, now)
         return elsewhere + _erase_found(connection, found, here, now)
 
-    found, up_to = await storage.read(lambda c: (look(c), last_said(c, context_id)), is_long=True)
+    found, up_to = await storage.read(lambda c: (survey(c), last_said(c, context_id)), is_long=True)
     gone = Forgotten()
     if found is None:
         but_turn = None if here is None else here.turn_id
         gone = await empty_chat(storage, context_id, up_to, but_turn=but_turn, beside=beside, seen=told.seen)
     else:
         found = await _clear(storage, found, here)
-    return gone + await _look_and_forget(storage, context_id, look, forget, found)
+    return gone + await _survey_and_forget(storage, context_id, survey, forget, found)
 
 
 def _lock(connection: Connection, context_id: int) -> None:
@@ -301,7 +301,7 @@ def _lock(connection: Connection, context_id: int) -> None:
     connection.execute(_FOR_UPDATE.where(contexts.c.id == context_id))
 
 
-async def _clear(storage: Storage, found: Look, here: Here | None) -> Look:
+async def _clear(storage: Storage, found: Survey, here: Here | None) -> Survey:
     """Clear what is over of the turns that are to forget, and return what is left: that is done in one transaction."""
     seen, but_turn = found.erasure.seen, None if here is None else here.turn_id
     if not found.finds_something or seen is None or seen.first is None:
@@ -316,7 +316,7 @@ def _erase_carried(connection: Connection, after: int, words: Said, now: datetim
     """Delete what others carried elsewhere behind a row of what is held of others, and return the newest."""
     newest, gone = newest_reference(connection), Forgotten()
     for other in find_contexts_carrying(connection, words, after=after):
-        gone += _erase_found(connection, look_at(connection, other, words), None, now)
+        gone += _erase_found(connection, survey_context(connection, other, words), None, now)
     return gone, newest
 
 
@@ -337,7 +337,7 @@ def _erase_alone(connection: Connection, context_id: int, here: Here | None, now
 def _erase_elsewhere(
     connection: Connection, context_id: int, said: Said, told: Said, seen: int, now: datetime
 ) -> Forgotten:
-    """Delete what repeats somebody in other chats, and came there since these were looked through.
+    """Delete what repeats a person in other chats, and came there since these were looked through.
 
     Args:
         told: What was looked for.
@@ -349,12 +349,12 @@ def _erase_elsewhere(
     authors, gone = [Author(*each) for each in said.authors], Forgotten()
     repeating = find_contexts_repeating(connection, authors, after=sure_up_to(connection, since))
     for other in sorted(repeating - {context_id}):
-        gone += _erase_found(connection, look_at(connection, other, said), None, now)
+        gone += _erase_found(connection, survey_context(connection, other, said), None, now)
     return gone + _erase_carried(connection, sure_up_to(connection, since), words, now)[0]
 
 
-def _erase_found(connection: Connection, found: Look, here: Here | None, now: datetime) -> Forgotten:
-    """Take what somebody said, and what repeats it, out of a conversation that stays; return what was deleted."""
+def _erase_found(connection: Connection, found: Survey, here: Here | None, now: datetime) -> Forgotten:
+    """Take what a person said, and what repeats it, out of a conversation that stays; return what was deleted."""
     if not found.finds_something:
         return Forgotten()
     erasure, held = found.erasure, found.erasure.quotes.held

@@ -1,4 +1,4 @@
-"""What still names somebody who is forgotten: conversations that are called by their number, and notes about them."""
+"""Deleting what still names a forgotten person: context keys with their number, and notices about them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -46,7 +46,7 @@ _RELEASE = delete(contexts).where(
 
 
 def note_forgotten(connection: Connection, context_id: int, now: datetime) -> None:
-    """Take note that a conversation is to go as soon as nothing is owed there any more."""
+    """Mark a conversation for deletion as soon as nothing is owed there any more."""
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(forgotten_at=now))
 
 
@@ -60,7 +60,7 @@ def release_forgotten(connection: Connection, now: datetime) -> int:
 
 
 def rename_events(connection: Connection, context_id: int, accounts: Sequence[Author], *, after: int = 0) -> None:
-    """Take the numbers of people out of the names of events, where a platform says by them who pressed a button.
+    """Remove people's ids from the keys of events, where a platform names by them who pressed a button.
 
     Args:
         after: Behind which event.
@@ -70,7 +70,7 @@ def rename_events(connection: Connection, context_id: int, accounts: Sequence[Au
 
 
 async def rename_earlier_events(storage: Storage, context_id: int, accounts: Sequence[Author]) -> int:
-    """Take the numbers of people out of the names of events, a few at a time; return up to which event."""
+    """Remove people's ids from the keys of events, a few at a time; return the last event that was looked at."""
     of_context = events.c.context_id == context_id
 
     def find(connection: Connection) -> tuple[int, Sequence[int]]:
@@ -101,14 +101,14 @@ def _rename(connection: Connection, event_ids: Sequence[int]) -> None:
 
 
 def forget_notices(connection: Connection, scope: str, subject: str) -> None:
-    """Forget what was said to somebody, or in a chat, about its budget, and how much was written there just now."""
+    """Delete the budget notices and the message rates of a person or chat."""
     told = budget_notices.c.notice.startswith(f"{scope} {subject} ", autoescape=True)
     connection.execute(delete(budget_notices).where(told))
     connection.execute(delete(budget_rates).where(budget_rates.c.scope == scope, budget_rates.c.subject == subject))
 
 
 def forget_chat_notices(connection: Connection, context_id: int) -> None:
-    """Forget what was said in a private chat about its budget."""
+    """Delete the budget notices of a private chat."""
     query = select(contexts.c.context_keys).where(contexts.c.id == context_id)
     keys: Mapping[str, str] | None = connection.execute(query).scalar_one_or_none()
     if keys:

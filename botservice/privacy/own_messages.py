@@ -1,4 +1,4 @@
-"""The messages of one person: where they are, and those in one chat."""
+"""Finding the messages of one person, in all chats or in one."""
 
 from collections.abc import Collection, Iterable
 
@@ -11,7 +11,7 @@ from botservice.storage.tables.conversations import deliveries, events, messages
 
 
 def contexts_of(connection: Connection, authors: Iterable[Author]) -> list[int]:
-    """Return the contexts in which somebody wrote under one of these accounts, in the order of their ids."""
+    """Return the contexts in which a person wrote under one of these accounts, in the order of their ids."""
     found: set[int] = set()
     for author in authors:
         query = select(messages.c.context_id).where(
@@ -32,7 +32,7 @@ def own_message_ids(connection: Connection, context_id: int, author: Author) -> 
 
 
 def is_alone(connection: Connection, context_id: int, accounts: Collection[Author]) -> bool:
-    """Return whether nobody but these accounts wrote in a context; somebody without an account is somebody else."""
+    """Return whether these accounts alone wrote in a context; messages without an account are others'."""
     somebody = select(messages.c.id).where(messages.c.context_id == context_id, MESSAGE_IS_OF_A_PERSON)
     for each in accounts:
         is_theirs = and_(
@@ -51,7 +51,7 @@ def find_own_message(
     message_id: int | None = None,
     external_id: str | None = None,
 ) -> Message | None:
-    """Return a message of an author in a context; None where there is none, or it is somebody else's.
+    """Return a message of an author in a context, or None if there is none, or it is another person's.
 
     Args:
         message_id: Which one; by default the newest.

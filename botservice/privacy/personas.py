@@ -1,4 +1,4 @@
-"""What people gave chats besides words: personas, by who gave them, and titles."""
+"""The personas and titles that people gave to chats."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,20 +14,20 @@ from botservice.storage.tables.conversations import blobs, contexts, turns
 
 
 def personas_of(connection: Connection, name: str) -> list[str]:
-    """Return what a person, called such as "telegram:42", wants the bot to be, in all chats."""
+    """Return the personas that a person, named such as "telegram:42", has set in all chats."""
     found = (Persona.of(row.metadata) for row in _given(connection, name))
     return [persona.text for persona in found if persona is not None]
 
 
 def titles_of(connection: Connection, identity_id: int) -> list[str]:
-    """Return what somebody calls the chats that are theirs alone."""
+    """Return the titles of the chats that are a person's alone."""
     query = select(contexts.c.metadata).where(CONTEXT_HAS_METADATA, contexts.c.only_identity_id == identity_id)
     given = (metadata.get(TITLE) for metadata in connection.execute(query.order_by(contexts.c.id)).scalars())
     return [title for title in given if isinstance(title, str)]
 
 
 def forget_personas(connection: Connection, name: str) -> None:
-    """Take away what a person, called such as "telegram:42", wanted the bot to be, in every chat and its record."""
+    """Delete the personas that a person, named such as "telegram:42", has set, in every chat and its records."""
     for row in list(_given(connection, name)):
         left = {key: value for key, value in row.metadata.items() if key != PERSONA}
         connection.execute(update(contexts).where(contexts.c.id == row.id).values(metadata=left))

@@ -11,7 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Somewhere that something of a person is kept.
+    """A column, file or log that can hold something of a person.
 
     Attributes:
         where: A table, or what is not in the database.
@@ -175,7 +175,7 @@ PLACES: Final = (
         "who was told that they are not let in, or has used a right all the same; who was forgotten while something "
         "that names them had not been read yet",
         "with the person; that a right was used, after a day; who was forgotten, an hour after that is read",
-        "people/test_returning.py::test_a_quote_that_waits_is_not_kept_and_its_question_is_answered",
+        "people/test_late_messages.py::test_a_quote_that_waits_is_not_kept_and_its_question_is_answered",
     ),
     Place("access_codes", ("person", "code", "name", "welcome"), "who knocks", "with them, or after an hour", _PLANTED),
     Place(

@@ -1,4 +1,4 @@
-"""Words that repeat what is to be forgotten, in places that stay."""
+"""Finding and deleting what repeats forgotten words in messages that stay."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from botservice.history.finding.word_blocks import forget_words
 from botservice.messages import Role
-from botservice.privacy.answered import answers_of, turns_of_only
+from botservice.privacy.affected_turns import answers_of, turns_of_only
 from botservice.privacy.said import SHORTEST_QUOTE, Said
 from botservice.quoting import quote_inside
 from botservice.references import Reference, keep_files
@@ -38,7 +38,7 @@ class Quotes:
 
 
 def find_quotes(connection: Connection, context_id: int, said: Said) -> Quotes:
-    """Return what in a conversation repeats what somebody said: that looks through all of it."""
+    """Find what repeats a person's words, by looking through the whole conversation."""
     repeating = [each for each in read_references(connection, context_id) if each[0] not in said.message_ids]
     gone = _repeated(repeating, said)
     positions = [*said.positions.get(context_id, ()), *(position for position, _ in gone)]
@@ -78,7 +78,7 @@ def _answers_to_nothing_else(
 
 
 def _repeated(repeating: Sequence[Repeating], said: Said) -> list[tuple[int, Reference]]:
-    """Return what repeats what somebody said, each with its message's position."""
+    """Return the repetitions of a person's words, each with its message's position."""
     return [
         (position, reference)
         for _, position, references in repeating
@@ -88,7 +88,7 @@ def _repeated(repeating: Sequence[Repeating], said: Said) -> list[tuple[int, Ref
 
 
 def answers_repeating(connection: Connection, context_id: int, said: Said, *, after: int) -> list[int]:
-    """Return the answers behind a position that repeat what somebody said."""
+    """Return the answers behind a position that repeat what a person said."""
     quoted = {spelt for text in said.texts if len(text) >= SHORTEST_QUOTE for spelt in (text, quote_inside(text))}
     later = select(messages.c.id, messages.c.text).where(
         messages.c.context_id == context_id, messages.c.position > after, messages.c.role != Role.USER.value
@@ -97,7 +97,7 @@ def answers_repeating(connection: Connection, context_id: int, said: Said, *, af
 
 
 def erase_references(connection: Connection, context_id: int, held: Mapping[int, Sequence[Reference]]) -> int:
-    """Have messages of people hold nothing of what is forgotten; they are counted and embedded anew.
+    """Remove forgotten words from messages of people, to be counted and embedded anew.
 
     Returns how many files went with that.
     """

@@ -1,4 +1,4 @@
-"""Taking words out of the records of the agent's work, in chats that stay: prompts, steps, what was sent."""
+"""Removing words from the records of the agent's work in chats that stay: prompts, steps, deliveries."""
 
 import json
 import re
@@ -61,7 +61,7 @@ _SEALED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """Up to which turn the records of a chat were looked through, and which turns went on with theirs then."""
+    """How far the records of a chat were cleared, and which turns were still writing theirs."""
 
     up_to: int
     going_on: Sequence[int]
@@ -71,7 +71,7 @@ _NOTHING: Final[Mapping[int, Cleared]] = MappingProxyType({})
 
 
 async def forget_facts(storage: Storage, find: Callable[[Connection], Sequence[Known]]) -> Forgotten:
-    """Delete facts, out of every chat of their persons and a little at a time.
+    """Delete facts, and their texts from every chat of their persons, a little at a time.
 
     Nobody is told them from the beginning on. They go last: whoever is cut off finds them when it is asked again.
     """
@@ -89,14 +89,14 @@ async def forget_facts(storage: Storage, find: Callable[[Connection], Sequence[K
 
 
 def erase_facts(connection: Connection, known: Iterable[Known]) -> None:
-    """Take facts that are gone out of the prompts of every chat of their persons."""
+    """Remove deleted facts from the prompts of every chat of their persons."""
     for each in known:
         authors = [identity.author for identity in identities_of(connection, each.person_id)]
         erase_quotes(connection, authors, each.text)
 
 
 async def clear_quotes(storage: Storage, authors: Collection[Author], texts: Collection[str]) -> Mapping[int, Cleared]:
-    """Take texts out of the record of the agent's work in every chat of some authors, a little at a time.
+    """Remove texts from the records of all chats of some authors, a little at a time.
 
     Returns up to where that was done, by chat: whoever writes last need only look at what came since.
     """
@@ -105,7 +105,7 @@ async def clear_quotes(storage: Storage, authors: Collection[Author], texts: Col
 
 
 async def clear_records(storage: Storage, context_id: int, texts: Collection[str]) -> Cleared:
-    """Take texts out of the record of the agent's work in one chat, a little at a time; return up to where."""
+    """Remove texts from the records of one chat, a little at a time; return how far that got."""
     here = {"context": context_id}
     cleared = await storage.read(partial(_read_turns, context_id=context_id), is_long=True)
     for some in chunks(texts, _TEXTS_AT_ONCE):
@@ -125,13 +125,13 @@ async def clear_records(storage: Storage, context_id: int, texts: Collection[str
 def erase_quotes(
     connection: Connection, authors: Collection[Author], text: str, cleared: Mapping[int, Cleared] = _NOTHING
 ) -> None:
-    """Take a text out of the record of the agent's work in every chat of some authors: its prompts and its steps."""
+    """Remove a text from the records of all chats of some authors: prompts and steps."""
     for context_id in contexts_of(connection, authors):
         erase_from_records(connection, context_id, text, cleared.get(context_id))
 
 
 def erase_from_records(connection: Connection, context_id: int, text: str, cleared: Cleared | None = None) -> None:
-    """Take a text out of the record of the agent's work in one chat.
+    """Remove a text from the records of one chat.
 
     Args:
         cleared: Up to where that was done already.
@@ -226,7 +226,7 @@ def _delete_blobs(connection: Connection, digests: Collection[str], context_id: 
 
 
 def _break_seals(connection: Connection, ids: Sequence[int]) -> None:
-    """Take out of steps what their model gave sealed: nobody here can tell what it repeats."""
+    """Remove encrypted model items from steps: nobody can tell what they repeat."""
     for row in connection.execute(select(steps.c.id, steps.c.data).where(steps.c.id.in_(ids))).all():
         record = json.loads(row.data)
         if record.pop("model_items", None) is not None:

@@ -1,4 +1,4 @@
-"""What everybody may ask, also who is blocked or was never let in: what is kept of them, and that it be forgotten.
+"""Rights that everybody has, even if blocked or never let in: to an export, and to be forgotten.
 
 Each of these is answered once a day, in private, and nothing besides.
 """
@@ -24,7 +24,7 @@ FORGOTTEN: Final = "forgotten"
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What somebody asks that nobody refuses."""
+    """A right that is refused to nobody."""
 
     kind: str
     person: str
@@ -50,17 +50,17 @@ def may_use(connection: Connection, right: Right, now: datetime) -> bool:
 
 
 def use_right(connection: Connection, right: Right, now: datetime) -> None:
-    """Take note that somebody has used a right; that is known for a day."""
+    """Note that a person has used a right; that is known for a day."""
     take_note(connection, right.kind, right.person, now)
 
 
 def take_note(connection: Connection, kind: str, subject: str, now: datetime) -> None:
-    """Take note of when something happened last."""
+    """Record when something happened last."""
     connection.execute(_NOTE[connection.dialect.name], {"kind": kind, "subject": subject, "told_at": now})
 
 
 def forget_rights(connection: Connection, now: datetime) -> int:
-    """Forget who has used a right longer than a day ago, and return how many."""
+    """Delete the records of rights used more than a day ago, and return how many."""
     is_over = access_refusals.c.told_at <= now - _EVERY
     return connection.execute(delete(access_refusals).where(IS_RIGHT, is_over)).rowcount
 

@@ -1,4 +1,4 @@
-"""What somebody said, and whether something repeats it: by who said it, and by their words where nobody is named."""
+"""Recognising what repeats a person's words: by the author, or by the words where no author is named."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from botservice.messages import Author
 from botservice.people.older_texts import without_cut
-from botservice.privacy.answered import turns_of
+from botservice.privacy.affected_turns import turns_of
 from botservice.references import Reference
 from botservice.storage.chunks import chunks
 from botservice.storage.references import decode_references
@@ -29,7 +29,7 @@ _SPOKEN = select(
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What is to be forgotten.
+    """The words that are to be forgotten.
 
     Attributes:
         of: Accounts of which everything is to go, whichever message of theirs it is.
@@ -94,7 +94,7 @@ class Said:
 def read_said(
     connection: Connection, context_id: int, message_ids: Collection[int], of: Collection[Author] = ()
 ) -> Said:
-    """Return what stands in messages of people in a conversation.
+    """Read the words of messages of people in a conversation.
 
     Args:
         of: Whose words are to go wherever they are repeated, whichever message they are from.
@@ -116,14 +116,14 @@ def read_said(
 
 
 def _own_texts(row: Any) -> list[str]:
-    """Return what somebody says in a message: also where they forward or quote themselves."""
+    """Return a person's words in a message, including those that they quote or forward of themselves."""
     author = (row.author_platform, row.author_id)
     held = decode_references(row.said_by_others)
     return [row.text, *(each.text for each in held if each.author and (each.author.platform, each.author.id) == author)]
 
 
 def _overlap(said: str, texts: Collection[str], *, shortest: int = 1) -> bool:
-    """Return whether one of texts says what is repeated, or most of it: a mention of the bot is left out there."""
+    """Return whether one of the texts holds most of the repeated words, not counting a mention of the bot."""
     said = without_cut(said)
     if len(said) < shortest:
         return False
@@ -140,7 +140,7 @@ def _answers(connection: Connection, context_id: int, column: ColumnElement[Any]
 
 
 def _sent_in(connection: Connection, turn_ids: Collection[int]) -> set[str]:
-    """Return what platforms call the messages that turns have sent."""
+    """Return the platforms' ids of the messages that turns have sent."""
     found: set[str] = set()
     for chunk in chunks(sorted(turn_ids)):
         sent = select(deliveries.c.external_id).where(

@@ -26,7 +26,7 @@ async def pay(order: str) -> str:
 
 
 async def think(prompt: list[Any]) -> str | ToolCall:
-    """Answer the newest message: pay where somebody asks for it, and say what is known of that."""
+    """Answer the newest message: pay if a person asks for it, and say what came of it."""
     await asyncio.sleep(random.uniform(*_THINKING_SECONDS))  # noqa: S311 - no secret
     question = str(next(each["content"] for each in reversed(prompt) if each["role"] == "user"))
     order = ORDER.findall(question)[-1]
@@ -40,7 +40,7 @@ async def think(prompt: list[Any]) -> str | ToolCall:
 
 
 def _end_with_parent() -> None:
-    """End this process when whoever started it is gone, however that ended: nothing else would."""
+    """End this process when its parent is gone, however that ended."""
     while os.read(0, 1):
         pass
     os._exit(1)

@@ -27,7 +27,7 @@ _TABLE_SECONDS: Final = 20
 
 @contextlib.contextmanager
 def database_at(url: str | None, folder: Path) -> Iterator[str]:
-    """Give the address of an empty database: a file in a folder, or the Postgres that somebody names.
+    """Give the address of an empty database: a file in a folder, or a Postgres by its URL.
 
     Raises:
         SettingsError: it is no Postgres, or not empty.

@@ -128,7 +128,7 @@ class Platform:
         return {"message_id": next(self._messages), "date": 1_800_000_000, "chat": {"id": chat_id}, "text": text}
 
     async def _pay(self, request: Request) -> Response:
-        """Take a payment, as often as somebody pays: a till does not know what was meant."""
+        """Take a payment, however often the same one comes: a till does not know better."""
         try:
             order = str(json.loads(await request.body())["order"])
         except ClientDisconnect:  # its process was killed

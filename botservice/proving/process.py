@@ -19,14 +19,14 @@ _LAST_CHARACTERS: Final = 2000
 
 
 def environment_of(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return what a process is told; nothing of the settings of whoever looks at the proof."""
+    """Return the environment of a process, without the caller's own settings."""
     kept = {each: os.environ[each] for each in _KEPT if each in os.environ}
     source = str(Path(__file__).parents[2])
     return {**kept, "PYTHONPATH": source, "LOG_LEVEL": "WARNING", **settings}
 
 
 async def migrate(folder: Path, settings: Mapping[str, str]) -> None:
-    """Make the tables, as whoever deploys the service does.
+    """Make the tables, as a deployment does.
 
     Raises:
         BotServiceError: that does not work; with what it said.

@@ -145,7 +145,7 @@ async def _kill(plan: Plan, places: Sequence[Place]) -> None:
 
 
 async def _wait_for_answers(places: Sequence[Place], record: Record, watch: Callable[[], None]) -> None:
-    """Return when all are answered and nothing comes any more, or when nothing has come for too long."""
+    """Wait until all are answered and nothing more comes, or until nothing has come for too long."""
     seen, since = -1, time.monotonic()
     while True:
         if len(record.shown) != seen:

@@ -79,12 +79,12 @@ class Record:
         self._open: dict[str, set[str]] = {}
 
     def say(self, said: Said) -> None:
-        """Take note of a message."""
+        """Note a message."""
         self.said.append(said)
         self._open.setdefault(said.chat, set()).add(said.order)
 
     def show(self, shown: Shown) -> None:
-        """Take note of an answer."""
+        """Note an answer."""
         self.shown.append(shown)
         self._open.setdefault(shown.chat, set()).discard(shown.order)
 

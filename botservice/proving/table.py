@@ -1,4 +1,4 @@
-"""What the proof says in the end: a table, and in a sentence what it means."""
+"""The report of the proof: a table, and its verdict in a sentence."""
 
 from botservice.proving.oracle import Findings
 from botservice.proving.proof import Proof

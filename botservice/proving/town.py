@@ -37,7 +37,7 @@ class Chat:
 
 
 class Listener(Protocol):
-    """Takes what somebody writes, as a platform's server does."""
+    """Takes what a person writes, as a platform's server does."""
 
     def say(self, chat: Chat, person: int, text: str) -> None:
         """Deliver a message to the bot, sooner or later."""
@@ -54,7 +54,7 @@ def settle() -> list[Chat]:
 
 
 class Town:
-    """Has everybody write, until somebody says that it is enough."""
+    """Makes everyone write until it is cancelled."""
 
     def __init__(self, chats: Sequence[Chat], record: Record, listener: Listener, clock: Callable[[], float]) -> None:
         self.chats = chats

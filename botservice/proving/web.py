@@ -1,4 +1,4 @@
-"""A web server on a loopback port, in the loop of whoever needs it."""
+"""A web server on a loopback port, in the caller's event loop."""
 
 import asyncio
 import contextlib

@@ -1,1 +1,1 @@
-"""What strangers send, read in processes of their own."""
+"""Reading files of strangers in separate processes."""

@@ -81,7 +81,7 @@ class PdfReader:
         raise ValueError(f"the {self.kind} cannot be read: {reason}")
 
     async def _run(self, data: bytes, max_characters: int) -> bytes:
-        """Return what a process of its own says of a file; nothing where it was cut off."""
+        """Return what a process of its own says of a file, or nothing if it was cut off."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",  # nothing beside this program, and nothing in the current folder, takes a library's place

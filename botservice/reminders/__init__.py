@@ -1,4 +1,4 @@
-"""What a chat is to be told later, or what the agent is to be asked then."""
+"""Reminders: messages to a chat, or tasks for the agent, at a later time."""
 
 from botservice.reminders.reminder import Reminder, ReminderStatus, Repeats
 

@@ -168,7 +168,7 @@ def find_due(connection: Connection, context_id: int, now: datetime, transports:
 
 
 def take_reminder(connection: Connection, reminder: Reminder, now: datetime) -> bool:
-    """Have a due reminder done, or wait for its next time; return whether it was still due, as it was read.
+    """Mark a due reminder as done, or move it to its next time; return whether it was still as it was read.
 
     Times that passed while nobody was there are left out.
     """
@@ -187,7 +187,7 @@ def give_up_reminder(connection: Connection, reminder: Reminder, now: datetime) 
 
 
 def mend_schedules(connection: Connection, now: datetime) -> int:
-    """Give reminders that came in the future, by a clock that was wrong, their next time anew; return how many."""
+    """Reschedule reminders that a wrong clock fired in the future; return how many."""
     rows = connection.execute(_FIRED_IN_THE_FUTURE, {"now": now + CLOCKS_DIFFER}).all()
     for row in rows:
         reminder = _read(row)

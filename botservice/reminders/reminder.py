@@ -32,14 +32,14 @@ class Repeats(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
-    """What a chat is to be told at a time.
+    """A message, or a task, for a chat at a time.
 
     Attributes:
         is_task: Whether the agent is asked the text then, and its answer is what the chat is told.
         due_at: The next time.
         starts_at: The first time; the others are counted from it.
         time_zone: The IANA name of where its time of day is meant.
-        language: Two letters, of the person who asked for it; None where that is not known.
+        language: Two letters, of the person who asked for it, or None if that is not known.
     """
 
     id: int
@@ -70,5 +70,5 @@ class Reminder:
         }
 
     def is_late(self, now: datetime) -> bool:
-        """Return whether its time was so long ago that a person wants to know."""
+        """Return whether it comes so late that the message has to say so."""
         return now - self.due_at > LATE

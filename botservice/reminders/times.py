@@ -11,7 +11,7 @@ _SATURDAY = 5
 
 
 def find_zone(name: str) -> ZoneInfo | None:
-    """Return the time zone of an IANA name; None where there is none."""
+    """Return the time zone of an IANA name, or None if there is none."""
     try:
         return ZoneInfo(name.strip())
     except (ZoneInfoNotFoundError, ValueError, OSError):  # "America" is a folder

@@ -1,4 +1,4 @@
-"""What reminders say, in the language of who asked for them."""
+"""The texts of reminders, in the language of the person who asked."""
 
 from datetime import datetime
 from typing import Final

@@ -1,4 +1,4 @@
-"""What settings may be, where they are one of a few words."""
+"""The choices of settings that take one of a few words."""
 
 from enum import StrEnum
 
@@ -49,7 +49,7 @@ class ReasoningSummary(StrEnum):
 
 
 class FetchAsks(StrEnum):
-    """Before which pages a person is asked."""
+    """Which pages need a person's approval before they are fetched."""
 
     MADE_UP = "made-up"  # whose address nobody named, and no page or result has
     NEVER = "never"
@@ -57,14 +57,14 @@ class FetchAsks(StrEnum):
 
 
 class SlackListen(StrEnum):
-    """What the bot hears in Slack's channels besides what is meant for it."""
+    """Which messages in Slack's channels are stored besides those addressed to the bot."""
 
     THREADS = "threads"
     CHANNELS = "channels"
 
 
 class SlackPings(StrEnum):
-    """Whom a model's words may ping in Slack."""
+    """Whom an answer may ping in Slack."""
 
     NONE = "none"
     USERS = "users"

@@ -184,7 +184,7 @@ def _admin_token(secret: SecretStr) -> SecretStr:
 
 
 def _days(least: int) -> BeforeValidator:
-    """Return what reads a number of days; None for ever, which 0 means as well."""
+    """Return the type of a number of days; None and 0 mean for ever."""
 
     def read(value: Any) -> int | None:
         if value is None or str(value).lower() in ("forever", "0"):
@@ -262,7 +262,7 @@ class ModelSettings(_Environment):
 
     @property
     def embedding_model(self) -> str | None:
-        """The model of OpenAI's API that adds meaning to search; None where a local one does, or words have to do."""
+        """The model of OpenAI's API that adds meaning to search, or None if a local one does, or words have to do."""
         if self.local_embedding_model is not None:
             return None
         if self.openai_embedding_model is not None:
@@ -337,14 +337,14 @@ class Settings(ModelSettings):
 
     @property
     def mcp_file(self) -> Path | None:
-        """The file that names MCP servers; None where there is none."""
+        """The file that names MCP servers, or None if there is none."""
         if self.mcp_config is not None:
             return None if self.mcp_config.lower() == _NO_TOOLS else Path(self.mcp_config)
         return DEFAULT_MCP_FILE if DEFAULT_MCP_FILE.is_file() else None
 
     @property
     def skills_folder(self) -> Path | None:
-        """Where skills lie; None where there are none, or none are wanted."""
+        """Where skills lie, or None if there are none, or none are wanted."""
         if self.skills is None:
             return _SKILLS if _SKILLS.is_dir() else None
         return None if self.skills.lower() == _NO_SKILLS else Path(self.skills).expanduser()
@@ -358,7 +358,7 @@ class Settings(ModelSettings):
 
 
 def one_of(choices: type[T], name: str, value: str | None) -> T | None:
-    """Return the choice that value names; None where it is None.
+    """Return the choice that value names, or None if it is None.
 
     Raises:
         SettingsError: it names none.

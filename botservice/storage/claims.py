@@ -1,5 +1,6 @@
 """The right to work on a context: one holder at a time, in all processes together."""
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -46,7 +47,7 @@ class Claims(Protocol):
             DatabaseInUse: another process works on this SQLite file.
         """
 
-    async def release(self, claim: Claim) -> None:
+    def release(self, claim: Claim) -> "asyncio.Future[None]":
         """Give the claim back once every write under it has ended; does nothing where it is lost already."""
 
     def holder(self, context_id: int) -> Claim | None:

@@ -56,7 +56,8 @@ class Storage:
     """Everything that is kept, in one database.
 
     Open it with `async with Storage.open("sqlite:///bot.db") as storage`. Reads and writes are functions of an
-    SQLAlchemy connection: reads run side by side in threads, writes one after the other in one thread.
+    SQLAlchemy connection: reads run side by side in threads, writes one after the other in one thread. Short reads of
+    SQLite run where they are asked for.
 
     Attributes:
         claims: Who works on which context.
@@ -208,9 +209,20 @@ class Storage:
             ClaimLost: fence no longer holds.
             StorageUnavailable: the database did not take it.
         """
+        return await self.issue(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
+
+    def issue(
+        self,
+        operation: Callable[[Connection], T],
+        *,
+        fence: Fence | None = None,
+        sort_key: SortKey = (),
+        is_confined: bool = False,
+    ) -> "asyncio.Future[T]":
+        """Issue a write and return what becomes of it (see `Writer.issue`)."""
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
-        return await self._writer.write(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
+        return self._writer.issue(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
 
     def now(self) -> datetime:
         """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""

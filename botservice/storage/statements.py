@@ -210,7 +210,8 @@ class _Compiled:
         for each in found:
             changed = list(each)
             for place, process in self._results:
-                changed[place] = process(changed[place])
+                if changed[place] is not None:  # of any type, no value is none
+                    changed[place] = process(changed[place])
             rows.append(self._make_row(changed))
         return rows
 

@@ -111,6 +111,18 @@ class Writer:
             ClaimLost: fence no longer holds.
             StorageUnavailable: the database did not take it.
         """
+        return await self.issue(operation, fence=fence, sort_key=sort_key, is_last=is_last, is_confined=is_confined)
+
+    def issue(
+        self,
+        operation: Callable[[Connection], T],
+        *,
+        fence: Fence | None = None,
+        sort_key: SortKey = (),
+        is_last: bool = False,
+        is_confined: bool = False,
+    ) -> "asyncio.Future[T]":
+        """Issue a write and return what becomes of it: who has to know also where they are cancelled shields that."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._closing:
@@ -118,17 +130,20 @@ class Writer:
                 raise StorageUnavailable("the storage is closed")
             self._issued += 1
             self._queue.put(Operation(operation, fence, sort_key, is_last, is_confined, loop, future))
-        return await future
+        return future
 
     @property
     def is_fresh(self) -> bool:
         """Whether the database was heard of so lately that what the session holds is held for sure."""
         return time.monotonic() - self._heard_at < self._sure_seconds
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing that was issued waits for its commit."""
+        return self._issued == self._ended
+
     async def settle(self) -> None:
-        """Return once everything that was issued before is committed, or has failed: at once, where nothing waits."""
-        if self._issued == self._ended:
-            return
+        """Return once everything that was issued before is committed, or has failed."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._closing:

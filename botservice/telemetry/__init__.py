@@ -1,4 +1,4 @@
-"""What operators see of a running service: log lines, traces and metrics. Ids and names in all of them, never texts."""
+"""Log lines, traces and metrics of a running service: they hold ids and names, never texts."""
 
 from botservice.telemetry.logs import configure_logging, redact, register_secret
 

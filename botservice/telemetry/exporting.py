@@ -1,4 +1,4 @@
-"""Tracing as OpenTelemetry's own environment variables ask for it; without them, nothing of it is even imported."""
+"""Tracing, as set by OpenTelemetry's own environment variables; without them it is not even imported."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ _LAST_SPANS_SECONDS: Final = 2.0
 
 
 def asked_exporter(environ: Mapping[str, str]) -> str | None:
-    """Return the name of the exporter that the environment asks for; None where nothing is to be traced."""
+    """Return the name of the exporter that the environment asks for, or None if nothing is to be traced."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     named = environ.get(_EXPORTER, "").strip().lower()
@@ -35,7 +35,7 @@ def asked_exporter(environ: Mapping[str, str]) -> str | None:
 
 @contextmanager
 def tracing(version: str, environ: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Trace what this process does meanwhile, if the environment asks for that.
+    """Trace this process inside the block, if the environment asks for that.
 
     Raises:
         SettingsError: it asks for what is not installed or not known.
@@ -62,7 +62,7 @@ def tracing(version: str, environ: Mapping[str, str] | None = None) -> Iterator[
 
 
 def _end(provider: Any) -> None:
-    """Send the last spans, as far as they are taken soon: the process ends whatever whoever receives them does."""
+    """Send the last spans within a time limit, so that the receiver cannot hold up the end of the process."""
     ending = threading.Thread(target=provider.shutdown, name="last spans", daemon=True)
     ending.start()
     ending.join(_LAST_SPANS_SECONDS)

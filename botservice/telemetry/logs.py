@@ -32,7 +32,7 @@ _SILENT = ("client", "mcp")
 
 
 def register_secret(secret: str | None) -> None:
-    """Never let secret appear in a log line or in what `redact` returns, however JSON, repr or a URL spell it."""
+    """Register a secret to be masked in log lines and by `redact`, also as JSON, repr or a URL spell it."""
     global _secrets  # noqa: PLW0603 - one tuple, replaced whole: readers in other threads need no lock
     if not secret or len(secret) < _SHORTEST_SECRET or secret.lower() in _NO_SECRETS:
         return
@@ -61,7 +61,7 @@ def turn_logging(turn_id: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def telling(facts: Callable[[], Mapping[str, str]]) -> Iterator[None]:
-    """Put what facts returns into every log line meanwhile."""
+    """Add what facts returns to every log line inside the block."""
     global _more_facts  # noqa: PLW0603 - one function for the process, like the handler
     _more_facts = facts
     try:
@@ -90,7 +90,7 @@ def configure_logging(*, level: str, style: str) -> None:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """The one handler of this process that is ours."""
+    """The handler that `configure_logging` installs, once in a process."""
 
 
 def _add_turn(record: logging.LogRecord) -> bool:
@@ -107,7 +107,7 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _event(record: logging.LogRecord) -> str:
-    """Return what happened. The event loop spells out the errors that nobody waited for, with all that they say."""
+    """Return the event of a log line, without the words of errors that the event loop spells out."""
     event = record.getMessage()
     return event.partition("\n")[0] if record.name == "asyncio" else event
 

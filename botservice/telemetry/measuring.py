@@ -1,4 +1,4 @@
-"""The seam where work is measured: turns, calls of models, runs of tools and deliveries, for every sink that is on.
+"""Measuring turns, calls of models, runs of tools and deliveries, for every sink that is on.
 
 Where no sink is on, measuring something is one look at an empty tuple.
 """
@@ -17,7 +17,7 @@ from botservice.telemetry.logs import turn_logging
 
 @dataclass(frozen=True, slots=True)
 class TurnIdentity:
-    """Which turn work belongs to, in every process that works on it.
+    """The identity of a turn, the same in every process that works on it.
 
     Attributes:
         accepted_at: When it was accepted; with the ids, it names the turn among those of all databases.
@@ -55,7 +55,7 @@ class ModelCall:
     tool_calls: Sequence[ToolCall] = ()
 
     def hear(self) -> None:
-        """Take note that a piece of the text has come."""
+        """Note that a piece of the text has come."""
         if self.first_text_at is None:
             self.first_text_at = time.monotonic()
 
@@ -108,16 +108,16 @@ W = TypeVar("W", ModelCall, ToolRun, Sending)
 
 
 class Sink(Protocol):
-    """Whoever is told what is measured."""
+    """A receiver of measurements."""
 
     def during(self, work: Work) -> AbstractContextManager[None]:
-        """Be entered while something is done; what is raised there passes through."""
+        """Measure a piece of work; its errors pass through."""
 
     def take_end(self, end: TurnEnd) -> None:
-        """Take note that a turn has ended."""
+        """Note that a turn has ended."""
 
     def take_paid(self, paid: Paid) -> None:
-        """Take note of what a call cost."""
+        """Note what a call cost."""
 
 
 _sinks: tuple[Sink, ...] = ()
@@ -126,7 +126,7 @@ _turn: Final[ContextVar[TurnIdentity | None]] = ContextVar("measured_turn", defa
 
 @contextmanager
 def sending_to(*sinks: Sink) -> Iterator[None]:
-    """Have sinks told of everything that is measured in this process meanwhile."""
+    """Send the measurements of this process to sinks, inside the block."""
     global _sinks  # noqa: PLW0603 - one tuple, replaced whole
     _sinks = (*_sinks, *sinks)
     try:
@@ -137,7 +137,7 @@ def sending_to(*sinks: Sink) -> Iterator[None]:
 
 @contextmanager
 def in_turn(turn: TurnIdentity) -> Iterator[None]:
-    """Count what is done inside as work on a turn, and put its id into every log line."""
+    """Attribute the work inside the block to a turn, and put its id into every log line."""
     token = _turn.set(turn)
     try:
         with turn_logging(turn.turn_id):
@@ -158,7 +158,7 @@ def is_measuring() -> bool:
 
 @contextmanager
 def measured(work: W) -> Iterator[W]:
-    """Measure a piece of work; whoever does it fills in what comes of it."""
+    """Measure a piece of work, which the caller fills in."""
     if not _sinks:
         yield work
         return

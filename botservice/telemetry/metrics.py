@@ -1,4 +1,4 @@
-"""What this process has done, counted for Prometheus. No label names a person, a chat or a turn."""
+"""Metrics of this process for Prometheus. No label names a person, a chat or a turn."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _UNKNOWN_TOOL: Final = "unknown"
 
 
 class Metrics:
-    """A sink that counts, and shows what it has counted."""
+    """A sink that counts, and renders its counts for Prometheus."""
 
     def __init__(self, version: str) -> None:
         self._registry = registry = CollectorRegistry()
@@ -59,7 +59,7 @@ class Metrics:
         )
 
     def set_waiting(self, waiting: Mapping[str, float]) -> None:
-        """Say how much of each kind waits at this moment, and nothing of others."""
+        """Set how much of each kind waits now; other kinds are dropped."""
         self._waiting.clear()
         for kind, number in waiting.items():
             self._waiting.labels(kind).set(number)

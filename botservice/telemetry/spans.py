@@ -40,7 +40,7 @@ _given_ids: ContextVar[tuple[int, int] | None] = ContextVar("given_span_ids", de
 
 
 class TurnIds(IdGenerator):
-    """Gives the root of a turn the ids that its turn has, and chance ones to all else."""
+    """Generates the ids of spans: a turn's root has those of its turn, others have random ones."""
 
     def __init__(self) -> None:
         self._chance = RandomIdGenerator()
@@ -64,7 +64,7 @@ def ids_of(turn: TurnIdentity) -> tuple[int, int]:
 
 
 def trace_facts() -> Mapping[str, str]:
-    """Return what a log line says of the span that it is written in."""
+    """Return the ids of the current span for a log line."""
     span = get_current_span().get_span_context()
     if span.is_valid:
         return {"trace": f"{span.trace_id:032x}", "span": f"{span.span_id:016x}"}
@@ -138,7 +138,7 @@ class Spans:
         return tracer.start_span(name, context=self._parent(turn), kind=kind, attributes=attributes)
 
     def _parent(self, turn: TurnIdentity | None) -> Context | None:
-        """Return where a span belongs: into the one that is open here, or else below the root of its turn."""
+        """Return the parent of a span: the one that is open here, or the root of its turn."""
         if turn is None:
             return None
         trace_id, span_id = ids_of(turn)
@@ -203,7 +203,7 @@ def _begun(work: Work) -> tuple[str, SpanKind, dict[str, Any]]:
 
 
 def _address(server: str | None) -> dict[str, Any]:
-    """Return where a server is, without what its address may hold beside that."""
+    """Return the host and port of a server's address, without credentials."""
     if not server:
         return {}
     try:
@@ -215,7 +215,7 @@ def _address(server: str | None) -> dict[str, Any]:
 
 
 def _told(call: ModelCall) -> dict[str, Any]:
-    """Return what an answer says of itself."""
+    """Return the attributes of a model's answer."""
     told: dict[str, Any] = {}
     if call.model:
         told["gen_ai.response.model"] = call.model
@@ -237,7 +237,7 @@ def _told(call: ModelCall) -> dict[str, Any]:
 
 
 def _said(call: ModelCall) -> dict[str, Any]:
-    """Return what was said to a model and by it, in the conventions' form."""
+    """Return the messages to and from a model, in the conventions' form."""
     system = [each for each in call.prompt if each.get("role") == "system"]
     rest = [each for each in call.prompt if each.get("role") != "system"]
     parts = [{"type": "text", "content": call.text}] if call.text else []

@@ -1,4 +1,4 @@
-"""Tracebacks for logs: where something went wrong, and never with which words."""
+"""Tracebacks for logs: the lines of code, without the words of errors."""
 
 import textwrap
 import traceback

@@ -35,5 +35,5 @@ def number_in_language(number: float, language: str | None, *, places: int = 0) 
 
 @cache
 def _texts(language: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the texts of a language by their tables; its file is read when somebody first speaks it."""
+    """Return the texts of a language by their tables; its file is read when a person first speaks it."""
     return tomllib.loads((_FOLDER / f"{language}.toml").read_text(encoding="utf-8"))

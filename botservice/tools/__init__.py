@@ -1,4 +1,4 @@
-"""What a model may do besides talking."""
+"""Tools that a model may call."""
 
 from botservice.tools.executor import ToolOutcome, execute
 from botservice.tools.later import Later

@@ -1,4 +1,4 @@
-"""Running what a model wants to run. Whatever goes wrong becomes an observation that the model sees."""
+"""Running the tool calls of a model. Every failure becomes an observation that the model sees."""
 
 import asyncio
 import inspect
@@ -26,19 +26,19 @@ logger = logging.getLogger(__name__)
 
 @runtime_checkable
 class Recorded(Protocol):
-    """A call that can say what was done in it, however it ended."""
+    """A call that keeps a record of what was done in it."""
 
     def record(self) -> Mapping[str, Any]:
-        """Return it as values that a field of a step keeps."""
+        """Return the record as values for a field of a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of a call.
+    """The outcome of a call.
 
     Attributes:
         text: What the model sees.
-        output: What the tool returned, as JSON values; None where it failed.
+        output: What the tool returned, as JSON values, or None if it failed.
         error_type: The kind of failure, where it failed.
         buttons: What the person may press under the answer.
         sub_run: What an agent did that was called as a tool.
@@ -61,7 +61,7 @@ class ToolOutcome:
 
 
 async def execute(tools: Mapping[str, Tool], call: ToolCall, context: AgentContext) -> ToolOutcome:
-    """Return what came of a call; only cancellation passes through."""
+    """Run a call and return its outcome; only cancellation is raised."""
     started = time.monotonic()
     tool = tools.get(call.name)
     with measured(ToolRun(call, is_known=tool is not None)) as run:
@@ -118,7 +118,7 @@ async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolO
 
 
 def outcome_of(returned: Any) -> ToolOutcome:
-    """Return the outcome of a call that gave this.
+    """Return the outcome of a call with this result.
 
     Raises:
         OutputError: there is no JSON for it.

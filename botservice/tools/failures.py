@@ -1,4 +1,4 @@
-"""What a model is told of a tool that failed: enough to try something else, and no secret."""
+"""Describing the error of a tool to the model, with secrets masked."""
 
 import re
 from typing import Final
@@ -22,7 +22,7 @@ _BY_LOOK: Final = re.compile(
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return the kind and the message of an error, with dots in the place of what looks like a secret."""
+    """Return the kind and the message of an error, with a mark in the place of what looks like a secret."""
     text = redact(storable(str(StepError.of(error))))
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… (cut: it has {len(text)} characters)"
     text = _IN_ADDRESSES.sub(f"{_SECRET}@", text)

@@ -1,4 +1,4 @@
-"""The tool that reads a page of the public web, and what it asks a person about first."""
+"""The tool that reads pages of the public web, and when it needs a person's approval."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _HEADING: Final = (
 
 
 class FetchPage:
-    """Reads pages for a model, a few a minute for each person, and knows which addresses it made up."""
+    """Reads pages for a model, a few a minute for each person, and recognises addresses that it made up."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class FetchPage:
         self._rates = rates or PageRates(_MOST_A_MINUTE)
 
     def tool(self) -> Tool:
-        """Return it as a tool."""
+        """Return the tool."""
         return Tool(
             self._fetch,
             name=_FETCH,
@@ -62,7 +62,7 @@ class FetchPage:
         )
 
     async def asks_first(self, arguments: Mapping[str, Any], context: AgentContext) -> bool:
-        """Return whether a person is to be asked before a page is fetched.
+        """Return whether fetching a page needs a person's approval.
 
         A model can be talked into writing what it knows into an address. One that stands, word for word, in a message
         of a person or on a page that was read for this prompt holds nothing of that. What other tools give may: they
@@ -96,7 +96,7 @@ class FetchPage:
 
 
 def _describe(page: Page, start: int) -> str:
-    """Return a page as a model reads it; nothing on it ends the marks around it."""
+    """Return a page as text for the model, escaped so that it cannot end the marks around it."""
     text = page.text[start : start + _SHOWN]
     end = start + len(text)
     lines = [_HEADING, PAGE_START]
@@ -164,7 +164,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _asker(context: AgentContext) -> str:
-    """Return who has a page fetched: a person, or a chat where that is not known."""
+    """Return whose fetches are counted: a person, or the chat if the person is not known."""
     question = context.chat_history.last_user_message
     person = person_name(None if question is None else question.author)
     return person or chat_name(context.context_keys)

@@ -16,7 +16,7 @@ _ENOUGH: Final = 1.2  # BM25's k1: how soon a word that comes again says nothing
 
 
 def find_tools(query: str, tools: Sequence[Tool], *, most: int) -> list[Tool]:
-    """Return the tools whose words are those of query, the best first; none where no word is."""
+    """Return the tools whose words are those of query, the best first, or none if no word is."""
     texts = [_words(tool) for tool in tools]
     having = Counter(word for words in texts for word in words)
     wanted = {word: math.log1p(len(tools) / having[word]) for word in _stems(query) if word in having}

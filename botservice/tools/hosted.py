@@ -1,4 +1,4 @@
-"""Tools that the model's own server runs: they are named in a request, and nothing of them is run here."""
+"""Tools that the model's server runs itself: they are only named in the request."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,7 +12,7 @@ async def _nothing() -> str:
 
 
 class HostedTool(Tool):
-    """A tool of the model's server. Where the server does not have it, the model is asked without it.
+    """A tool of the model's server. If the server does not have it, the model is asked without it.
 
     Attributes:
         schema: What is sent, in the form of Responses.

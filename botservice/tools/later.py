@@ -1,4 +1,4 @@
-"""What a tool gives whose result comes later."""
+"""The value that a tool returns if its result comes later."""
 
 from botservice.errors import InvalidTool
 
@@ -6,7 +6,7 @@ DEFAULT_HOURS = 24.0
 
 
 class Later(Exception):
-    """A tool's word that its result comes later: returned or raised, it has the turn wait, over restarts too.
+    """Returned or raised by a tool whose result comes later: the turn waits for it, over restarts too.
 
     The result is handed in by `await service.hand_in(context, name, result)`, from any process.
 
@@ -17,7 +17,7 @@ class Later(Exception):
     """
 
     def __init__(self, name: str, *, hours: float = DEFAULT_HOURS, note: str | None = None) -> None:
-        """Name what is waited for.
+        """Make one with the name of what is waited for.
 
         Raises:
             InvalidTool: there is no name, or hours are none.

@@ -12,7 +12,7 @@ from botservice.tools.tool import Tool
 def find_too_many(
     tools: Mapping[str, Tool], calls: Sequence[ToolCall], done: Iterable[ActionStep]
 ) -> dict[int, ToolOutcome]:
-    """Return what comes of each call that is one too many, by its place among calls.
+    """Return the outcomes of the calls that exceed a limit, by their place among calls.
 
     Args:
         done: The steps of this prompt before these calls.

@@ -89,7 +89,7 @@ def _read_value(value: Any) -> Any:
 
 
 def _clean(value: Any) -> Any:
-    """Return value without what no database keeps and nobody may see."""
+    """Return a value without secrets, and without characters that a database cannot store."""
     match value:
         case str():
             return redact(storable(value))

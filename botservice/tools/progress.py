@@ -1,4 +1,4 @@
-"""What a tool says of its work while it runs: shown to whoever waits, and kept nowhere."""
+"""Progress of a running tool: shown to the person who waits, and stored nowhere."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ Show = Callable[[str], None]
 
 
 def progress(text: str) -> None:
-    """Say what the tool that calls this does now, such as "page 3 of 10".
+    """Show what the calling tool does now, such as "page 3 of 10".
 
     It may be called as often as wanted, from async tools and from those that run in threads; people see the newest text
     about once a second, its first 200 characters, in one line. Where nobody watches, nothing happens.
@@ -30,10 +30,10 @@ def progress(text: str) -> None:
 
 @contextlib.contextmanager
 def showing_progress(show: Show | None) -> Iterator[None]:
-    """Have what is said inside shown, until the end of the block and no longer.
+    """Show the progress of tools inside the block.
 
     Args:
-        show: Called on the event loop with texts that are fit to be shown; None where nobody watches.
+        show: Called on the event loop with texts that are fit to be shown, or None if nobody watches.
     """
     call = None if show is None else _Call(show)
     token = _call.set(call)
@@ -46,7 +46,7 @@ def showing_progress(show: Show | None) -> Iterator[None]:
 
 
 class _Call:
-    """What one call says, from whichever thread: of many texts the newest."""
+    """The progress of one call, from any thread: the newest text."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
@@ -67,7 +67,7 @@ class _Call:
             self._loop.call_soon_threadsafe(self._tell)
 
     def end(self) -> None:
-        """Show nothing any more, whatever a thread that nobody waits for still says."""
+        """Show nothing more, even if an abandoned thread reports progress."""
         with self._lock:
             self._has_ended, self._newest = True, None
         if self._pause is not None:

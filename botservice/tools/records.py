@@ -12,6 +12,7 @@ from botservice.messages import Message
 
 _SMALLEST = 20  # characters that say something
 _AROUND_ALL = 14  # tokens of the marks, and of what a server puts around a message
+_SIZED_DATE = "2024-03-01 09:00"  # all dates take alike
 
 
 def records_of(found: Sequence[SearchHit]) -> Records:
@@ -33,24 +34,19 @@ def room_for_records(tokens: int, counter: TokenCounter, heading: str) -> Room:
 
 def size_around(heading: str, counter: TokenCounter) -> int:
     """Return how many tokens stand around records."""
-    return _count_again(heading, counter) + _AROUND_ALL
+    return count_again(heading, counter) + _AROUND_ALL
 
 
 def size_of(message: Message, counter: TokenCounter) -> int:
     """Return how many tokens a record takes, with its end of line; a text that is counted is not counted again."""
     if message.token_count is None or message.attachments or len(message.full_text) > LONGEST_RECORD:
         return counter.count(as_record(message) + "\n")
-    # All dates take alike; names come again and again.
-    return (
-        _count_again(record_heading(message, date="2024-03-01 09:00"), counter)
-        + message.token_count
-        + message.full_text.count("\n")
-        + 1
-    )
+    heading = count_again(record_heading(message, date=_SIZED_DATE), counter)
+    return heading + message.token_count + message.full_text.count("\n") + 1
 
 
-def _count_again(text: str, counter: TokenCounter) -> int:
-    # A heading, a name: such texts come again and again.
+def count_again(text: str, counter: TokenCounter) -> int:
+    """Return how many tokens a text takes that comes again and again, such as a name; a few thousand are remembered."""
     return _counted(text, counter)  # type: ignore[arg-type]  # a protocol does not say that every object has a hash
 
 

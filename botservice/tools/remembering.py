@@ -46,7 +46,7 @@ async def forget_fact(number: int, context: AgentContext) -> str:
 
 
 def _forget(connection: Connection, context: AgentContext, asker: Author | None, number: int) -> bool:
-    """Delete a fact that may be told in this context, of whoever asks there."""
+    """Delete a fact about the asker that may be told in this context."""
     identity = find_identity(connection, asker)
     known = visible_facts(connection, context.id, asker)
     if identity is None or number not in {each.id for each in known}:

@@ -34,15 +34,15 @@ _NO_ZONE = (
 
 
 class _Refused(Exception):
-    """What a model asked for cannot be set; the message says why, for the model to read."""
+    """A reminder cannot be set as the model asked; the message tells the model why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What a model asked for, at a moment.
+    """A reminder as the model asked for it.
 
     Attributes:
-        delay: The time from now; None where none was given.
+        delay: The time from now, or None if none was given.
         key: The same call in the same turn has the same one.
     """
 
@@ -100,7 +100,7 @@ class Reminders:
     """Sets, lists and cancels the reminders of a chat."""
 
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
-        """Make them.
+        """Make the tools.
 
         Args:
             clock: What time it is; by default what the storage says.
@@ -188,7 +188,7 @@ def describe(reminder: Reminder) -> str:
 
 
 def _key(context: AgentContext, *arguments: object) -> str:
-    """Return what names a call for ever: the same one in the same turn is the same reminder."""
+    """Return the key of a call: the same call in the same turn is the same reminder."""
     if context.turn_id is None:
         return uuid.uuid4().hex
     digest = hashlib.sha256(json.dumps(arguments).encode()).hexdigest()
@@ -196,7 +196,7 @@ def _key(context: AgentContext, *arguments: object) -> str:
 
 
 def _delay(minutes: float, hours: float, days: float) -> timedelta | None:
-    """Return the time from now that was asked for; None where none was."""
+    """Return the delay that the model asked for, or None if it gave none."""
     try:
         delay = timedelta(minutes=minutes, hours=hours, days=days)
     except (OverflowError, ValueError):

@@ -1,4 +1,4 @@
-"""What a function takes: as a JSON schema for the model, and as a check of what the model gives."""
+"""The parameters of a function: as a JSON schema for the model, and to check its arguments."""
 
 import inspect
 import types

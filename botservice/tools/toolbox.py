@@ -1,4 +1,4 @@
-"""Everything that an agent's model may call: its own tools and those of its toolsets, and what is offered of them."""
+"""The tools that a model may call: the agent's own and those of its toolsets, and which of them are offered."""
 
 import asyncio
 import itertools

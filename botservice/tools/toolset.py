@@ -8,11 +8,11 @@ from botservice.tools.tool import Tool
 
 @runtime_checkable
 class Toolset(Protocol):
-    """Tools that come from somewhere and may change while the service runs: from a server, a folder, a database.
+    """A source of tools that may change while the service runs: a server, a folder, a database.
 
     What is down costs its own tools: `tools` returns what there is and raises nothing. A toolset may have two more
     methods: `explain_missing(name)` returns why a tool of it cannot be called at this moment, or None, and the async
-    `tools_for(context)` what takes the place of `tools` in one conversation, for whoever asks there.
+    `tools_for(context)` what takes the place of `tools` in one conversation, for the person who asks there.
     """
 
     async def tools(self) -> Sequence[Tool]:

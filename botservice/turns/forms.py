@@ -4,28 +4,24 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, exists, select
+from sqlalchemy import Connection, bindparam, select
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.storage.tables.forms import refused_forms
 
-_IS_REFUSED: Final = select(
-    exists().where(refused_forms.c.context_id == bindparam("context"), refused_forms.c.form == bindparam("form"))
-)
+_REFUSED: Final = select(refused_forms.c.form).where(refused_forms.c.context_id == bindparam("context"))
 
 
-def is_refused(connection: Connection, context_keys: Mapping[str, str], form: str) -> bool:
-    """Return whether a conversation has refused a form of messages before."""
+def refused_in(connection: Connection, context_keys: Mapping[str, str]) -> set[str]:
+    """Return the forms of messages that a conversation has refused."""
     context_id = find_context(connection, ContextKeys.of(context_keys))
-    if context_id is None:
-        return False
-    return bool(connection.execute(_IS_REFUSED, {"context": context_id, "form": form}).scalar_one())
+    return set() if context_id is None else set(connection.execute(_REFUSED, {"context": context_id}).scalars())
 
 
 def note_refused(connection: Connection, context_keys: Mapping[str, str], form: str, now: datetime) -> bool:
     """Take note that a conversation refuses a form; return whether that was news."""
     context_id = find_context(connection, ContextKeys.of(context_keys))
-    if context_id is None or connection.execute(_IS_REFUSED, {"context": context_id, "form": form}).scalar_one():
+    if context_id is None or form in connection.execute(_REFUSED, {"context": context_id}).scalars():
         return False
     connection.execute(refused_forms.insert().values(context_id=context_id, form=form, refused_at=now))
     return True

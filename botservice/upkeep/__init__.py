@@ -1,4 +1,4 @@
-"""Keeping the database as small as what is needed, and copies of it."""
+"""Compaction and backups of the database."""
 
 from botservice.upkeep.retention import Compacted, Retention
 from botservice.upkeep.upkeep import Upkeep

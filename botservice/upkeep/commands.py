@@ -80,7 +80,7 @@ async def _shrink(path: Path, progress: Progress) -> tuple[int, int]:
 
 
 def _shrink_or_stop(path: Path, progress: Progress) -> tuple[int, int] | None:
-    """Return the bytes before and after; None where it was stopped. No thread raises KeyboardInterrupt."""
+    """Return the bytes before and after, or None if it was stopped. No thread raises KeyboardInterrupt."""
     try:
         return shrink(path, progress=progress)
     except KeyboardInterrupt:

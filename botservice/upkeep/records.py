@@ -76,7 +76,7 @@ class EventBatch(Batch):
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """What is to go of one context.
+    """What is to be deleted of one context.
 
     Attributes:
         digests: Blobs that may be needed by nothing else.
@@ -119,7 +119,7 @@ def read_old_events(connection: Connection, after: int, before: datetime) -> Eve
 
 
 def read_doomed(connection: Connection, context_id: int, turn_ids: Sequence[int]) -> Doomed:
-    """Return what is to go of turns of one context; what its newest turn keeps in view stays."""
+    """Return what can be deleted of turns of one context, except what its newest turn keeps in view."""
     newest = connection.execute(_NEWEST_TURN, {"context": context_id}).one_or_none()
     in_view = set(turns_in_view(connection, context_id)) if newest is not None and newest.keeps_steps else set()
     going = [each for each in turn_ids if each not in in_view]
@@ -128,7 +128,7 @@ def read_doomed(connection: Connection, context_id: int, turn_ids: Sequence[int]
 
 
 def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None:
-    """Take the steps, prompts and deliveries of turns away, and take note of that."""
+    """Delete the steps, prompts and deliveries of turns, and mark the turns as compacted."""
     ids = list(doomed.turn_ids)
     connection.execute(delete(steps).where(steps.c.turn_id.in_(ids)))
     connection.execute(delete(prompt_log).where(prompt_log.c.turn_id.in_(ids)))
@@ -148,7 +148,7 @@ def delete_events(connection: Connection, ids: Sequence[int]) -> None:
 def delete_buttons(connection: Connection, before: datetime) -> int:
     """Delete the next buttons of turns that are older than a moment, and return how many had some.
 
-    Who was asked, and whether somebody has pressed one, is known by events: nothing can be pressed for longer.
+    Who was asked, and whether a person has pressed one, is known by events: nothing can be pressed for longer.
     """
     ids = list(connection.execute(_OLD_BUTTONS, {"before": before}).scalars())
     connection.execute(update(deliveries).where(deliveries.c.id.in_(ids)).values(buttons=None))

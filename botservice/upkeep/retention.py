@@ -1,4 +1,4 @@
-"""What is kept for how long."""
+"""How long records are kept."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,17 +25,17 @@ class Retention:
         )
 
     def steps_before(self, now: datetime) -> datetime | None:
-        """Return the moment before which turns lose their steps; None where they never do."""
+        """Return the moment before which turns lose their steps, or None if they never do."""
         return None if self.steps is None else now - self.steps
 
     def events_before(self, now: datetime) -> datetime | None:
-        """Return the moment before which events are deleted; None where they never are."""
+        """Return the moment before which events are deleted, or None if they never are."""
         return None if self.events is None else now - self.events
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a pass has done.
+    """The numbers of a pass of compaction.
 
     Attributes:
         turns: How many turns have lost their steps.

@@ -1,4 +1,4 @@
-"""Compaction: what was done long ago loses what nobody needs any more, a little at a time."""
+"""Compaction: deleting old steps, prompts and events, a little at a time."""
 
 import asyncio
 import contextlib
@@ -14,8 +14,8 @@ from botservice.budgets.usage import find_strangers, forget_usage_of
 from botservice.errors import BotServiceError
 from botservice.privacy.bringing_over import Progress, bring_over_next
 from botservice.privacy.exports import drop_old_exports
+from botservice.privacy.late_messages import drop_notes
 from botservice.privacy.names_left import release_forgotten
-from botservice.privacy.returning import drop_notes
 from botservice.privacy.rights import forget_rights
 from botservice.progressing import Progress as Report
 from botservice.progressing import unwatched
@@ -77,7 +77,7 @@ class Upkeep:
     async def running(
         self, *, first_seconds: float = FIRST_PASS_SECONDS, every_seconds: float = EVERY_SECONDS
     ) -> AsyncIterator[None]:
-        """Do a pass a while after the block is entered, and then again and again until it is left."""
+        """Run a pass some time after the block is entered, then again at intervals until it is left."""
         task = asyncio.create_task(self._repeat(first_seconds, every_seconds), name="botservice-upkeep")
         try:
             yield
@@ -126,7 +126,7 @@ class Upkeep:
             await asyncio.sleep(every_seconds)
 
     async def _forget_strangers(self, claim: Claim, now: datetime) -> bool:
-        """Let what strangers used be nobody's, and return whether there was none."""
+        """Remove the names of strangers from usage; return whether there were none left."""
         after, is_last, is_clean = "", False, True
         while not is_last:
             since = time.monotonic()
@@ -139,7 +139,7 @@ class Upkeep:
         return is_clean
 
     async def _bring_over(self) -> None:
-        """Bring over what older versions have stored since the last pass; the first one looks at every message."""
+        """Convert what older versions have stored since the last pass; the first pass looks at every message."""
         self._brought_over = replace(self._brought_over, is_whole=False)
         newest = await self._storage.read(partial(read_newest, table=messages))
         while not self._brought_over.is_whole:
@@ -166,7 +166,7 @@ class Upkeep:
         return count
 
     async def _compact(self, context_id: int, turn_ids: list[int], claim: Claim, now: datetime) -> int:
-        """Take the steps of turns of one context away, and return of how many."""
+        """Delete the steps of turns of one context, and return of how many turns."""
         doomed = await self._storage.read(lambda connection: read_doomed(connection, context_id, turn_ids))
         if not doomed.turn_ids:
             return 0

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from sqlalchemy import func, select
+from standins.tools import adder
 
 from botservice import (
     AgentContext,
@@ -35,13 +36,7 @@ def nothing_ran():
     ran.clear()
 
 
-async def plus(a: int, b: int) -> int:
-    """Add two numbers."""
-    ran.append((a, b))
-    return a + b
-
-
-add = Tool(plus, name="add")
+add = adder(ran)
 
 
 def service_of(storage, script, *, tools=(add,), **options):
@@ -107,7 +102,7 @@ async def test_the_same_call_twice_gets_both_results_in_their_order(storage, con
 
 
 async def test_a_tool_that_asks_first_never_runs_and_asks_nobody(storage, context):
-    asking = Tool(plus, name="add", description="Add.", needs_approval=True)
+    asking = adder(ran, needs_approval=True)
     service, _ = service_of(storage, ["No.", ToolCall("c1", "add", {"a": 1, "b": 1}), "Still no."], tools=[asking])
     await service.prompt(context, "What is 1 + 1?")
     before = await count_rows(storage)
@@ -118,7 +113,7 @@ async def test_a_tool_that_asks_first_never_runs_and_asks_nobody(storage, contex
 
 
 async def test_the_recorded_result_of_a_final_tool_is_the_answer(storage, context):
-    final = Tool(plus, name="add", description="Add.", is_final=True)
+    final = adder(ran, is_final=True)
     call = ToolCall("c1", "add", {"a": 2, "b": 3})
     service, _ = service_of(storage, [call, call], tools=[final])
     await service.prompt(context, "What is 2 + 3?")

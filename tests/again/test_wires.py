@@ -2,19 +2,17 @@
 
 import pytest
 from standins.openai_api import Ending, OpenAIApi, Reply, ToolUse
+from standins.tools import adder
 
-from botservice import AgentContext, AgentService, FunctionsBasedAgent, OpenAIChatLLM, Tool
+from botservice import AgentContext, AgentService, FunctionsBasedAgent, OpenAIChatLLM
 from botservice.again import ask_again
 from botservice.budgets.budgets import Budgets
 from botservice.known_prices import KNOWN_PRICES
 
-ran: list[int] = []
+ran: list[tuple[int, int]] = []
 
 
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    ran.append(a + b)
-    return a + b
+add = adder(ran)
 
 
 def model(body):
@@ -30,7 +28,7 @@ async def test_the_server_takes_what_is_asked_again_from_any_call_on(sqlite_stor
     ran.clear()
     with OpenAIApi.running(model) as api:
         llm = OpenAIChatLLM(base_url=api.base_url, api_key="sk-test", api=wire, reasoning_effort=effort)
-        agent = FunctionsBasedAgent(tools=[Tool(add)], llm=llm, search_k=0)
+        agent = FunctionsBasedAgent(tools=[add], llm=llm, search_k=0)
         service = AgentService(agent, sqlite_storage, budgets=Budgets(prices=KNOWN_PRICES))
         answer = await service.prompt(await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"}), "go")
         for call in (1, 2, 3):
@@ -42,4 +40,4 @@ async def test_the_server_takes_what_is_asked_again_from_any_call_on(sqlite_stor
             assert compared.more_cost is not None
         await llm.close()
         assert api.endings(Ending.REFUSED) == []
-    assert ran == [3, 4]
+    assert ran == [(0, 3), (1, 3)]

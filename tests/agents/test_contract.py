@@ -1,6 +1,7 @@
 """The contract's examples, word for word where that is possible."""
 
 import pytest
+from standins.tools import add
 
 from botservice import (
     ActionStep,
@@ -14,14 +15,9 @@ from botservice import (
     TaskStep,
     TokenWindowMessageSelector,
     ToolCall,
-    tool,
 )
 
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+pytestmark = pytest.mark.any_database
 
 
 async def test_the_history_of_the_contracts_example(storage):

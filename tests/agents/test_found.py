@@ -5,12 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import FunctionsBasedAgent, MessageWindowMessageSelector, NoMessages, ScriptedChatLLM
-from botservice.agents.found import room_for_found
+from botservice.agents.prompt import room_for_found
 from botservice.history.shown import as_record
 from botservice.llm.tokens import counter_for
 from botservice.memory.found import found_records
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.tools.records import size_of
+
+pytestmark = pytest.mark.any_database
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 

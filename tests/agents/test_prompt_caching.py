@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from standins.tools import add
 
 from botservice import (
     AgentContext,
@@ -14,15 +15,10 @@ from botservice import (
     ScriptedChatLLM,
     Storage,
     ToolCall,
-    tool,
 )
 from botservice.agents import Prompt
 
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
+pytestmark = pytest.mark.any_database
 
 
 def make_service(storage, script, **options):

@@ -34,6 +34,11 @@ def endless_memory() -> bytes:
     return pdf(b"BT /F1 12 Tf " + b"(a)Tj " * (30 * 1024**2 // 6), pages=5)
 
 
+def empty_for_ever() -> bytes:
+    """Return a small PDF whose page is 64 MB of spaces."""
+    return pdf(b" " * (64 * 1024**2))
+
+
 def plain(text: str = "One page") -> bytes:
     """Return a PDF that means no harm."""
     return pdf(f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode())

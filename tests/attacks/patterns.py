@@ -18,18 +18,27 @@ _NOT_IMPORTED = ("botservice.storage.migrations", "botservice.__main__")
 _RUNS = (" ", "a", "0", "<", ".", "-", "\n")
 
 
-def modules() -> Iterator[ModuleType]:
-    """Yield every module of both packages."""
-    for package in (botservice, transports):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not found.name.startswith(_NOT_IMPORTED):
-                yield importlib.import_module(found.name)
+def rooms() -> list[str]:
+    """Return the names of what both packages are made of."""
+    return [
+        f"{package.__name__}.{found.name}"
+        for package in (botservice, transports)
+        for found in pkgutil.iter_modules(package.__path__)
+    ]
 
 
-def patterns() -> dict[str, re.Pattern[str] | re.Pattern[bytes]]:
+def modules(room: str) -> Iterator[ModuleType]:
+    """Yield a module and all that are below it."""
+    if not room.startswith(_NOT_IMPORTED):
+        yield (module := importlib.import_module(room))
+        for found in pkgutil.iter_modules(getattr(module, "__path__", ())):
+            yield from modules(f"{room}.{found.name}")
+
+
+def patterns(room: str) -> dict[str, re.Pattern[str] | re.Pattern[bytes]]:
     """Return every pattern that is kept in a module, or written where it is used, by where it stands."""
     found: dict[str, re.Pattern[str] | re.Pattern[bytes]] = {}
-    for module in modules():
+    for module in modules(room):
         for name, value in vars(module).items():
             for number, each in enumerate(_patterns_in(value)):
                 found[f"{module.__name__}.{name}[{number}]"] = each
@@ -42,7 +51,8 @@ def unread_calls() -> list[str]:
     """Return the places where a pattern is made of what is only known when it runs, outside of any module's top."""
     return [
         f"{module.__name__}:{call.lineno}"
-        for module in modules()
+        for room in rooms()
+        for module in modules(room)
         for call in _calls(Path(str(module.__file__)))
         if not isinstance(call.args[0], ast.Constant) and call.col_offset > 0 and _is_inside_function(module, call)
     ]

@@ -8,8 +8,7 @@ from attacks.shapes import LENGTH, shapes
 from standins.bot_api import BotApi
 
 from botservice.messages import Message
-from transports.intricacy import is_too_intricate
-from transports.overflow import MAX_MESSAGES, note
+from transports.bounds import MAX_MESSAGES, is_too_intricate, note
 from transports.slack.incoming.content import readable
 from transports.slack.outgoing.formatting import Pings, stable_part, without_pings
 from transports.slack.outgoing.planning import plan_answer as plan_for_slack

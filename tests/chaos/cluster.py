@@ -6,12 +6,12 @@ import signal
 from pathlib import Path
 
 from chaos.relay import Relay
-from crash.served import ServedBot
+from crash.served import WarmBot
 
 GOES_ON = resource.RLIM_INFINITY
 
 
-class Replica(ServedBot):
+class Replica(WarmBot):
     """One process, which can also be stopped for a while, find its disk full, or its machine's clock set wrong.
 
     Attributes:

@@ -45,25 +45,17 @@ def python(folder, *arguments, typed=None):
     )
 
 
-def test_a_new_bot_passes_its_test_and_answers_without_any_key(bot):
-    assert {each.name for each in bot.iterdir()} == FILES
-    tested = python(bot, "-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert "1 passed" in tested.stdout, tested.stdout + tested.stderr
-    talked = python(bot, "-m", "botservice", "chat", "--app", "bot:service", typed="roll 1\nroll sides=1\n")
-    assert talked.stdout.splitlines() == ["My tool says: 1", "My tool says: 1"], talked.stderr
-    assert "my-bot" in (bot / "bot.py").read_text()
-    assert "{{" not in "".join(each.read_text() for each in bot.iterdir() if each.is_file() and each.suffix != ".db")
-
-
 @pytest.mark.parametrize(
     ("template", "more", "typed", "says"),
     [
-        ("plain", set(), "roll 1\n", "My tool says: 1"),
+        ("plain", set(), "roll 1\nroll sides=1\n", "My tool says: 1\nMy tool says: 1"),
         ("tools", set(), "order pizza 2\n/allow\n", "My tool says: ordered: 2 pizza, 22 €"),
         ("database", {"shopping.py"}, "add_item milk\n/allow\nshow_list\n", 'My tool says: ["milk"]'),
     ],
 )
-def test_every_template_passes_its_test_and_does_what_it_shows(run, tmp_path, template, more, typed, says):
+def test_every_template_passes_its_test_and_does_without_a_key_what_it_shows(
+    run, tmp_path, template, more, typed, says
+):
     assert run("new", "my-bot", "--template", template)[0] == 0
     bot = tmp_path / "my-bot"
     assert {each.name for each in bot.iterdir()} == FILES | more
@@ -71,7 +63,9 @@ def test_every_template_passes_its_test_and_does_what_it_shows(run, tmp_path, te
     assert re.search(r"^\d passed", tested.stdout, re.MULTILINE), tested.stdout + tested.stderr
     assert not [*bot.glob("*.db")], "a test leaves nothing"
     talked = python(bot, "-m", "botservice", "chat", "--app", "bot:service", typed=typed)
-    assert talked.stdout.splitlines()[-1] == says, talked.stderr
+    assert talked.stdout.strip().endswith(says), talked.stderr
+    assert "my-bot" in (bot / "bot.py").read_text()
+    assert "{{" not in "".join(each.read_text() for each in bot.iterdir() if each.is_file() and each.suffix != ".db")
     assert f"`{typed.splitlines()[0].split()[0]} " in (bot / "README.md").read_text()
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Self
 
+from crash.warm import WarmProcess
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,7 +30,7 @@ class ServedBot:
         self._folder = folder
         self._arguments = arguments
         self._log: IO[bytes] = (folder / "serve.log").open("ab")
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[str] | WarmProcess | None = None
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "TMPDIR", "LANG")}
         self._environment = {
             **kept,
@@ -63,14 +65,7 @@ class ServedBot:
 
     def start(self) -> None:
         """Start it and return when it listens."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "botservice", *self.command, *self._arguments],
-            cwd=self._folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
+        self._process = self._begin()
         assert self._process.stdout is not None
         said = []
         for line in self._process.stdout:
@@ -79,6 +74,16 @@ class ServedBot:
                 self.port = int(line.rsplit(":", 1)[1]) if self.ready_line == "listening" else 0
                 return
         raise AssertionError(f"it ended with {self._process.wait()}: {''.join(said)}\n{self.log[-3000:]}")
+
+    def _begin(self) -> subprocess.Popen[str] | WarmProcess:
+        return subprocess.Popen(
+            [sys.executable, "-m", "botservice", *self.command, *self._arguments],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """Kill it, if it runs, and return its exit code."""
@@ -90,3 +95,11 @@ class ServedBot:
         assert process.stdout is not None
         process.stdout.close()
         return code
+
+
+class WarmBot(ServedBot):
+    """A service that begins at once, for those who kill it many times."""
+
+    def _begin(self) -> WarmProcess:
+        log = self._folder / "serve.log"
+        return WarmProcess([*self.command, *self._arguments], self._folder, self._environment, log)

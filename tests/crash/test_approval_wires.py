@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from crash.asking import SlackWire, TelegramWire, Wire, cashier
-from crash.served import ServedBot
+from crash.served import ServedBot, WarmBot
 from crash.test_takeover import Web, WorkerProcess
 from crash.watching import rows
 from standins.bot_api import BotApi
@@ -48,7 +48,7 @@ def llm() -> Iterator[OpenAIApi]:
 def build(tmp_path: Path, wire_of_test: Wire, llm: OpenAIApi) -> Build:
     (tmp_path / "tools.log").touch()
 
-    def make(url: str, name: str = "one", kind: type[ServedBot] = ServedBot) -> ServedBot:
+    def make(url: str, name: str = "one", kind: type[ServedBot] = WarmBot) -> ServedBot:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         settings = {"DATABASE_URL": url, "CRASH_TOOL_LOG": str(tmp_path / "tools.log")}

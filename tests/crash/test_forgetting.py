@@ -1,11 +1,10 @@
 """Forgetting that is killed in the middle goes on when it is asked again."""
 
 import asyncio
-import os
 import signal
-import sys
 
 import pytest
+from crash.warm import WarmProcess, run_here
 from people.conversing import ALICE, BOB, open_chat
 from people.crowd import find_bytes
 from sqlalchemy import func, select
@@ -27,12 +26,8 @@ async def fill(storage: Storage) -> None:
             await group.chat_history.append_user_message("and then?", author=BOB)
 
 
-async def begin(url: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "botservice", "forget", "--person", "telegram:1", "--yes"),
-        env={**os.environ, "DATABASE_URL": url},
-        stdout=asyncio.subprocess.DEVNULL,
-    )
+def begin(url: str) -> WarmProcess:
+    return run_here("forget", "--person", "telegram:1", "--yes", DATABASE_URL=url)
 
 
 async def count_hers(storage: Storage) -> int:
@@ -44,17 +39,16 @@ async def count_hers(storage: Storage) -> int:
 async def test_what_is_killed_in_the_middle_is_forgotten_when_it_is_asked_again(storage_url: str) -> None:
     async with Storage.open(storage_url, limits=PATIENT) as storage:
         await fill(storage)
-        killed = await begin(storage_url)
+        killed = begin(storage_url)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while await count_hers(storage) == CHATS * 5 and killed.returncode is None:  # noqa: ASYNC110
+            while await count_hers(storage) == CHATS * 5 and killed.poll() is None:  # noqa: ASYNC110
                 await asyncio.sleep(0)  # only the database tells how far it is
-        if killed.returncode is None:
-            killed.send_signal(signal.SIGKILL)
-        await killed.wait()
-        again = await begin(storage_url)
+        killed.send_signal(signal.SIGKILL)
+        await killed.ended()
+        again = begin(storage_url)
         async with asyncio.timeout(PATIENCE_SECONDS):
             # Where it was done before it could be killed, there is nobody any more, and it says so.
-            assert await again.wait() in (0, 1)
+            assert await again.ended() in (0, 1)
         await storage.scrub(patience_seconds=PATIENCE_SECONDS)
         assert await find_bytes(storage, MARK) == []
         left = await storage.read(lambda c: c.execute(select(func.count()).select_from(messages)).scalar_one())

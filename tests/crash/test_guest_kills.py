@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from crash.served import ServedBot
+from crash.served import WarmBot
 from crash.test_streams import is_kept
 from standins.bot_api import BotApi, Hang, Person
 from standins.openai_api import OpenAIApi, Reply
@@ -41,7 +41,7 @@ def test_a_stub_stands_there_once_however_often_the_process_is_killed(tmp_path: 
             return Reply(text="Four.", hang_after=0 if len(asked) <= KILLS else None)
 
         llm = stack.enter_context(OpenAIApi.running(model))
-        with ServedBot(tmp_path, **settings(tmp_path, api, llm)) as bot:
+        with WarmBot(tmp_path, **settings(tmp_path, api, llm)) as bot:
             bot.start()
             api.wait_until(lambda: api.calls("getUpdates"), what="it listens")
             query = api.guest_is_asked("two and two?", user=ADA)
@@ -59,7 +59,7 @@ def test_a_stub_whose_id_was_lost_with_the_process_leaves_the_answer_to_whoever_
     with OpenAIApi.running(lambda _: Reply(text="Four.", delay=2)) as llm, BotApi.running() as api:
         api.add_private_chat(ADA)
         held = api.order(Hang(after_effect=True), "answerGuestQuery")
-        with ServedBot(tmp_path, **settings(tmp_path, api, llm)) as bot:
+        with WarmBot(tmp_path, **settings(tmp_path, api, llm)) as bot:
             bot.start()
             api.wait_until(lambda: api.calls("getUpdates"), what="it listens")
             query = api.guest_is_asked("two and two?", user=ADA)

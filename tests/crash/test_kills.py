@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from crash.served import ServedBot
+from crash.served import WarmBot
 from standins.bot_api import BotApi
 from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
 from standins.openai_responses import as_chat
@@ -17,7 +17,7 @@ from standins.openai_responses import as_chat
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 CHATS = 20
-KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "20"))
+KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "12"))
 WAITING_PER_CHAT = 2
 ANSWERED_SECONDS = 120
 
@@ -76,7 +76,7 @@ def test_kills_lose_nothing_and_repeat_no_more_than_is_allowed(tmp_path: Path, w
             settings |= {"PORT": str(free_port()), "HOST": "127.0.0.1"}
             settings["PUBLIC_URL"] = f"http://127.0.0.1:{settings['PORT']}"
         people = People(api, CHATS)
-        with ServedBot(tmp_path, "--app", "crash_bot:service", **settings) as bot:
+        with WarmBot(tmp_path, "--app", "crash_bot:service", **settings) as bot:
             for _ in range(KILLS):
                 bot.start()
                 people.write(seed)

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from crash.served import ServedBot
+from crash.served import WarmBot
 from crash.test_kills import free_port
 from standins.bot_api import BotApi
 from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
@@ -14,7 +14,7 @@ from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CHATS = 200
-MESSAGES = 10
+MESSAGES = 5
 
 
 def answer(body: dict) -> Reply:
@@ -35,7 +35,7 @@ def test_two_hundred_chats_lose_nothing_and_keep_their_order(tmp_path: Path) -> 
             "PUBLIC_URL": f"http://127.0.0.1:{port}",
         }
         expected = {chat: [f"m{number} of {chat}" for number in range(MESSAGES)] for chat in range(5000, 5000 + CHATS)}
-        with ServedBot(tmp_path, **settings) as bot:
+        with WarmBot(tmp_path, **settings) as bot:
             bot.start()
             for number in range(MESSAGES):
                 for chat, said in expected.items():
@@ -80,7 +80,7 @@ def test_two_hundred_chats_use_tools_at_once_and_no_reasoning_is_lost(tmp_path: 
             "PUBLIC_URL": f"http://127.0.0.1:{port}",
         }
         chats = range(5000, 5000 + CHATS)
-        with ServedBot(tmp_path, **settings) as bot:
+        with WarmBot(tmp_path, **settings) as bot:
             bot.start()
             for chat in chats:
                 api.person_says("what time is it?", chat_id=chat)

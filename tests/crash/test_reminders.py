@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from crash.served import ServedBot
+from crash.served import WarmBot
 from standins.bot_api import BotApi
 from standins.patience import PATIENT
 
@@ -43,7 +43,7 @@ def test_kills_repeat_no_reminder_but_one_that_was_on_its_way(tmp_path: Path) ->
         def reminded() -> int:
             return sum(bool(api.visible_texts(chat)) for chat in range(1000, 1000 + CHATS))
 
-        with ServedBot(tmp_path, **settings) as bot:
+        with WarmBot(tmp_path, **settings) as bot:
             for kill in range(KILLS):
                 bot.start()
                 wanted = min(CHATS, reminded() + 1 + kill % 3)

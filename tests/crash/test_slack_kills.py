@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crash.served import ServedBot
+from crash.served import WarmBot
 from crash.test_kills import free_port
 from standins.openai_api import OpenAIApi, Reply, ToolUse
 from standins.serving import Gate
@@ -18,7 +18,7 @@ from standins.slack_api import Hang, LoseAnswer, SlackApi
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PEOPLE = 12
-KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "20")) // 2
+KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "12")) // 2
 ANSWERED_SECONDS = 120
 
 
@@ -77,7 +77,7 @@ def test_kills_lose_nothing_and_repeat_no_plain_message(tmp_path: Path, api: Sla
 
     with (
         OpenAIApi.running(model) as llm,
-        ServedBot(tmp_path, "--app", "crash_bot:service", **settings_of(api, llm, tmp_path, way)) as bot,
+        WarmBot(tmp_path, "--app", "crash_bot:service", **settings_of(api, llm, tmp_path, way)) as bot,
     ):
         for _ in range(KILLS):
             bot.start()
@@ -122,7 +122,7 @@ def test_a_stream_that_a_kill_cut_is_replaced(tmp_path: Path, api: SlackApi, mom
 
     methods = {"opening": "chat.startStream", "growing": "chat.appendStream", "stopping": "chat.stopStream"}
     fault = LoseAnswer() if moment == "stopping" else Hang()
-    with OpenAIApi.running(slow) as llm, ServedBot(tmp_path, **settings_of(api, llm, tmp_path, "http")) as bot:
+    with OpenAIApi.running(slow) as llm, WarmBot(tmp_path, **settings_of(api, llm, tmp_path, "http")) as bot:
         bot.start()
         order = api.order(fault, methods[moment]) if moment != "growing" else None
         api.person_says("tell me a story")

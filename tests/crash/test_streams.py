@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from crash.served import ServedBot
+from crash.served import WarmBot
 from standins.bot_api import BotApi
 from standins.openai_api import OpenAIApi, Reply
 
@@ -37,7 +37,7 @@ def test_a_growing_message_that_is_cut_off_by_a_kill_becomes_the_answer(tmp_path
             "OPENAI_BASE_URL": llm.base_url,
             "OPENAI_MODEL": "gpt-5.5",
         }
-        with ServedBot(tmp_path, **settings) as bot:
+        with WarmBot(tmp_path, **settings) as bot:
             for kill in range(1, KILLS + 1):
                 bot.start()
                 if kill == 1:

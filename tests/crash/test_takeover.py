@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crash.served import ServedBot
+from crash.served import WarmBot
 from crash.watching import is_ready, rows, said, settings, wait_for
 from standins.bot_api import BotApi
 from standins.openai_api import Gate, OpenAIApi, Reply
@@ -41,7 +41,7 @@ def test_the_chats_of_a_killed_replica_are_taken_over_at_once(folders: list[Path
     model = Model()
     with OpenAIApi.running(model) as llm, BotApi.running() as api:
         wires = settings(llm, api, postgres_url)
-        with ServedBot(folders[0], **wires) as one, ServedBot(folders[1], **wires) as two:
+        with WarmBot(folders[0], **wires) as one, WarmBot(folders[1], **wires) as two:
             one.start()
             two.start()
             api.reach_webhooks_at(one.url)
@@ -59,7 +59,7 @@ def test_a_replica_that_wakes_up_after_losing_its_chats_writes_nothing(folders: 
     model = Model()
     with OpenAIApi.running(model) as llm, BotApi.running() as api:
         wires = settings(llm, api, postgres_url)
-        with ServedBot(folders[0], **wires) as one, ServedBot(folders[1], **wires) as two:
+        with WarmBot(folders[0], **wires) as one, WarmBot(folders[1], **wires) as two:
             one.start()
             two.start()
             api.reach_webhooks_at(one.url)
@@ -96,7 +96,7 @@ def test_a_replica_that_wakes_up_in_the_middle_of_an_answer_leaves_what_another_
 
     with OpenAIApi.running(model) as llm, BotApi.running() as api:
         wires = settings(llm, api, postgres_url)
-        with ServedBot(folders[0], **wires) as one, ServedBot(folders[1], **wires) as two:
+        with WarmBot(folders[0], **wires) as one, WarmBot(folders[1], **wires) as two:
             one.start()
             two.start()
             api.reach_webhooks_at(one.url)
@@ -112,11 +112,11 @@ def test_a_replica_that_wakes_up_in_the_middle_of_an_answer_leaves_what_another_
             assert api.visible_texts(group) == ["from the other"] * 2
 
 
-class Web(ServedBot):
+class Web(WarmBot):
     command = ("serve", "--no-worker")
 
 
-class WorkerProcess(ServedBot):
+class WorkerProcess(WarmBot):
     command = ("worker",)
     ready_line = "database"
 

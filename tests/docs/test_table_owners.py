@@ -25,7 +25,6 @@ OTHERS = {
     "botservice/history/changes.py": ({"contexts", "vectors"}, "an edit makes caches and meanings out of date"),
     "botservice/history/notes.py": ({"observed"}, "numbers notes, and has a stretch read again where one is deleted"),
     "botservice/people/identities.py": ({"contexts"}, "keeps who was seen in a context"),
-    "botservice/access/records.py": ({"deliveries"}, "welcomes in the chat where somebody was refused"),
     "botservice/turns/agenda.py": ({"deliveries", "pending_calls", "turns"}, "puts off all that is due in a context"),
     "botservice/turns/changes.py": ({"events"}, "says which edits have taken effect"),
     "botservice/turns/owing.py": ({"deliveries"}, "gives up what cannot be delivered any more"),

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from standins.tools import adder
 
 from botservice import (
     AgentContext,
@@ -13,7 +14,6 @@ from botservice import (
     LLMError,
     ScriptedChatLLM,
     TokenUsage,
-    Tool,
     ToolCall,
 )
 from botservice.again.record import read_record
@@ -30,13 +30,7 @@ def nothing_ran():
     ran.clear()
 
 
-async def plus(a: int, b: int) -> int:
-    """Add two numbers."""
-    ran.append((a, b))
-    return a + b
-
-
-add = Tool(plus, name="add")
+add = adder(ran)
 
 
 def service_of(script):

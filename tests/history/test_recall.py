@@ -1,5 +1,6 @@
 """What a prompt takes from a history: the window, what was found, and what makes it understandable."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,8 @@ from botservice.history.rows import begin_afresh, is_group
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
 from botservice.messages import Message, Role
+
+pytestmark = pytest.mark.any_database
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 
@@ -226,3 +229,23 @@ async def test_what_else_is_read_comes_of_the_same_view(context):
         )
         assert recall.beside == (False,)
     assert (await history.recall(NoMessages(), search_k=0, beside=lambda _: "known")).beside == "known"
+
+
+class OwnSelector:
+    """A program's own: it may take its time."""
+
+    def __init__(self):
+        self.threads = []
+
+    def get_messages(self, messages):
+        self.threads.append(threading.current_thread())
+        return list(messages)
+
+
+async def test_a_selector_of_a_program_holds_up_nobody(context):
+    await talk(context.chat_history, "Ann: hello", "bot: hello", "Ann: and now?")
+    selector = OwnSelector()
+    recall = await context.chat_history.recall(selector, search_k=0)
+    assert [each.text for each in recall.window] == ["hello", "hello"]
+    assert len(selector.threads) == 1
+    assert selector.threads[0] is not threading.current_thread()

@@ -303,3 +303,23 @@ async def test_both_databases_find_the_same_with_the_same_scores(sqlite_url, pos
             )
     assert found[0] == found[1]
     assert all(found[0])
+
+
+async def test_a_question_that_is_asked_again_is_ranked_once_and_sees_what_has_changed(sqlite_storage):
+    context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
+    history, indexes = context.chat_history, SearchIndexes.of(sqlite_storage)
+    await say(history, "My dog is called Rex", "The dog barks", "Nice weather", "what does my dog do?")
+    first = await history.recall(NoMessages(), search_k=2)
+    answered = indexes._indexes[context.id].answered
+    assert await history.recall(NoMessages(), search_k=2) == first
+    assert indexes._indexes[context.id].answered is answered
+    assert [hit.message.text for hit in first.found] != []
+    assert len((await history.recall(NoMessages(), search_k=1)).found) == 1
+    await history.delete_messages([first.found[0].message.id])
+    again = await history.recall(NoMessages(), search_k=2)
+    assert first.found[0].message.id not in [hit.message.id for hit in again.found]
+    question = history.last_user_message
+    await say(history, "my dog sleeps")
+    history.remember_last(question)
+    later = await history.recall(NoMessages(), search_k=2)
+    assert "my dog sleeps" in [hit.message.text for hit in later.found]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from overview.many import analyze, make_many, rows_read
 from sqlalchemy import insert, update
+from standins.tools import add
 
 from botservice import (
     AgentContext,
@@ -14,7 +15,6 @@ from botservice import (
     LLMError,
     ScriptedChatLLM,
     ToolCall,
-    tool,
 )
 from botservice.overview import list_contexts
 from botservice.overview.chat_titles import read_titles
@@ -25,12 +25,6 @@ from botservice.storage.tables.slack import feedback
 
 MANY = 100_000
 MOST = 250_000  # rows on Postgres, steps of its machine on SQLite: many times less than going through all takes
-
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 async def ask(storage, chat, text, *script, author="Ann"):

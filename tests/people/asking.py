@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 
+from crash.warm import WarmProcess, run_here
 from people.planted import ACCOUNTS, ALICE, PATIENCE_SECONDS, Town
 from sqlalchemy import func, select
 
@@ -65,13 +64,13 @@ async def killed(town: Town) -> None:
         await until_so_many_are_left(town, town.chance.randrange(before), first)
     async with forgetting_process(town) as again:
         # Where it was done before it could be killed, there is nobody any more, and it says so.
-        assert await again.wait() in (0, 1)
+        assert await again.ended() in (0, 1)
 
 
 async def until_so_many_are_left(town: Town, count: int, process=None) -> None:
     """Return when no more messages of hers are left, or a process has ended."""
     async with asyncio.timeout(3 * PATIENCE_SECONDS):  # a process has to begin first
-        while await count_hers(town) > count and (process is None or process.returncode is None):  # noqa: ASYNC110
+        while await count_hers(town) > count and (process is None or process.poll() is None):  # noqa: ASYNC110
             await asyncio.sleep(0.002)
 
 
@@ -83,20 +82,14 @@ async def count_hers(town: Town) -> int:
 
 
 @contextlib.asynccontextmanager
-async def forgetting_process(town: Town) -> AsyncIterator[asyncio.subprocess.Process]:
+async def forgetting_process(town: Town) -> AsyncIterator[WarmProcess]:
     """Run a process that forgets her, and kill it where it has not ended when the block is left."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "botservice", "forget", "--person", f"telegram:{ALICE.id}", "--yes"),
-        env={**os.environ, "DATABASE_URL": town.url},
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    process = run_here("forget", "--person", f"telegram:{ALICE.id}", "--yes", DATABASE_URL=town.url)
     try:
         yield process
     finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
-        await process.wait()
+        process.send_signal(signal.SIGKILL)
+        await process.ended()
 
 
 WAYS = (on_telegram, cut_off, in_slack, killed, in_the_browser)

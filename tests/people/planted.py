@@ -177,7 +177,7 @@ async def town(storage: Storage, url: str, seed: int) -> AsyncIterator[Town]:
         web = await stack.enter_async_context(web_bot(storage, answer, tools=tools))
         # A connection for each message: one that is kept may be closed by the server just when it is used again.
         fresh = httpx.Limits(max_keepalive_connections=0)
-        client = httpx.AsyncClient(base_url=web.url, timeout=PATIENCE_SECONDS, limits=fresh)
+        client = httpx.AsyncClient(base_url=web.url, timeout=PATIENCE_SECONDS, limits=fresh, verify=False)
         browser = await stack.enter_async_context(client)
         (await browser.get("/", headers={"Accept": "text/html"})).raise_for_status()
         yield Town(storage, url, telegram, slack, browser, first.service, random.Random(seed))

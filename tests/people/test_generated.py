@@ -5,7 +5,7 @@ import os
 import pytest
 from people.generated import generate
 
-TURNS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_TURNS", "4000"))
+TURNS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_TURNS", "2000"))
 
 
 async def test_nobody_sees_the_words_of_another(storage):

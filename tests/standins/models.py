@@ -15,13 +15,14 @@ def echo(prompt: list[Any]) -> str:
 
 
 class Typist:
-    """A model that writes when a test tells it to: `write` adds to the answer, `finish` ends it."""
+    """A model that writes when a test tells it to: `write` adds to the answer, None or `finish` ends it."""
 
     model = "typist"
 
     def __init__(self) -> None:
         self.pieces: asyncio.Queue[str | BaseException | ToolCall | list[ToolCall] | None] = asyncio.Queue()
         self.prompts: list[list[Any]] = []
+        self.is_asked = asyncio.Event()
 
     def write(self, *pieces: Any) -> None:
         for piece in pieces:
@@ -32,6 +33,7 @@ class Typist:
 
     async def chat(self, messages, tools=(), *, on_text=None) -> ChatResponse:
         self.prompts.append(list(messages))
+        self.is_asked.set()
         said: list[str] = []
         while (piece := await self.pieces.get()) is not None:
             if isinstance(piece, BaseException):

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from standins.tools import add
 from starlette.applications import Starlette
 
 from botservice import (
@@ -19,10 +19,10 @@ from botservice import (
     ChatResponse,
     FunctionsBasedAgent,
     LLMError,
+    ScriptedChatLLM,
     Storage,
     TokenUsage,
     ToolCall,
-    tool,
 )
 from botservice.app import build_service, running
 from botservice.budgets.budgets import Budgets
@@ -34,29 +34,6 @@ from transports.registry import build_transports
 
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana-dashboard.json"
 TOKEN = "a-token-of-twenty-four-letters"
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
-
-
-class Scripted:
-    """A model that gives what it was told to."""
-
-    model = "gpt-6.1-terra"
-
-    def __init__(self, *responses: ChatResponse | Exception) -> None:
-        self._responses = list(responses)
-
-    async def chat(self, _: Any, tools: Sequence[Any] = (), *, on_text: Any = None) -> ChatResponse:
-        response = self._responses.pop(0)
-        if isinstance(response, Exception):
-            raise response
-        if on_text is not None and response.text:
-            on_text(response.text)
-        return response
 
 
 def read(metrics: Metrics) -> dict[str, float]:
@@ -72,7 +49,8 @@ async def count_turn(
     storage: Storage, *responses: ChatResponse | Exception, budgets: Budgets | None = None
 ) -> dict[str, float]:
     metrics = Metrics("1.2.3")
-    service = AgentService(FunctionsBasedAgent(tools=[add], llm=Scripted(*responses)), storage)
+    llm = ScriptedChatLLM(responses, model="gpt-6.1-terra")
+    service = AgentService(FunctionsBasedAgent(tools=[add], llm=llm), storage)
     service.options = replace(service.options, budgets=budgets or Budgets())
     context = await AgentContext.get_or_create(storage, {"id": "42"})
     with sending_to(metrics), contextlib.suppress(LLMError):
@@ -121,7 +99,7 @@ async def test_names_that_a_model_makes_up_do_not_become_labels(sqlite_storage: 
 
 def client_of(app: Starlette, address: str = "127.0.0.1") -> httpx.AsyncClient:
     transport = httpx.ASGITransport(app, client=(address, 1))
-    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000")
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", verify=False)
 
 
 async def ask(path: str, *, address: str = "127.0.0.1", headers: Any = None, **settings: Any) -> httpx.Response:

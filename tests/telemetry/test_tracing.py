@@ -11,6 +11,7 @@ from standins.bot_api import BotApi
 from standins.bot_api.faults import server_error
 from standins.otlp import Receiver, otlp_receiver
 from standins.running import telegram_bot
+from standins.tools import add
 
 from botservice import (
     AgentContext,
@@ -18,6 +19,7 @@ from botservice import (
     ChatResponse,
     FunctionsBasedAgent,
     LLMError,
+    ScriptedChatLLM,
     SettingsError,
     Storage,
     TokenUsage,
@@ -34,33 +36,15 @@ SECRET_WORD = "heliotrope-4711"
 
 
 @tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
-
-
-@tool
 def fail() -> str:
     """Fail."""
     raise ValueError("nothing works")
 
 
-class Scripted:
-    """A model that calls a tool and then answers."""
+class Scripted(ScriptedChatLLM):
+    """A model that has an address."""
 
-    model = "gpt-6.1-terra"
     base_url = "https://somebody:hidden@models.example:8443/v1"
-
-    def __init__(self, *responses: ChatResponse | Exception) -> None:
-        self._responses = list(responses)
-
-    async def chat(self, _: Any, tools: Sequence[Any] = (), *, on_text: Any = None) -> ChatResponse:
-        response = self._responses.pop(0)
-        if isinstance(response, Exception):
-            raise response
-        if on_text is not None and response.text:
-            on_text(response.text)
-        return response
 
 
 def calling(name: str, **arguments: Any) -> ChatResponse:
@@ -73,7 +57,8 @@ ANSWER = ChatResponse(f"it is {SECRET_WORD}", usage=USED, model="gpt-6.1-terra-2
 
 
 def service_with(storage: Storage, *responses: ChatResponse | Exception, tools: Sequence[Tool] = ()) -> AgentService:
-    return AgentService(FunctionsBasedAgent(tools=[add, fail, *tools], llm=Scripted(*responses)), storage)
+    llm = Scripted(responses, model="gpt-6.1-terra")
+    return AgentService(FunctionsBasedAgent(tools=[add, fail, *tools], llm=llm), storage)
 
 
 @pytest.fixture

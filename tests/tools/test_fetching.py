@@ -23,6 +23,8 @@ from botservice.tools.fetching import PAGE_END, FetchPage
 from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.tools.skills import Skills
 
+pytestmark = pytest.mark.any_database
+
 SECRET = "http://plans.example/?secret=swordfish"
 HIDDEN = "\u200b"
 

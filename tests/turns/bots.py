@@ -1,14 +1,10 @@
 """Small bots for the tests of runs."""
 
+from standins.tools import add
+
 from botservice import AgentService, FunctionsBasedAgent, NoMessages, RetryPolicy, ScriptedChatLLM, ToolCall, tool
 
 NO_WAITING = RetryPolicy(max_attempts=3, first_delay_seconds=0.0, max_delay_seconds=0.0, total_seconds=5.0)
-
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 @tool

@@ -2,6 +2,7 @@
 
 import pytest
 from sqlalchemy import select
+from standins.tools import add
 
 from botservice import (
     AgentContext,
@@ -12,18 +13,11 @@ from botservice import (
     NoMessages,
     ScriptedChatLLM,
     ToolCall,
-    tool,
 )
 from botservice.llm import ChatResponse
 from botservice.messages import TokenUsage
 from botservice.overview import forget_context
 from botservice.storage.tables.figures import turn_figures
-
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 def service_of(storage, *script, **options):

@@ -7,6 +7,8 @@ from turns.bots import add, call, counting, make_service
 
 from botservice import ActionStep, FailedStep, FinalAnswerStep, InvalidField, LLMError, RunState, TaskStep, tool
 
+pytestmark = pytest.mark.any_database
+
 
 def has_a_number(answer):
     return any(sign.isdigit() for sign in answer)

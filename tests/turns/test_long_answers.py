@@ -13,6 +13,8 @@ from botservice.contexts.context import ContextKeys, find_context
 from botservice.reminders.records import NewReminder, insert_reminder
 from botservice.storage.tables.conversations import deliveries
 
+pytestmark = pytest.mark.any_database
+
 LONG = "|".join(f"part {number}" for number in range(8))
 
 

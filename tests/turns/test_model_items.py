@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-import multiprocessing
 
 import pytest
+from crash.warm import processes
 from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
 from standins.patience import PATIENT
 
@@ -118,9 +118,7 @@ async def test_steps_of_earlier_prompts_stay_in_view_with_their_items(api, llm, 
 
 @pytest.mark.parametrize("steps", range(CALLS + 1))
 async def test_a_kill_between_any_two_steps_loses_no_reasoning(api, storage_url, steps):
-    process = multiprocessing.get_context("spawn").Process(
-        target=answer_with_openai, args=(storage_url, api.base_url, steps)
-    )
+    process = processes.Process(target=answer_with_openai, args=(storage_url, api.base_url, steps))
     await _end(process)
     assert process.exitcode == -9
     async with Storage.open(storage_url, limits=PATIENT) as storage:

@@ -32,9 +32,9 @@ class Counting(Storage):
         self.log.append("read")
         return await super().read(query, **how)
 
-    async def write(self, operation, **how):
+    def issue(self, operation, **how):
         self.log.append("write")
-        return await super().write(operation, **how)
+        return super().issue(operation, **how)
 
 
 class Passed:

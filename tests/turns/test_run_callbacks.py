@@ -16,6 +16,8 @@ from botservice import (
 )
 from tests.turns.bots import call, counting, make_service, without_ids
 
+pytestmark = pytest.mark.any_database
+
 
 async def test_a_list_is_called_for_action_steps_after_they_are_stored(context, storage):
     seen = []

@@ -6,6 +6,8 @@ from turns.bots import add, call, counting, make_service
 from botservice import ActionStep, AgentContext, FailedStep, FinalAnswerStep, LLMError, MemoryItem, TaskStep, tool
 from botservice.telemetry import register_secret
 
+pytestmark = pytest.mark.any_database
+
 BROKEN = LLMError("the server is down")
 
 

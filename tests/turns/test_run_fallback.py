@@ -7,6 +7,8 @@ from standins.openai_catalogue import model_not_found, overloaded
 from botservice import FallbackLLM, LLMError, OpenAIChatLLM
 from tests.turns.bots import make_service
 
+pytestmark = pytest.mark.any_database
+
 FIRST, SECOND = "gpt-6.1-terra", "gpt-6-luna"
 
 

@@ -3,6 +3,8 @@ import pytest
 from botservice import AgentContext, AgentService, ChatResponse, LLMError, RetryPolicy, TaskStep, TokenUsage
 from tests.turns.bots import call, counting, make_service
 
+pytestmark = pytest.mark.any_database
+
 BROKEN = LLMError("down")
 
 

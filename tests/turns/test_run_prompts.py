@@ -1,6 +1,7 @@
 import json
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from botservice import (
 )
 from botservice.llm.tokens import counter_for
 from tests.turns.bots import add, call, counting, make_service, without_ids
+
+pytestmark = pytest.mark.any_database
 
 SYSTEM = ("system", "You are X")
 

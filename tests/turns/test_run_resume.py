@@ -1,7 +1,7 @@
-import multiprocessing
 from pathlib import Path
 
 import pytest
+from crash.warm import processes
 from standins.patience import PATIENT
 
 from botservice import ActionStep, AgentContext, FinalAnswerStep, ScriptedChatLLM, Storage, TaskStep
@@ -17,16 +17,8 @@ SCRIPT = [
 RESULTS = ["once 1 ran", "twice 2 ran", "once 3 ran", "once 4 ran", "twice 5 ran"]
 
 
-@pytest.fixture(scope="module")
-def processes():
-    """A server that makes processes which have the package imported already."""
-    server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["tests.turns.killable"])
-    return server
-
-
 @pytest.fixture
-def kill(processes, storage_url, tmp_path):
+def kill(storage_url, tmp_path):
     """Run the bot in a process of its own until it kills itself."""
 
     def run(script=SCRIPT, **options):

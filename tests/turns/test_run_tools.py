@@ -14,6 +14,8 @@ from botservice import (
 )
 from tests.turns.bots import add, call, fail, make_service, without_ids
 
+pytestmark = pytest.mark.any_database
+
 PNG = Attachment("image/png", "plot.png", data=b"\x89PNG" + b"x" * 2000)
 PDF = Attachment("application/pdf", "report.pdf", data=b"%PDF")
 

@@ -95,6 +95,7 @@ async def test_a_toolset_that_is_broken_or_takes_names_costs_its_own_tools(conte
     assert [record.message for record in caplog.records].count("toolset.failed") == 1, "not at each step"
 
 
+@pytest.mark.any_database
 async def test_beyond_forty_tools_others_are_found_by_words_and_stay_for_the_turn(context, storage):
     shelves = [Shelf(*numbered("a", 500)), Shelf(*numbered("b", 2)), Shelf(*numbered("c", 60), lend)]
     script = [call("find_tool", query="lending books to readers"), call("books__lend", title="Emma"), "done", "again"]
@@ -173,6 +174,7 @@ def test_words_of_the_name_count_more_and_forms_of_a_word_are_one():
     assert find_tools("the weather", tools, most=5) == []
 
 
+@pytest.mark.any_database
 async def test_a_flood_of_a_server_is_bounded_and_its_tools_are_found(context, storage):
     script_ = [call("find_tool", query="parrot"), call("many__echo", text="hi"), "done"]
     servers = MCPServers({"many": script("many")}, wait_seconds=60)
@@ -197,6 +199,7 @@ async def test_the_turn_survives_a_server_that_dies_and_one_that_is_gone(context
     assert nope.startswith("Error: there is no tool 'a__nope'; there are: a__die, a__echo")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("allow", [True, False])
 async def test_a_tool_that_does_not_say_that_it_only_reads_asks_first(context, storage, tmp_path, allow):
     servers = MCPServers({"a": script("plain", tmp_path)}, wait_seconds=60)

@@ -1,6 +1,5 @@
 """The files of a conversation, as they are stored: found by the digest of their bytes."""
 
-import hashlib
 from collections.abc import Mapping
 
 from botservice.contexts.context import ContextKeys, find_context
@@ -9,9 +8,9 @@ from botservice.storage import Storage
 from botservice.storage.blobs import read_blobs
 
 
-def digest(data: bytes) -> str:
-    """Return what a file's bytes are called in storage."""
-    return hashlib.sha256(data).hexdigest()
+def ending_of(mime_type: str) -> str:
+    """Return how the name of a file without a name ends."""
+    return f".{mime_type.partition('/')[2].partition(';')[0].partition('+')[0] or 'bin'}"
 
 
 async def read_stored_file(storage: Storage | None, context_keys: Mapping[str, str], name: str) -> bytes | None:

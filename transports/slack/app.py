@@ -27,9 +27,8 @@ from transports.slack.capabilities import CAPABILITIES
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.home import Home, HomeSection
-from transports.slack.incoming.bolt import build_bolt
+from transports.slack.incoming.bolt import PATH, EventsEndpoint, build_bolt
 from transports.slack.incoming.decisions import Decisions
-from transports.slack.incoming.endpoint import PATH, EventsEndpoint
 from transports.slack.incoming.files import Files
 from transports.slack.incoming.intake import Intake
 from transports.slack.incoming.interactions import Interactions

@@ -9,7 +9,7 @@ import aiohttp
 from botservice.errors import BotServiceError
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
-from transports.slack.incoming.endpoint import PATH
+from transports.slack.incoming.bolt import PATH
 from transports.slack.manifest import OPTIONAL_SCOPES, REACTIONS_SCOPE, bot_scopes
 
 _MANIFEST = "transports/slack/manifest.json"

@@ -14,6 +14,8 @@ _TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
 _MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>")
 _STOP = re.compile(r"\s*[/!]stop\s*", re.IGNORECASE)
 _MAX_ID_CHARACTERS = 100
+_VIEW = "app_context"  # what an author looks at
+_MESSAGES = ("message", "previous_message", "root")
 # What people write; every other subtype tells of something that happened.
 _WRITTEN = (None, "file_share", "me_message", "thread_broadcast")  # no set: what comes may not be hashable
 
@@ -160,6 +162,31 @@ def stored(event: StoredEvent) -> tuple[Way | None, Mapping[str, Any], Mapping[s
     except (ValueError, RecursionError, KeyError, TypeError):
         return None, {}, {}
     return way, body if isinstance(body, dict) else {}, kept
+
+
+def without_view(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message's event, or that of a change, without what its author looks at: that is not stored."""
+    event = field(body, "event")
+    if not isinstance(event, Mapping) or event.keys().isdisjoint((_VIEW, *_MESSAGES)):
+        return body
+    return {**body, "event": _without_view(event)}
+
+
+def _without_view(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an event without what is looked at, also where it holds a message, as it was or as it is."""
+    return {
+        name: _without_view(each) if name in _MESSAGES and isinstance(each, Mapping) else each
+        for name, each in event.items()
+        if name != _VIEW
+    }
+
+
+def viewer_of(body: Mapping[str, Any]) -> str | None:
+    """Return whose context an event tells: it is named in the event, or is the one to whom it may be shown."""
+    user = word(field(field(body, "event"), "user"))
+    shown_to = field(body, "authorizations")
+    people = [each for each in shown_to if field(each, "is_bot") is False] if isinstance(shown_to, list) else []
+    return user or (word(field(people[0], "user_id")) if people else None)
 
 
 def order_of(ts: str) -> int:

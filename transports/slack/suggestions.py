@@ -79,7 +79,7 @@ class Suggestions:
         Raises:
             BotServiceError: Slack or the storage does not answer.
         """
-        if not await self._refusals.has(team_id, Feature.PROMPTS):
+        if not await self._refusals.takes(team_id, Feature.PROMPTS):
             return
         workspace = await self._workspaces.find(team_id)
         person = await self._people.find(workspace, user_id)
@@ -98,7 +98,7 @@ class Suggestions:
         Raises:
             BotServiceError: Slack does not answer.
         """
-        if not await self._refusals.has(team_id, Feature.PROMPTS):
+        if not await self._refusals.takes(team_id, Feature.PROMPTS):
             return
         for left in reversed(range(_MAX_TRIES)):
             try:

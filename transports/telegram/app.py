@@ -9,25 +9,23 @@ from telegram.error import InvalidToken, TelegramError
 
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
-from botservice.contexts.context import ContextKeys, find_context
-from botservice.errors import BotServiceError, DeliveryError, SettingsError
+from botservice.errors import BotServiceError, SettingsError
 from botservice.messages import InboundMessage, Message
 from botservice.people.names import is_guest
 from botservice.reading.reader import PdfReader
 from botservice.storage import Storage
-from botservice.storage.blobs import read_blobs
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
-from transports.forms import Forms
+from transports.files.stored import read_stored_file
 from transports.pacing import Pace
 from transports.telegram.capabilities import CAPABILITIES
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
 from transports.telegram.guests.guests import Guests
-from transports.telegram.guests.planning import asked_as_guest, plan_guest
-from transports.telegram.inbound import BotIdentity, allowed_updates, field, identified, stored_update
+from transports.telegram.guests.planning import plan_guest
+from transports.telegram.inbound import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
 from transports.telegram.incoming.files import Files
 from transports.telegram.incoming.intake import Intake
 from transports.telegram.incoming.polling import Poller
@@ -35,6 +33,7 @@ from transports.telegram.incoming.reading import Reader
 from transports.telegram.incoming.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
 from transports.telegram.outgoing.canvases import Tempo
 from transports.telegram.outgoing.choosing import Choices
+from transports.telegram.outgoing.forms import Forms
 from transports.telegram.outgoing.outbound import Sender
 from transports.telegram.outgoing.planning import plan_answer
 from transports.telegram.outgoing.streaming import Stage
@@ -151,8 +150,7 @@ class TelegramTransport:
 
     def was_spoken(self, events: Sequence[StoredEvent]) -> bool:
         """Return whether events hold a voice message; what is only quoted or forwarded asks nothing."""
-        said = [stored_update(event).get("message") for event in events]
-        return any(field(each, "voice") is not None and field(each, "forward_origin") is None for each in said)
+        return was_spoken(events)
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
@@ -227,11 +225,4 @@ class TelegramTransport:
             logger.warning("telegram.menu_not_set", extra={"reason": str(error)})
 
     async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
-        storage, keys = self._storage, ContextKeys.of(context_keys)
-        if storage is None:
-            raise DeliveryError("the transport has not started yet")
-        context_id = await storage.read(lambda connection: find_context(connection, keys))
-        if context_id is None:
-            return None
-        found = await storage.read(lambda connection: read_blobs(connection, context_id, [digest]))
-        return found.get(digest)
+        return await read_stored_file(self._storage, context_keys, digest)

@@ -18,6 +18,8 @@ ALLOWED_UPDATES = [
     "message_reaction",
 ]
 GUEST_MESSAGE = "guest_message"
+# What stands in whatever is stored of such an update: where it does not, there is nothing to be parsed for.
+_OF_GUESTS, _OF_GROUPS, _OF_VOICES = b'"guest_message"', b"group", b'"voice"'
 _EVENTS = ("message", "edited_message", "stopped_message_generation", GUEST_MESSAGE)
 
 _ABSENT = ("left", "kicked")
@@ -183,6 +185,29 @@ def command_of(message: object, bot: BotIdentity) -> str | None:
     return found[1].lower()
 
 
+def is_press(update: object) -> bool:
+    """Return whether an update is about a pressed button."""
+    return isinstance(field(update, "callback_query"), Mapping)
+
+
+def is_private_text(update: object) -> bool:
+    """Return whether somebody writes words to the bot alone: then it is meant, whatever stands there besides."""
+    message = field(update, "message")
+    return field(field(message, "chat"), "type") == "private" and isinstance(field(message, "text"), str)
+
+
+def asked_as_guest(events: Sequence[StoredEvent]) -> object | None:
+    """Return the message by which a bot was called into a chat that it is no member of; None for any other turn."""
+    found = (stored_update(event).get(GUEST_MESSAGE) for event in events if _OF_GUESTS in event.raw)
+    return next((message for message in found if message is not None), None)
+
+
+def was_spoken(events: Sequence[StoredEvent]) -> bool:
+    """Return whether events hold a voice message; what is only quoted or forwarded asks nothing."""
+    said = [stored_update(event).get("message") for event in events if _OF_VOICES in event.raw]
+    return any(field(each, "voice") is not None and field(each, "forward_origin") is None for each in said)
+
+
 def stored_update(event: StoredEvent) -> Mapping[str, Any]:
     """Return an update as it was stored; empty where it is none."""
     try:
@@ -195,7 +220,7 @@ def stored_update(event: StoredEvent) -> Mapping[str, Any]:
 def reply_target(events: Sequence[StoredEvent]) -> int | None:
     """Return the message that an answer replies to: in a group, so that it is seen who is meant."""
     for event in reversed(events):
-        update = stored_update(event)
+        update = stored_update(event) if _OF_GROUPS in event.raw else {}
         # What answers a pressed button replies to the message that it stands under.
         message = update.get("message") or field(update.get("callback_query"), "message")
         if field(field(message, "chat"), "type") in ("group", "supergroup"):

@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 from rich.spinner import Spinner
 from rich.text import Text
 
-from transports.intricacy import is_too_intricate
+from transports.bounds import is_too_intricate
 from transports.terminal.screens import HELP, visible
 
 _LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it is

@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import Asker, find_asker
+from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.messages import Button
 from botservice.people.identities import identities_of, is_browser_of, part_identity
@@ -117,7 +117,7 @@ async def _unlink(request: CommandRequest) -> CommandAnswer:
 
 
 async def _find_alone(request: CommandRequest) -> Asker | CommandAnswer:
-    """Return who gives a command in a private chat; what everybody else is told."""
+    """Return the asker in a private chat, or the refusal for anywhere else."""
     asker = await find_asker(request)
     if asker is None:
         return CommandAnswer(request.say("memory.nobody"))

@@ -1,11 +1,11 @@
-"""/web: a link that opens the chat of whoever asks in a browser."""
+"""/web: a link that opens the asker's chat in a browser."""
 
 from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.commands.asking import Asker, find_asker
+from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.people.browsers import (
     LINK_LIFETIME,
@@ -23,7 +23,7 @@ _MINUTES: Final = str(int(LINK_LIFETIME.total_seconds() // 60))
 
 
 def web_command(public_url: str | None) -> Command:
-    """Return the command of a service that people reach in a browser at an address; None where nobody said which."""
+    """Return the command /web, or None if the service has no public address."""
     return Command("web", partial(_answer, public_url), is_counted=True, is_listed=public_url is not None)
 
 

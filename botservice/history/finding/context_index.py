@@ -8,9 +8,11 @@ from sqlalchemy import Connection, Row, bindparam
 
 from botservice.history.finding.documents import MESSAGES, read_documents
 from botservice.history.finding.long_chats import LongChats
+from botservice.history.finding.questions import Question
 from botservice.history.finding.word_blocks import Stretch, find_stretches
 from botservice.history.ranking import SearchIndex
 from botservice.history.vectors import read_vectors
+from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
@@ -38,6 +40,15 @@ class _Comparison:
     kept: set[int] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A question with what was found, ids and scores, and the state of the index that this holds for."""
+
+    question: Question
+    found: list[tuple[int, float]]
+    state: tuple[int, int, int]
+
+
 @dataclass(slots=True)
 class ContextIndex:
     """The index of one context and what it has seen of it; to be touched under its lock.
@@ -47,6 +58,7 @@ class ContextIndex:
         is_long: Whether it is of a very long chat: then older messages are found by the words written down.
         making: The last position of a stretch that is taken in to be written down; None where that is done.
         full: That stretch, once it is.
+        answered: The last question: every step of a turn asks the same again.
     """
 
     context_id: int
@@ -60,6 +72,7 @@ class ContextIndex:
     full: Stretch | None = None
     vector_model: str | None = None
     last_vector: int = 0
+    answered: _Answered | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def catch_up(
@@ -82,6 +95,20 @@ class ContextIndex:
             return False
         return self.is_long or model_key is None or self._take_vectors(connection, model_key)
 
+    def found_for(self, question: Question) -> list[tuple[int, float]] | None:
+        """Return what was found for a question, if it was the last one and nothing has changed since."""
+        known = self.answered
+        is_same = known is not None and known.state == self._state and known.question == question
+        return known.found if known is not None and is_same and known.question.vector is question.vector else None
+
+    def remember(self, question: Question, found: list[tuple[int, float]]) -> None:
+        """Keep what was found for a question, until the next one."""
+        self.answered = _Answered(question, found, self._state)
+
+    @property
+    def _state(self) -> tuple[int, int, int]:
+        return self.last_position, self.deletion_version, self.last_vector
+
     def _choose_part(self, connection: Connection, last_position: int, size: int) -> int:
         """Turn to the first full stretch that is not written down, else to what comes after all; return its end."""
         written = find_stretches(connection, self.context_id)
@@ -96,7 +123,7 @@ class ContextIndex:
     def _take_page(self, connection: Connection, last: int) -> bool:
         """Take in what is new up to a position, but a page at most; return whether that was all."""
         wanted = {"context": self.context_id, "after": self.last_position, "last": last}
-        rows = connection.execute(_PAGE_OF_MESSAGES, wanted).all()
+        rows = execute(connection, _PAGE_OF_MESSAGES, wanted).all()
         self.index.add(list(read_documents(rows)))
         if len(rows) == PAGE:
             self.last_position = rows[-1].position
@@ -114,7 +141,7 @@ class ContextIndex:
         comparison = self.comparison = self.comparison or _Comparison(state.deletion_version, self.after)
         # A reader with a newer view may have been here first: what this view does not show yet is not gone.
         seen = {"context": self.context_id, "after": comparison.last_position, "last": self.last_position}
-        rows = connection.execute(_PAGE_OF_MESSAGES, seen).all()
+        rows = execute(connection, _PAGE_OF_MESSAGES, seen).all()
         for document in read_documents(rows):
             comparison.kept.add(document.id)
             if not self.index.holds(document):

@@ -8,6 +8,7 @@ from sqlalchemy import Row, bindparam, select
 from botservice.history.finding.searchable import searchable_text
 from botservice.history.ranking import Document
 from botservice.history.ranking.people import author_key
+from botservice.history.rows import IS_SAID
 from botservice.messages import Author, Role
 from botservice.references import write_out
 from botservice.storage.references import decode_references
@@ -24,10 +25,7 @@ MESSAGES = select(
     messages.c.author_name,
     messages.c.created_at,
     messages.c.said_by_others,
-).where(
-    messages.c.context_id == bindparam("context"),
-    messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
-)
+).where(messages.c.context_id == bindparam("context"), IS_SAID)
 
 
 def read_documents(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[Document]:

@@ -8,10 +8,11 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, bindparam, select
 
 from botservice.history.finding.questions import SearchHit
-from botservice.history.rows import COLUMNS, read_messages
+from botservice.history.rows import COLUMNS, IS_SAID, read_messages
 from botservice.llm.tokens import TokenCounter
-from botservice.messages import Author, Message, Role
+from botservice.messages import Author, Message
 from botservice.storage.references import full_text_of
+from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
 _QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
@@ -20,14 +21,10 @@ _LONGEST: Final = 600  # characters: a longer neighbour costs more of the prompt
 _ONE_TALK: Final = timedelta(hours=6)
 _NEAR: Final = 4  # positions: what stands between two that belong together are notes, or gaps of what was deleted
 
-# A sum, so that no index is chosen by it: for ten ids SQLite would rather look through the whole context.
-_POSITIONS = select(messages.c.id, messages.c.position).where(
-    messages.c.context_id + 0 == bindparam("context"), messages.c.id.in_(bindparam("ids", expanding=True))
-)
 _AT = select(*COLUMNS).where(
     messages.c.context_id == bindparam("context"),
     messages.c.position.in_(bindparam("positions", expanding=True)),
-    messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
+    IS_SAID,
 )
 
 
@@ -45,7 +42,7 @@ def with_neighbours(
         shown: Ids of the messages that stand in the prompt anyway.
     """
     shown = {*shown, *(hit.message.id for hit in hits)}
-    beside = _find_beside(connection, context_id, [hit.message for hit in hits], counter)
+    beside = _find_beside(connection, context_id, hits, counter)
     found = []
     for hit in hits:
         neighbour = beside.get(hit.message.id)
@@ -58,21 +55,20 @@ def with_neighbours(
 
 
 def _find_beside(
-    connection: Connection, context_id: int, found: Sequence[Message], counter: TokenCounter | None
+    connection: Connection, context_id: int, found: Sequence[SearchHit], counter: TokenCounter | None
 ) -> dict[int | None, Message]:
     """Return for each message that needs one the message that makes it readable, by its id."""
-    steps = {each.id: each for each in found if each.id is not None and _step(each)}
+    steps = [(hit, step) for hit in found if (step := _step(hit.message))]
     if not steps:
         return {}
-    positions = connection.execute(_POSITIONS, {"context": context_id, "ids": list(steps)}).all()
-    nearest = {row.id: [row.position + _step(steps[row.id]) * far for far in range(1, _NEAR)] for row in positions}
-    wanted = sorted({position for places in nearest.values() for position in places})
-    rows = {row.position: row for row in connection.execute(_AT, {"context": context_id, "positions": wanted})}
+    nearest = [(hit, [hit.position + step * far for far in range(1, _NEAR)]) for hit, step in steps]
+    wanted = sorted({position for _, places in nearest for position in places})
+    rows = {row.position: row for row in execute(connection, _AT, {"context": context_id, "positions": wanted}).all()}
     beside = {}
-    for number, places in nearest.items():
+    for hit, places in nearest:
         place = next((place for place in places if place in rows), None)
-        if place is not None and _belongs(neighbour := rows[place], steps[number]):
-            beside[number] = read_messages(connection, context_id, [neighbour], counter)[0]
+        if place is not None and _belongs(rows[place], hit.message):
+            beside[hit.message.id] = read_messages(connection, context_id, [rows[place]], counter)[0]
     return beside
 
 

@@ -1,7 +1,7 @@
 """What is looked for in a chat, and what is found."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -17,11 +17,13 @@ class SearchHit:
     Attributes:
         score: Larger is better; comparable within one search only.
         neighbour: The question that it answers, or its answer, where it says little by itself.
+        position: Where the message stands in its chat.
     """
 
     message: Message
     score: float
     neighbour: Message | None = None
+    position: int = field(default=0, repr=False, compare=False)
 
     @property
     def messages(self) -> list[Message]:
@@ -68,7 +70,7 @@ class Question:
     asked_at: datetime
     asker: Author | None = None
     exclude: Collection[int] = ()
-    vector: NDArray[Any] | None = None
+    vector: NDArray[Any] | None = field(default=None, compare=False)
     shown: Collection[int] = ()
     period: Period | None = None
 

@@ -22,7 +22,7 @@ def each_once(hits: Sequence[SearchHit]) -> list[SearchHit]:
         if known is None:
             kept[said] = hit
         elif hit.message.created_at > known.message.created_at:
-            kept[said] = replace(known, message=hit.message)
+            kept[said] = replace(known, message=hit.message, position=hit.position)
     return list(kept.values())
 
 

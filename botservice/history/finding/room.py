@@ -27,8 +27,10 @@ class Room:
         """Return those of hits that there is room for, the best first; neighbours, until half of the room is taken."""
         left, longest, taken = self.tokens, self.tokens // _SHARES, []
         for hit in hits:
-            short = replace(hit, message=self.shorten(hit.message, longest))
-            size = self.size(short.message)
+            short, size = hit, self.size(hit.message)
+            if size > longest:
+                short = replace(hit, message=self.shorten(hit.message, longest))
+                size = self.size(short.message)
             if size > left:
                 continue
             left -= size

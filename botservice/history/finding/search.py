@@ -107,7 +107,10 @@ class SearchIndexes:
                 return []
             if not is_current:
                 return None
-            found = self._find(connection, entry, question)
+            found = entry.found_for(question)
+            if found is None:
+                found = self._find(connection, entry, question)
+                entry.remember(question, found)
         return _read_hits(connection, context_id, found, counter)
 
     def _find(self, connection: Connection, entry: ContextIndex, question: Question) -> list[tuple[int, float]]:
@@ -188,6 +191,9 @@ def _read_hits(
 ) -> list[SearchHit]:
     if not found:
         return []
-    rows = connection.execute(BY_ID, {"context": context_id, "ids": [message_id for message_id, _ in found]}).all()
-    by_id = {each.id: each for each in read_messages(connection, context_id, rows, counter)}
-    return [SearchHit(by_id[message_id], score) for message_id, score in found if message_id in by_id]
+    sought = {"context": context_id, "ids": [message_id for message_id, _ in found]}
+    rows = execute(connection, BY_ID, sought).all()
+    read = zip(read_messages(connection, context_id, rows, counter), rows, strict=True)
+    by_id = {each.id: (each, row.position) for each, row in read}
+    there = ((*by_id[message_id], score) for message_id, score in found if message_id in by_id)
+    return [SearchHit(message, score, position=position) for message, position, score in there]

@@ -118,14 +118,11 @@ def _of_word(
     keys, other_keys = form_keys(word, spoken), related_keys(word, spoken)
     forms = chat.vocabulary.having(keys)
     strength = _counted(chat, word, forms, norm, weights)
-    alike = _alike(chat, word, forms, len(norm))
-    related = _related(chat, chat.vocabulary.having(other_keys) - forms, len(norm))
-    for each in (strength, alike, related):
-        each[hidden] = 0
-    having, having_related = int(np.count_nonzero(strength > 0)), int(np.count_nonzero(related > 0))
-    # A word that the chat does not have, and no list either, is probably misspelt: what it looks like stands for it.
-    alike *= weights.alike if having or other_keys else weights.misspelt
-    frequency = having or having_related or int(np.count_nonzero(alike > 0))
+    alike = _alike(chat, word, forms, hidden, len(norm))
+    related = _related(chat, chat.vocabulary.having(other_keys) - forms, hidden, len(norm))
+    strength[hidden] = 0
+    having, having_related = int(np.count_nonzero(strength)), 0 if related is None else int(np.count_nonzero(related))
+    frequency = having or having_related or (0 if alike is None else int(np.count_nonzero(alike)))
     size = len(norm)
     if chat.census is not None:
         size, frequency = (
@@ -134,9 +131,14 @@ def _of_word(
         )
         having_related = chat.census.having_others.get(word) or having_related
     worth = rarity(size, frequency)
-    related *= weights.related * min(1.0, rarity(size, having_related) / worth)
-    strength = np.maximum(strength, np.maximum(alike, related))
-    places = np.flatnonzero(strength > 0).astype(np.int32)
+    if alike is not None:
+        # A word that neither the chat nor a list has is probably misspelt: what it looks like stands for it.
+        alike *= weights.alike if having or other_keys else weights.misspelt
+        np.maximum(strength, alike, out=strength)
+    if related is not None:
+        related *= weights.related * min(1.0, rarity(size, having_related) / worth)
+        np.maximum(strength, related, out=strength)
+    places = np.flatnonzero(strength).astype(np.int32)
     return Evidence(share * worth, places, strength[places])
 
 
@@ -152,18 +154,26 @@ def _counted(chat: Chat, word: str, forms: set[int], norm: Scores, weights: Weig
     return strength
 
 
-def _alike(chat: Chat, word: str, forms: set[int], size: int) -> Scores:
+def _alike(chat: Chat, word: str, forms: set[int], hidden: NDArray[np.int32], size: int) -> Scores | None:
+    """Return how like a word the likest one of each message is; None where no word is."""
+    found = [(number, likeness) for number, likeness in chat.vocabulary.alike(word) if number not in forms]
+    if not found:
+        return None
     likest = np.zeros(size, np.float32)
-    for number, likeness in chat.vocabulary.alike(word):
-        if number not in forms:
-            places, _ = chat.postings.get(number)
-            likest[places] = np.maximum(likest[places], likeness**2)
+    for number, likeness in found:
+        places, _ = chat.postings.get(number)
+        likest[places] = np.maximum(likest[places], likeness**2)
+    likest[hidden] = 0
     return likest
 
 
-def _related(chat: Chat, numbers: set[int], size: int) -> Scores:
+def _related(chat: Chat, numbers: set[int], hidden: NDArray[np.int32], size: int) -> Scores | None:
+    """Return which messages have a word that may stand for another; None where none has."""
+    if not numbers:
+        return None
     has = np.zeros(size, np.float32)
     for number in numbers:
         places, _ = chat.postings.get(number)
         has[places] = 1
+    has[hidden] = 0
     return has

@@ -8,6 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import count_each
+
 _MERGE_AT: Final = 4096
 _ASIDE_AT: Final = 1024
 _COMPACT_AT: Final = 64
@@ -39,7 +41,7 @@ class Postings:
         """Add occurrences: words[i] stands in the message at positions[i]."""
         if not len(words):
             return
-        keys, counts = np.unique(words.astype(np.int64) << 32 | positions, return_counts=True)
+        keys, counts = count_each(words.astype(np.int64) << 32 | positions)
         entries: Entries = (
             (keys >> 32).astype(np.int32),
             (keys & 0xFFFFFFFF).astype(np.int32),

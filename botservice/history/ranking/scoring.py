@@ -1,13 +1,14 @@
 """From a question to a ranking: words, the talk around them, who spoke and when."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import first_of_each
 from botservice.history.ranking.columns import Columns
-from botservice.history.ranking.context import Talk
+from botservice.history.ranking.context import Talk, with_those_around
 from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.renewal import renew
@@ -17,7 +18,10 @@ from botservice.messages import Author
 
 _POOL: Final = 20  # times k: enough to fill k places after repeats are left out, nearly always
 _RENEWED: Final = 40  # places among which what is newer is looked for: more than any prompt takes
+_MOST_RENEWED: Final = 160  # with those that equal the last: each is compared with each
 _LEAST_SPREAD: Final = 1e-6
+_MANY: Final = 4_000  # messages: of fewer, looking at all takes no longer
+_FEW: Final = 2  # one in so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,9 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     columns, query = chat.columns, request.query
     named: set[int] = set().union(*(chat.people.named(word) for word in query.words))
     evidence = find_evidence(chat, query, weights, request.hidden)
+    if not (named or query.spans or request.dense is not None):  # these speak for messages without any of the words
+        chat, request, evidence = _narrowed(chat, request, evidence, weights)
+        columns = chat.columns
     score = _by_content(chat, request, evidence, weights) * _boost(chat, query, named, request.asker, weights)
     if query.spans:
         near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0)
@@ -61,8 +68,30 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
         since, until = request.said_within
         is_hit &= (columns.column("time") >= since) & (columns.column("time") < until)
     found = np.flatnonzero(is_hit)
-    renew(score, evidence, _top(score, found, max(k, _RENEWED)), columns, weights)
-    return _best(score, found, columns, k)
+    pool = _top(score, found, max(_POOL * k, _MOST_RENEWED))
+    renew(score, evidence, _top(score, pool, max(k, _RENEWED), most=_MOST_RENEWED), columns, weights)
+    return _best(score, pool, found, columns, k)
+
+
+def _narrowed(
+    chat: Chat, request: Request, evidence: list[Evidence], weights: Weights
+) -> tuple[Chat, Request, list[Evidence]]:
+    """Return all this for the messages within reach of a word alone, if they are few of many: others are not found."""
+    size, reach = len(chat.columns), weights.reach
+    count = sum(len(part.places) for part in evidence)
+    if size < _MANY or count * (2 * reach + 1) * _FEW > size:
+        return chat, request, evidence
+    repeats = np.flatnonzero(chat.columns.column("text") == request.fingerprint)
+    places = with_those_around(np.concatenate([repeats, *(part.places for part in evidence)]), size, reach)
+
+    def within(some: NDArray[np.int32]) -> NDArray[np.int32]:
+        return np.flatnonzero(np.isin(places, some)).astype(np.int32)
+
+    return (
+        replace(chat, columns=chat.columns.part(places)),
+        replace(request, hidden=within(request.hidden), shown=within(request.shown)),
+        [replace(part, places=np.searchsorted(places, part.places).astype(np.int32)) for part in evidence],
+    )
 
 
 def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights: Weights) -> Scores:
@@ -129,9 +158,10 @@ def _boost(chat: Chat, query: Query, named: set[int], asker: Author | None, weig
     return boost
 
 
-def _best(score: Scores, found: NDArray[np.int64], columns: Columns, k: int) -> list[tuple[int, float]]:
-    """Return the best k of found; the newer of equals first; what was said again, after all others."""
-    pool = _top(score, found, _POOL * k)
+def _best(
+    score: Scores, pool: NDArray[np.int64], found: NDArray[np.int64], columns: Columns, k: int
+) -> list[tuple[int, float]]:
+    """Return the best k of found, of which pool are the best; the newer of equals first; repeats after all others."""
     chosen = _without_repeats(score, pool, columns)
     if len(chosen) < k and len(pool) < len(found):
         chosen = _without_repeats(score, found, columns)
@@ -143,13 +173,18 @@ def _best(score: Scores, found: NDArray[np.int64], columns: Columns, k: int) -> 
     return [(int(ids[place]), float(value)) for place, value in zip(chosen, falling, strict=True)]
 
 
-def _top(score: Scores, found: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the best count of found, and all that equal the last of them."""
+def _top(score: Scores, found: NDArray[np.int64], count: int, *, most: int = 0) -> NDArray[np.int64]:
+    """Return the best count of found, the newer of equals.
+
+    Args:
+        most: How many of them with those that equal the last one. A chat may say the same a hundred thousand times.
+    """
     if len(found) <= count:
         return found
     values = score[found]
     least = np.partition(values, len(values) - count)[len(values) - count]
-    best: NDArray[np.int64] = found[values >= least]
+    above, equal = found[values > least], found[values == least]
+    best: NDArray[np.int64] = np.concatenate([above, equal[max(0, len(equal) - (max(count, most) - len(above))) :]])
     return best
 
 
@@ -161,6 +196,5 @@ def _ordered(score: Scores, places: NDArray[np.int64]) -> NDArray[np.int64]:
 def _without_repeats(score: Scores, places: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
     """Return places in order, of those that say the same the first one only."""
     order = _ordered(score, places)
-    _, first = np.unique(columns.column("text")[order], return_index=True)
-    kept: NDArray[np.int64] = order[np.sort(first)]
+    kept: NDArray[np.int64] = order[np.sort(first_of_each(columns.column("text")[order]))]
     return kept

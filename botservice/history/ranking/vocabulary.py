@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import each_once, first_of_each
 from botservice.history.ranking.blocks import key_of
 from botservice.history.ranking.words import languages
 from botservice.history.ranking.words.grams import GramIndex
@@ -73,9 +74,10 @@ class Vocabulary:
         self._counts += np.bincount(found[found >= 0], minlength=len(languages.CODES))
         spoken = np.repeat(self._carried_on(found), np.diff(np.append(starts, len(tokens))))
         new = np.flatnonzero((self._stemmed[tokens] >> spoken.astype(np.uint32)) & 1 == 0)
-        pairs, first = np.unique(tokens[new].astype(np.int64) * 32 + spoken[new], return_index=True)
-        places = new[first]
-        for language in np.unique(pairs & 31).tolist():
+        pairs = tokens[new].astype(np.int64) * 32 + spoken[new]
+        first = first_of_each(pairs)
+        pairs, places = pairs[first], new[first]
+        for language in each_once(pairs & 31).tolist():
             chosen = pairs & 31 == language
             self._learn_stems((pairs[chosen] >> 5).tolist(), [words[i] for i in places[chosen].tolist()], language)
 
@@ -94,8 +96,12 @@ class Vocabulary:
             if not word.isascii() and (folded := fold(word)) != word:
                 self._groups[folded] = (*self._groups.get(folded, ()), number)
         self._ids.update(zip(words, range(len(self._ids), len(self._ids) + len(words)), strict=True))
-        self._rows = np.concatenate([self._rows, languages.vote_rows(words)])
-        self._stemmed = np.concatenate([self._stemmed, np.zeros(len(words), np.uint32)])
+        first = len(self._ids) - len(words)
+        if len(self._ids) > len(self._rows):
+            more = max(len(self._ids), first + first // 2) - len(self._rows)
+            self._rows = np.concatenate([self._rows, np.zeros(more, np.int32)])
+            self._stemmed = np.concatenate([self._stemmed, np.zeros(more, np.uint32)])
+        self._rows[first : len(self._ids)] = languages.vote_rows(words)
 
     def _learn_stems(self, numbers: list[int], words: list[str], language: int) -> None:
         self._stemmed[numbers] |= np.uint32(1 << language)

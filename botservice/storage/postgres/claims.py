@@ -1,5 +1,6 @@
 """Claims on Postgres: session advisory locks on the writer's own connection, which end with it."""
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from typing import Any
@@ -59,8 +60,11 @@ class AdvisoryClaims:
             self._drop(claim)
         return claim if claim.is_held else None
 
-    async def release(self, claim: Claim) -> None:
+    def release(self, claim: Claim) -> "asyncio.Future[None]":
         """Give the claim back."""
+        return asyncio.ensure_future(self._release(claim))
+
+    async def _release(self, claim: Claim) -> None:
         if self._holds(claim):
             with contextlib.suppress(StorageUnavailable):  # the lock has ended with its connection
                 await self._writer.write(lambda connection: self._unlock(connection, claim), is_last=True)

@@ -3,6 +3,7 @@
 All Storages of the process on that file share it.
 """
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -146,8 +147,16 @@ class LocalClaims:
             self._mine.add(claim)
             return claim
 
-    async def release(self, claim: Claim) -> None:
-        """Give the claim back; where storage fails, at once."""
+    def release(self, claim: Claim) -> "asyncio.Future[None]":
+        """Give the claim back: at once where nothing waits for its commit, or where storage fails."""
+        if not self._writer.is_settled:
+            return asyncio.ensure_future(self._settle(claim))
+        self.abandon(claim)
+        released = asyncio.get_running_loop().create_future()
+        released.set_result(None)
+        return released
+
+    async def _settle(self, claim: Claim) -> None:
         try:
             if claim.is_held:
                 await self._writer.settle()

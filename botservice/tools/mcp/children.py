@@ -1,4 +1,4 @@
-"""Processes of servers that end with this one, also where it is killed before it can say so.
+"""Server processes that end with this one, even if it is killed.
 
 Each server runs in a session of its own, so that a signal to this process and its group does not reach it. A shell
 beside the service waits on a pipe: where the service ends, however it ends, the pipe closes, and the shell ends
@@ -46,7 +46,7 @@ class Children:
 
     @contextlib.contextmanager
     def starting(self, name: str, command: str, args: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-        """Yield the command that starts a server; where the block is left, whatever it has left running is ended."""
+        """Yield the command that starts a server; at the end of the block, kill what it left running."""
         if not _IS_POSIX:
             yield command, list(args)
             return
@@ -82,12 +82,12 @@ class Children:
 
 
 def find_command(command: str, path: str | None) -> bool:
-    """Return whether there is such a command."""
+    """Return whether a command exists."""
     return shutil.which(command, path=path) is not None
 
 
 def _end_group(file: Path) -> None:
-    """End what a server has started and left behind, at once: the client has been gentle with the server already."""
+    """Kill the processes that a server left behind: the client has already ended the server gently."""
     try:
         number = int(file.read_text())
     except (OSError, ValueError):

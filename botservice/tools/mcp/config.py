@@ -1,4 +1,4 @@
-"""Which MCP servers there are, as people write it down in mcp.json."""
+"""Reading the MCP servers from a file such as mcp.json."""
 
 import json
 import math
@@ -30,7 +30,7 @@ _LONGEST_NAME: Final = 24  # so that 38 of a tool's 64 letters are left for the 
 
 
 class Approval(StrEnum):
-    """Which calls a person is asked about first."""
+    """Which calls need a person's approval."""
 
     WRITES = "writes"  # of every tool that does not say that it only reads
     ALWAYS = "always"
@@ -270,5 +270,5 @@ class _Entry:
 
 
 def _is_secret(name: str) -> bool:
-    """Return whether what has this name looks like something that nobody may see."""
+    """Return whether a name looks like that of a secret."""
     return name not in _PLAIN and _SECRET.search(name) is not None

@@ -150,7 +150,7 @@ class Connection:
         )
 
     async def _keep(self) -> None:
-        """Connect, and again whenever the connection is lost, until somebody cancels this task."""
+        """Connect, and again whenever the connection is lost, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             began, line = loop.time(), Line()
@@ -284,6 +284,6 @@ def _load() -> Any:
 
 
 def _is_cancelled() -> bool:
-    """Return whether somebody wants this task to end; an outage cancels it as well, and is undone by its own block."""
+    """Return whether this task was cancelled from outside; an outage cancels it as well, within its own block."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,4 +1,4 @@
-"""What a server says of its tools, as it may be shown to a model: data of somebody else, bounded and never trusted."""
+"""Reading the list of a server's tools for a model: untrusted data, bounded."""
 
 import json
 import logging
@@ -123,7 +123,7 @@ def read_schema(schema: Any) -> dict[str, Any]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _find_wrong(schema: str) -> str | None:
-    """Return where a schema is none; None where it is one. Servers that list again mostly say the same."""
+    """Return where a schema is none, or None if it is one. Servers that list again mostly say the same."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 

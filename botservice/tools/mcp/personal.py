@@ -43,7 +43,7 @@ class Returned:
     """What came of a person's return.
 
     Attributes:
-        server: To which they signed in; None where they did not.
+        server: To which they signed in, or None if they did not.
         code: What they are to say in the chat.
     """
 
@@ -78,7 +78,7 @@ class PersonalServers:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def tools_for(self, context: AgentContext, configs: Sequence[ServerConfig]) -> list[list[Tool]]:
-        """Return the tools of each server for whoever asks in private; where others listen there are none."""
+        """Return the tools of each server for the person who asks in private; where others listen there are none."""
         asker = await find_asker(context)
         if asker is None:
             return []

@@ -19,7 +19,7 @@ class Program:
     """A program that runs, as the client's transport.
 
     Attributes:
-        problem: What it did that nobody listens to it any more; None where it did nothing of the kind.
+        problem: What it did for which it is not listened to any more, or None.
     """
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -36,7 +36,7 @@ class Program:
         self._stdin.close()
 
     async def read(self) -> Any:
-        """Return its next message; None where there will be none.
+        """Return its next message, or None if there will be none.
 
         Lines that are no messages are left out; too many of them in a row, or one that does not end, are an end.
         """

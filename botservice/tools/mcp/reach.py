@@ -40,7 +40,7 @@ class Reach:
             raise ServerDown("its authorization is at an address that is not asked")
 
     async def note(self, response: httpx2.Response) -> None:
-        """Take note of where the server itself answers from."""
+        """Note where the server itself answers from."""
         stream = response.extensions.get("network_stream")
         peer = None if stream is None else stream.get_extra_info(_PEER)
         url = response.request.url

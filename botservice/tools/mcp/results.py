@@ -1,4 +1,4 @@
-"""What a call of a server's tool gave, as a tool of ours would return it."""
+"""Reading the result of a server's tool, as a tool of ours would return it."""
 
 import base64
 import binascii
@@ -60,7 +60,7 @@ def _bounded(texts: Sequence[str]) -> Iterator[str]:
 
 
 def _quoted(value: Any) -> Any:
-    """Return a value in which no text looks like what the service itself gives a model as its records."""
+    """Return a value with its texts escaped, so that none can pass for records of the service."""
     match value:
         case str():
             return quote_said(value)
@@ -72,7 +72,7 @@ def _quoted(value: Any) -> Any:
 
 
 def _says(text: str, value: Any) -> bool:
-    """Return whether a text is the JSON of a value: servers say it twice, for clients that know no values."""
+    """Return whether a text is the JSON of a value: servers send both, for clients that read only text."""
     if len(text) > LONGEST_OBSERVATION:
         return True
     try:

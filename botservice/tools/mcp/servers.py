@@ -93,14 +93,14 @@ class MCPServers:
         return self._made[1]
 
     async def tools_for(self, context: AgentContext) -> Sequence[Tool]:
-        """Return the tools of all servers, with those that whoever asks in a private chat has by signing in."""
+        """Return the tools of all servers, and in a private chat those that the person has signed in to."""
         tools, configs = await self.tools(), self._with_sign_in()
         if self._personal is None or not configs:
             return tools
         return _in_turn([*await self._personal.tools_for(context, configs), tools])
 
     async def finish_sign_in(self, storage: Storage, server: str, query: Mapping[str, str]) -> Returned:
-        """Take in a person whom a server sent back, and return to which they signed in, and what they are told.
+        """Finish the sign-in of a person whom a server sent back; return which server, and what to tell them.
 
         Args:
             server: At whose address they came back, as the names of its tools begin.
@@ -123,7 +123,7 @@ class MCPServers:
                     each.cancel()
 
     def problems(self) -> Mapping[str, str | None]:
-        """Return by the name of each server why it cannot be used; None for one that can."""
+        """Return why each server cannot be used, by name; None for one that can."""
         return {
             each.config.name: self._problem(each) if each.is_tried.is_set() else "it is still being connected"
             for each in self._connections
@@ -134,7 +134,7 @@ class MCPServers:
         return [config.name for config in self._with_sign_in()]
 
     def explain_missing(self, name: str) -> str | None:
-        """Return why a tool of that name cannot be called at this moment; None where no server knows of it."""
+        """Return why a tool of that name cannot be called at this moment, or None if no server knows of it."""
         prefix, separator, _ = name.partition("__")
         server = next((each for each in self._connections if each.config.prefix == prefix), None)
         if separator and server is not None and _is_personal(server) and self._personal is not None:
@@ -143,7 +143,7 @@ class MCPServers:
         return server.explain_absence() if is_away and server is not None else None
 
     async def close(self) -> None:
-        """Let go of all servers, side by side; those that run here end."""
+        """Close the connections to all servers, side by side; those that run here end."""
         connections, self._connections = self._connections, []
         children, self._children = self._children, Children()
         self._made = ([], [])
@@ -158,7 +158,7 @@ class MCPServers:
         return [each.config for each in self._connections if _is_personal(each)]
 
     def _open(self) -> None:
-        """Begin to connect, where that is not done in this event loop yet."""
+        """Begin to connect, once in an event loop."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # the tasks of another one have ended with it
             self._loop, self._connections = loop, []
@@ -172,7 +172,7 @@ def _is_personal(connection: Connection) -> bool:
 
 
 def _in_turn(groups: Sequence[Sequence[Tool]]) -> list[Tool]:
-    """Return the tools of groups, which take turns."""
+    """Return the tools of several groups in turn."""
     in_turn = itertools.chain.from_iterable(itertools.zip_longest(*groups))
     return [tool for tool in in_turn if tool is not None]
 

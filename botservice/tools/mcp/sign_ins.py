@@ -1,4 +1,4 @@
-"""Who has signed in to which server, and who was asked to: kept encrypted, one account of a person for itself."""
+"""Storing sign-ins to servers, encrypted, and separately for each account of a person."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def make_code() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What asking a server's authorization for tokens takes.
+    """The parameters for requesting tokens from a server's authorization.
 
     Attributes:
         url: The address of the server that the tokens are for; they are sent nowhere else.
@@ -53,10 +53,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What one account of a person has of a server.
+    """The sign-in of one account at a server.
 
     Attributes:
-        expires_at: In seconds since 1970; None where the server does not say.
+        expires_at: In seconds since 1970, or None if the server does not say.
         renewing_until: Until when a process that renews it is waited for, in seconds since 1970.
         code: What the person has yet to say in the chat where they were asked; None once they have.
         tries: How often something else was said.
@@ -82,7 +82,7 @@ class SignIns:
         self._cipher = cipher
 
     async def find(self, storage: Storage, identity_id: int, server: str, url: str) -> SignIn | None:
-        """Return what an account has of a server; None where it is for another address, or of another key."""
+        """Return the sign-in of an account, or None if there is none for this address and key."""
         of_both = (tool_sign_ins.c.identity_id == identity_id, tool_sign_ins.c.server == server)
         query = select(tool_sign_ins.c.id, tool_sign_ins.c.data).where(*of_both)
         row = await storage.read(lambda connection: connection.execute(query).one_or_none())
@@ -93,7 +93,7 @@ class SignIns:
         return found if found is not None and found.grant.url == url else None
 
     async def keep(self, storage: Storage, identity_id: int, made: SignIn) -> bool:
-        """Keep a new sign-in in the place of an earlier one; return whether its person is there still."""
+        """Store a new sign-in in the place of an earlier one; return whether its account still exists."""
         of_both = (tool_sign_ins.c.identity_id == identity_id, tool_sign_ins.c.server == made.server)
         values = {"identity_id": identity_id, "server": made.server, "data": self._write(made)}
 
@@ -108,11 +108,11 @@ class SignIns:
         return await storage.write(write)
 
     async def reserve(self, storage: Storage, has: SignIn, until: float) -> bool:
-        """Have other processes wait for this one, which renews; return whether nobody was faster."""
+        """Reserve the renewal of a sign-in for this process; return whether no other one was faster."""
         return await self._change(storage, has, replace(has, renewing_until=until))
 
     async def confirm(self, storage: Storage, has: SignIn, code: str) -> bool:
-        """Take what a person says in the chat where they were asked; return whether it is what their page showed.
+        """Check the code that a person enters in the chat against the one that their page showed.
 
         A link can be passed on, so whoever signed in need not be who asked for it. After a few guesses, all is void.
         """
@@ -132,7 +132,7 @@ class SignIns:
         return await storage.write(lambda connection: connection.execute(change).one_or_none()) is not None
 
     async def renew(self, storage: Storage, renewed: SignIn) -> None:
-        """Keep renewed tokens, where the sign-in is there still."""
+        """Store renewed tokens, if the sign-in still exists."""
         change = update(tool_sign_ins).where(tool_sign_ins.c.id == renewed.id)
         values = {"data": self._write(renewed), "updated_at": storage.now()}
         await storage.write(lambda connection: connection.execute(change.values(**values)))
@@ -143,7 +143,7 @@ class SignIns:
         await storage.write(lambda connection: connection.execute(gone))
 
     async def begin(self, storage: Storage, identity_id: int, server: str, grant: Grant) -> str:
-        """Return the state of a sign-in that begins; an earlier one of the same account is of no use any more."""
+        """Store the state of a new sign-in and return it; it voids an earlier one of the same account."""
         state = secrets.token_urlsafe(32)
         row = {"identity_id": identity_id, "server": server, "data": self._seal(asdict(grant))}
         now = storage.now()
@@ -161,7 +161,7 @@ class SignIns:
         return state
 
     async def take(self, storage: Storage, server: str, state: str) -> tuple[int, Grant] | None:
-        """Return whose sign-in at a server a state is, and what it takes: once, and not after its time."""
+        """Use up a state; return whose sign-in it is and its parameters, unless it is used or expired."""
         columns = tool_sign_in_states.c
         taking = (
             delete(tool_sign_in_states)
@@ -193,7 +193,7 @@ class SignIns:
 
 
 async def find_asker(context: AgentContext) -> int | None:
-    """Return the account of whoever asks in private; None where others listen, or nobody knows who it is."""
+    """Return the account of the asker in a private chat, or None elsewhere."""
     question = context.chat_history.last_user_message
     author = None if question is None else question.author
 
@@ -205,7 +205,7 @@ async def find_asker(context: AgentContext) -> int | None:
 
 
 def _is_there(connection: Connection, identity_id: int) -> bool:
-    """Return whether an account is known still; other processes wait that have to do with what it signs in with."""
+    """Return whether an account still exists, and lock it against other processes."""
     query = select(identities.c.id).where(identities.c.id == identity_id).with_for_update(key_share=True)
     return connection.execute(query).one_or_none() is not None
 

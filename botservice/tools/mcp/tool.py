@@ -1,4 +1,4 @@
-"""A tool of a server, as one that a model may call."""
+"""A tool of a server as a `Tool`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The ways to a server, with what this client needs around those of the package: bounds, and a word when they end."""
+"""Transports to a server: those of the package, with limits, and a signal when they end."""
 
 import asyncio
 import contextlib
@@ -26,12 +26,12 @@ _HINTS: Final = ("readOnlyHint", "idempotentHint", "destructiveHint", "openWorld
 
 
 class Line:
-    """What is known of one connection.
+    """The state of one connection.
 
     Attributes:
         is_lost: Set when nothing more comes.
-        refused_with: The status with which an HTTP server refused the last request; None where it did not.
-        problem: What the server did that nobody listens to it any more; None where it did nothing of the kind.
+        refused_with: The status with which an HTTP server refused the last request, or None if it did not.
+        problem: What the server did for which it is not listened to any more, or None.
         wants_sign_in: Whether it refused because it wants a token, as OAuth has them.
     """
 
@@ -57,7 +57,7 @@ class Line:
 async def connected(
     config: ServerConfig, children: Children, line: Line, auth: "httpx2.Auth | None" = None
 ) -> "AsyncIterator[Transport]":
-    """Yield the way to a server, not yet entered.
+    """Yield the transport to a server, not yet entered.
 
     Args:
         auth: What adds one person's token to each request.
@@ -121,7 +121,7 @@ async def _standard_error(line: Line) -> AsyncIterator[Any]:
 def http_client(
     headers: Mapping[str, str], line: Line, auth: "httpx2.Auth | None" = None, *, largest: int | None = None
 ) -> "httpx2.AsyncClient":
-    """Return a client whose answers are bounded, and which takes note of refusals.
+    """Return an HTTP client that limits the size of answers, and records refusals.
 
     Args:
         largest: How many bytes any answer has at most; by default, those that are streams of messages have no end.
@@ -167,7 +167,7 @@ def _bounded(stream: Any, most: int) -> "httpx2.AsyncByteStream":
 
 
 class _Watched:
-    """A way to a server that says when it has ended, and shows the client only what it can read."""
+    """A transport that signals its end, and passes on only messages that the client can read."""
 
     def __init__(self, transport: "Transport", line: Line) -> None:
         self._transport = transport
@@ -220,7 +220,7 @@ class _Reading:
 
 
 def mended(message: Any) -> Any:
-    """Return a message with what would make the client refuse all of it taken out.
+    """Return a message without the parts for which the client would refuse all of it.
 
     One tool without a schema would fail a whole list, and a result that does not fit the schema that the server gave
     for it, or has no content, would be no result. A number that no float holds would end the connection.

@@ -21,7 +21,7 @@ _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFO
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What is known of a skill before it is read.
+    """A skill: its name, its description and its folder.
 
     Attributes:
         description: What it is about, and when it is of use, in one line.

@@ -75,9 +75,7 @@ class Saver:
                 context.confirm_metadata(metadata)
             then(result)
 
-        writing = asyncio.ensure_future(
-            context.storage.write(operation, fence=self._claim, sort_key=(context.id,), is_confined=True)
-        )
+        writing = context.storage.issue(operation, fence=self._claim, sort_key=(context.id,), is_confined=True)
         try:
             written = await asyncio.shield(writing)
         except asyncio.CancelledError:

@@ -14,7 +14,7 @@ from botservice.memory import TaskStep
 from botservice.messages import Author, InboundMessage, Message, Role
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.erasing import erase_event
-from botservice.privacy.returning import Heard, erase_returning, read_notes
+from botservice.privacy.late_messages import Heard, erase_returning, read_notes
 from botservice.references import write_out
 from botservice.storage import Claim
 from botservice.storage.blobs import store_blob

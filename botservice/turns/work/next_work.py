@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, select, text
+from sqlalchemy import Connection, bindparam, select
 
 from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.reminders.reminder import Reminder
 from botservice.storage import Storage
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, EVENT_IS_UNHANDLED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
@@ -30,15 +31,10 @@ _A_WHILE = timedelta(seconds=1)
 
 # What there is at all, in one look: most contexts have one thing to do, and what that is is read then.
 _CONTEXT: Any = bindparam("context")
-# Word for word the conditions of partial indexes.
-_OWES = select(deliveries.c.id).where(
-    text("deliveries.status IN ('pending', 'attempting')"), is_of(deliveries, _CONTEXT)
-)
-_CONTROL = select(events.c.id).where(
-    text("events.turn_id IS NULL AND events.handled_at IS NULL"), events.c.context_id == _CONTEXT
-)
-_TURN = select(turns.c.id).where(text("turns.status IN ('queued', 'running')"), turns.c.context_id == _CONTEXT)
-_WAITING = select(pending_calls.c.id).where(text("pending_calls.is_open"), is_of(pending_calls, _CONTEXT))
+_OWES = select(deliveries.c.id).where(DELIVERY_IS_OWED, is_of(deliveries, _CONTEXT))
+_CONTROL = select(events.c.id).where(EVENT_IS_UNHANDLED, events.c.context_id == _CONTEXT)
+_TURN = select(turns.c.id).where(TURN_IS_OPEN, turns.c.context_id == _CONTEXT)
+_WAITING = select(pending_calls.c.id).where(CALL_IS_OPEN, is_of(pending_calls, _CONTEXT))
 _LOOK: Final = select(
     _OWES.limit(1).scalar_subquery().label("owes"),
     _CONTROL.limit(1).scalar_subquery().label("control"),

@@ -8,7 +8,7 @@ from typing import Any
 from standins.bot_api.chats import DRAFT_SECONDS, Chat, Draft, Visible, World, seen
 from standins.bot_api.journal import CallAnswered, CallReceived, DraftShown
 from standins.bot_api.updates import Updates
-from standins.serving import DEFAULT_TIMEOUT_SECONDS, Served
+from standins.serving import DEFAULT_TIMEOUT_SECONDS, LOOK_SECONDS, Served
 
 Wanted = str | Callable[[Visible], bool] | None
 
@@ -90,15 +90,19 @@ class Watching(Served):
     def wait_until(
         self, holds: Callable[[], object], *, timeout: float = DEFAULT_TIMEOUT_SECONDS, what: str = "it"
     ) -> None:
-        """Wait until `holds()` is true; it is asked, under the lock, after every entry of the journal.
+        """Wait until `holds()` is true; it is asked, under the lock, after every entry of the journal and now and then.
 
         Raises:
             TimeoutError: it did not come true in time.
         """
+        end = time.monotonic() + timeout
         with self.condition:
-            if not self.condition.wait_for(holds, timeout):
-                tail = "\n  ".join(repr(entry)[:300] for entry in self.journal.entries()[-12:])
-                raise TimeoutError(f"{what} did not come true within {timeout} s; the last entries:\n  {tail}")
+            while not holds():
+                left = end - time.monotonic()
+                if left <= 0:
+                    tail = "\n  ".join(repr(entry)[:300] for entry in self.journal.entries()[-12:])
+                    raise TimeoutError(f"{what} did not come true within {timeout} s; the last entries:\n  {tail}")
+                self.condition.wait(min(left, LOOK_SECONDS))
 
     async def until(self, holds: Callable[[], object], **how: Any) -> None:
         """Wait as `wait_until` does, without holding up the test's own event loop."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from standins.serving import LOOK_SECONDS
 from standins.slack_api import other  # noqa: F401 - it fills the table of methods
 from standins.slack_api.chat import methods
 from standins.slack_api.events import Events
@@ -111,7 +112,7 @@ class SlackApi(People):
             return [outcome for name, _, outcome in self.calls_made if name == method]
 
     def wait(self, predicate: Callable[[], Any], *, timeout: float = 60.0) -> Any:
-        """Return the first true value of predicate, asked after every change.
+        """Return the first true value of predicate, asked after every change and now and then.
 
         Raises:
             TimeoutError: there was none.
@@ -123,7 +124,7 @@ class SlackApi(People):
                 if left <= 0:
                     shown = [(post.channel, post.thread_ts, post.shown[:60]) for post in self.world.posts]
                     raise TimeoutError(f"not within {timeout} s; posts: {shown}; last calls: {self._tail()}")
-                self.condition.wait(min(left, 1.0))
+                self.condition.wait(min(left, LOOK_SECONDS))
             return value
 
     async def until(self, predicate: Callable[[], Any], *, timeout: float = 60.0) -> Any:

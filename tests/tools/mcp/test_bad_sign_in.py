@@ -92,6 +92,7 @@ def endless(sent: list[int]) -> Callable[[Any], StreamingResponse]:
     return lambda _: StreamingResponse(body(), media_type="text/event-stream")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("path", PATHS)
 async def test_an_authorization_that_says_of_itself_without_end_is_not_read_to_it(bad, servers, alice, path) -> None:
     sent: list[int] = []
@@ -108,6 +109,7 @@ async def test_tokens_without_end_are_not_read_to_it(bad, servers, alice) -> Non
     assert sum(sent) < 64 * 1024 * 1024
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("token", ["", "a b", "a\r\nX-Evil: 1", "é", "a\n", "\u2028", "\x00"])
 async def test_what_cannot_stand_in_a_header_is_no_token(bad, servers, alice, token) -> None:
     bad.token = {"access_token": token, "token_type": "Bearer"}
@@ -115,6 +117,7 @@ async def test_what_cannot_stand_in_a_header_is_no_token(bad, servers, alice, to
     assert {each.name for each in await servers.tools_for(alice)} == {"wiki__sign_in"}
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "page",
     [
@@ -196,6 +199,7 @@ NONSENSE = [
 ]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("status", [200, 302])
 @pytest.mark.parametrize("path", [*PATHS, "/token"])
 async def test_nonsense_in_the_place_of_an_answer_signs_nobody_in(bad, servers, alice, path, status) -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transports.slack.outgoing.formatting import Pings, format_answer, stable_part, without_pings
-from transports.slack.outgoing.splitting import split_markdown
+from transports.slack.outgoing.formatting import Pings, format_answer, split_markdown, stable_part, without_pings
 
 NOBODY = Pings()
 PINGS = re.compile(r"<!(channel|here|everyone|subteam)|<@U|(?<![\w.@/])@(channel|here|everyone)\b(?!\.\w)")

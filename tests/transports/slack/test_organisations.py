@@ -156,10 +156,10 @@ async def test_a_new_installation_tries_again_what_was_refused(api: SlackApi, bo
 async def test_a_refusal_holds_for_a_week(storage: Storage) -> None:
     refusals = Refusals(lambda: storage)
     await refusals.note("T0001", Feature.CHARTS, SlackFailure("invalid_blocks"))
-    assert not await Refusals(lambda: storage).has("T0001", Feature.CHARTS)
+    assert not await Refusals(lambda: storage).takes("T0001", Feature.CHARTS)
     old = storage.now() - HOLDS_FOR
     await storage.write(lambda connection: connection.execute(slack_refusals.update().values(refused_at=old)))
     again = Refusals(lambda: storage)
-    assert await again.has("T0001", Feature.CHARTS)
+    assert await again.takes("T0001", Feature.CHARTS)
     await again.note("T0001", Feature.CHARTS, SlackFailure("invalid_blocks"))
-    assert not await Refusals(lambda: storage).has("T0001", Feature.CHARTS)
+    assert not await Refusals(lambda: storage).takes("T0001", Feature.CHARTS)

@@ -12,7 +12,7 @@ from standins.bot_api.calls import Call
 from standins.bot_api.entities import Strictness, formatted
 
 from transports.telegram.outgoing.entities import Entity, Rich, checked_link, normalised
-from transports.telegram.outgoing.formatting import as_wire, format_markdown, format_plain, render, units
+from transports.telegram.outgoing.formatting import as_wire, format_markdown, format_plain, is_plain, render, units
 from transports.telegram.outgoing.splitting import split
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -196,6 +196,23 @@ def test_only_addresses_that_telegram_links_become_links(url: str, linked: bool)
 def test_any_markup_soup_is_accepted(markdown: str) -> None:
     for piece in format_markdown(markdown):
         accept(piece)
+
+
+MOSTLY_WORDS = st.one_of(st.sampled_from(list("ab1. \n\n):;-+='\"(%^{}/?,@é😀\u00a0\u2028")), st.characters())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=MOSTLY_WORDS, min_size=1, max_size=40).filter(is_plain))
+def test_what_needs_no_converting_reads_as_if_it_had_been_converted(text: str) -> None:
+    assert render(text) == Rich(text)
+    assert render(f"{text}\n\n**more**").text == f"{text}\n\nmore", "with a mark in it, the whole is converted"
+
+
+@pytest.mark.parametrize(
+    "text", ["1. one", "- a", "a\n---", "a  \nb", "a\n\n\nb", " a", "a_b_", "x\n=", "&amp;", "a\rb"]
+)
+def test_what_markdown_may_make_something_of_is_converted(text: str) -> None:
+    assert not is_plain(text)
 
 
 @settings(max_examples=200, deadline=None)

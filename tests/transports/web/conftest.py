@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from sqlalchemy import func, select
+from standins.models import Typist, echo
 from standins.patience import PATIENT
 from standins.web_server import web_server
 from starlette.routing import BaseRoute
@@ -21,7 +22,6 @@ from starlette.routing import BaseRoute
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.access.access import Access as PeopleAccess
 from botservice.again.asker import Asker
-from botservice.llm import ChatResponse
 from botservice.settings import Settings
 from botservice.storage.tables.conversations import contexts, events
 from botservice.turns.inbox import Inbox
@@ -29,38 +29,6 @@ from botservice.turns.work.worker import Worker
 from transports.web import Access, WebTransport
 
 TIMEOUT_SECONDS = 60.0
-
-
-def echo(prompt: list[Any]) -> str:
-    """Answer with what was said last."""
-    content = prompt[-1]["content"]
-    if not isinstance(content, str):
-        content = next(part["text"] for part in content if part["type"] == "text")
-    return f"You said: {content}"
-
-
-class Typist:
-    """A model that writes what the test gives it, when the test gives it."""
-
-    model = "typist"
-
-    def __init__(self) -> None:
-        self.pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        self.is_asked = asyncio.Event()
-
-    async def chat(self, messages: Any, tools: Any = (), *, on_text: Any = None) -> ChatResponse:
-        self.is_asked.set()
-        text = ""
-        while (piece := await self.pieces.get()) is not None:
-            text += piece
-            if on_text is not None:
-                on_text(piece)
-        return ChatResponse(text)
-
-    def write(self, *pieces: str | None) -> None:
-        """Have pieces written; None ends the answer."""
-        for piece in pieces:
-            self.pieces.put_nowait(piece)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,18 @@ import html
 import re
 
 from sqlalchemy import func, select
+from standins.tools import adder
 
-from botservice import LLMError, Tool, ToolCall
+from botservice import LLMError, ToolCall
 from botservice.storage.tables.conversations import metadata
 
 PAGE = {"Accept": "text/html"}
 EVIL = "<script>alert(1)</script>"
 ADDRESS = "/inspect/1/1/again"
-ran: list[int] = []
+ran: list[tuple[int, int]] = []
 
 
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    ran.append(a + b)
-    return a + b
+add = adder(ran)
 
 
 CALL = ToolCall("c", "add", {"a": 2, "b": 3})
@@ -48,7 +46,7 @@ async def asked(site, text="What is 2 + 3?", **options):
 async def test_both_answers_stand_side_by_side_and_nothing_happens_in_the_chat(run_site, storage_url):
     ran.clear()
     script = [CALL, f"It is 5 {EVIL}", CALL, f"Five {EVIL}"]
-    async with run_site(script, tools=[Tool(add)], storage_url=storage_url) as site:
+    async with run_site(script, tools=[add], storage_url=storage_url) as site:
         visitor = await asked(site, f"What is 2 + 3? {EVIL}")
         before = await count_rows(site)
         assert ADDRESS in (await visitor.client.get("/inspect/1/1", headers=PAGE)).text
@@ -67,7 +65,7 @@ async def test_both_answers_stand_side_by_side_and_nothing_happens_in_the_chat(r
         assert "another prompt" in told
         assert "Be brief." in told
         assert site.llm.prompts[2][0]["content"] == f"Be brief. {EVIL}"
-        assert (ran, await count_rows(site)) == ([5], before)
+        assert (ran, await count_rows(site)) == ([(2, 3)], before)
 
 
 async def test_the_form_as_it_is_asks_the_same(run_site):
@@ -80,7 +78,7 @@ async def test_the_form_as_it_is_asks_the_same(run_site):
 
 
 async def test_a_later_call_and_parts_that_are_left_out_can_be_chosen(run_site):
-    async with run_site([CALL, "It is 5", "first", "hm", "second"], tools=[Tool(add)]) as site:
+    async with run_site([CALL, "It is 5", "first", "hm", "second"], tools=[add]) as site:
         visitor = await asked(site)
         await asked_again(visitor, "/inspect/1/1/again", call="2")
         assert site.llm.prompts[2] == site.llm.prompts[1]

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import insert, select
+from standins.tools import add
 
-from botservice import AgentContext, LLMError, TokenUsage, ToolCall, tool
+from botservice import AgentContext, LLMError, TokenUsage, ToolCall
 from botservice.budgets.budgets import Budgets
 from botservice.llm import ChatResponse
 from botservice.policies import parse_prices
@@ -21,12 +22,6 @@ from botservice.telemetry import register_secret
 from transports.web.inspector.requests import write_curl
 
 PAGE = {"Accept": "text/html"}
-
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 CALL = ToolCall("", "add", {"a": 2, "b": 3})

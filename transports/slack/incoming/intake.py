@@ -21,6 +21,8 @@ from transports.slack.inbound import (
     read_message,
     stop_event,
     team_of,
+    viewer_of,
+    without_view,
     word,
 )
 from transports.slack.incoming.changes import ChangedMessage, read_change
@@ -29,7 +31,7 @@ from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.membership import membership_of
 from transports.slack.incoming.titles import renamed_session
 from transports.slack.outgoing.titles import mark_renamed
-from transports.slack.workspaces.views import Views, viewer_of, without_view
+from transports.slack.workspaces.views import Views
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -217,9 +219,12 @@ class Intake:
 
     def _look(self, body: Mapping[str, Any], name: str = "context") -> None:
         """Take note of what somebody looks at, where an event tells it; of that, nothing is stored."""
-        event, team, user = field(body, "event"), team_of(body), viewer_of(body)
+        event = field(body, "event")
         self._opened()
-        if isinstance(event, Mapping) and name in event and team is not None and user is not None:
+        if not isinstance(event, Mapping) or name not in event:
+            return
+        team, user = team_of(body), viewer_of(body)
+        if team is not None and user is not None:
             self._views.note(team, user, event[name])
 
     def _show_home(self, body: Mapping[str, Any]) -> None:

@@ -58,7 +58,7 @@ class Papers:
             StorageUnavailable: nobody knows whether the app may.
         """
         feature = Feature.CANVASES if kind is Paper.CANVAS else Feature.LISTS
-        if not await self._refusals.has(workspace.team_id, feature):
+        if not await self._refusals.takes(workspace.team_id, feature):
             return None
         try:
             if kind is Paper.CANVAS:

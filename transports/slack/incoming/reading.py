@@ -133,13 +133,17 @@ class Reader:
 
     async def _shared(self, heard: object, workspace: Workspace) -> tuple[Reference, ...]:
         """Return the messages that a message shares."""
+        if not field(heard, "attachments"):
+            return ()
         found = [(each, text) for each in shared_in(heard) if (text := text_of_shared(each))]
         return tuple([read_shared(each, await self._text(text, workspace), workspace) for each, text in found])
 
     async def _fetch(
         self, event: StoredEvent, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, is_wanted: bool
     ) -> Fetched:
-        return await self._files.fetch(workspace, sent, event_id=event.id) if is_wanted and sent else named(sent)
+        if not sent:
+            return Fetched()
+        return await self._files.fetch(workspace, sent, event_id=event.id) if is_wanted else named(sent)
 
     async def _is_addressed(self, message: SlackMessage, workspace: Workspace) -> bool:
         if message.is_direct or workspace.bot_user_id in message.mentioned:

@@ -11,10 +11,8 @@ from botservice.turns.transport import StreamRecord
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.outgoing.addresses import before_address
-from transports.slack.outgoing.figures import as_chunks, drawn, find_figures, in_words, settled
-from transports.slack.outgoing.formatting import MAX_CHARACTERS, Pings, stable_part
-from transports.slack.outgoing.forms import suspect
-from transports.slack.outgoing.splitting import split_markdown
+from transports.slack.outgoing.figures import as_chunks, drawn, find_figures, in_words, settled, suspect
+from transports.slack.outgoing.formatting import MAX_CHARACTERS, Pings, split_markdown, stable_part
 from transports.slack.outgoing.streams import OpenStream, Streams, Task
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace
@@ -78,6 +76,9 @@ class Canvas:
         language: That of the person who is answered.
     """
 
+    patience_seconds = 5.0
+    refresh_seconds: float | None = None
+
     def __init__(
         self,
         client: SlackClient,
@@ -126,6 +127,16 @@ class Canvas:
             return None
         pause = self._tempo.append if stream.is_open else self._tempo.edit
         return max(0.0, self._painted_at + pause - now)
+
+    def rest(self) -> float:
+        """Return the seconds for which nothing will be shown, whatever comes."""
+        if self._stream is None:
+            return 0.0
+        pause = self._tempo.append if self._stream.is_open else self._tempo.edit
+        return max(0.0, self._painted_at + pause - time.monotonic())
+
+    def fade(self) -> None:
+        """What a stream shows stays."""
 
     async def paint(self, workspace: Workspace, text: str, tasks: Mapping[str, Task]) -> None:
         """Show it.

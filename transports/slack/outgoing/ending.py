@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
-from transports.slack.outgoing.figures import drawn, find_figures
-from transports.slack.outgoing.forms import suspect
+from transports.slack.outgoing.figures import drawn, find_figures, suspect
 from transports.slack.outgoing.resting import Resting
 from transports.slack.outgoing.streams import OpenStream
 from transports.slack.workspaces.refusals import Feature, Refusals
@@ -80,7 +79,7 @@ class Ending:
     ) -> None:
         """Call for the end of a stream; once more without the session's status, where that is not known there."""
         status = None
-        if await self._refusals.has(workspace.team_id, Feature.STATUS_AT_END):
+        if await self._refusals.takes(workspace.team_id, Feature.STATUS_AT_END):
             status = await self._resting.status_of(workspace.team_id, context_keys)
         given = {"channel": channel, "ts": ts, **more}
         try:

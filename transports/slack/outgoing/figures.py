@@ -9,7 +9,7 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from transports.intricacy import is_too_intricate
+from transports.bounds import is_too_intricate
 from transports.slack.blocks import markdown
 from transports.slack.outgoing import charts
 from transports.slack.outgoing.tables import MAX_TABLE_CHARACTERS, characters_in, read_cells, table_block
@@ -46,7 +46,7 @@ def find_figures(text: str, refused: frozenset[Feature] = _NOTHING) -> list[Figu
     Args:
         refused: What a workspace does not draw.
     """
-    if ("|" not in text and charts.NAME not in text) or "\r" in text or is_too_intricate(text):
+    if not may_hold_figures(text) or "\r" in text or is_too_intricate(text):
         return []
     found = _Finder(refused)
     for block in _blocks_of(text):
@@ -54,9 +54,19 @@ def find_figures(text: str, refused: frozenset[Feature] = _NOTHING) -> list[Figu
     return found.figures
 
 
+def may_hold_figures(text: str) -> bool:
+    """Return whether there may be a table or a chart in a text."""
+    return "|" in text or charts.NAME in text
+
+
 def drawn(figures: Sequence[Figure]) -> frozenset[Feature]:
     """Return what has to be drawn for figures."""
     return frozenset(figure.feature for figure in figures if figure.block is not None)
+
+
+def suspect(needs: frozenset[Feature]) -> Feature:
+    """Return what to blame where a form was refused: the rarest of what it needs."""
+    return Feature.CHARTS if Feature.CHARTS in needs else Feature.TABLES
 
 
 def as_blocks(text: str, figures: Sequence[Figure]) -> list[dict[str, Any]]:

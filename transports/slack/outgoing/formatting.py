@@ -1,10 +1,18 @@
-"""From a model's markdown to texts that Slack takes: nobody is pinged, and no piece is too long."""
+"""From a model's markdown to texts that Slack takes: nobody is pinged, and no piece is too long.
 
+Long markdown is cut where a reader would: between blocks, then lines, sentences and words. A code block that is cut is
+closed and opened again, and a table that is cut repeats its head.
+"""
+
+import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from markdown_it import MarkdownIt
+
 from botservice.messages import storable
-from transports.slack.outgoing.splitting import split_markdown
+from transports.bounds import is_too_intricate
 
 # Markdown blocks take 12,000 characters. Source: docs.slack.dev, chat.postMessage and reference/block-kit/blocks.
 MAX_CHARACTERS = 11_000
@@ -19,6 +27,9 @@ _USER_REST = re.compile(r"<(?=@\w)")
 # What may become a ping when more of the text is there.
 _UNFINISHED = re.compile(r"(?:<[!@]?[^<>\s]{0,100}|(?<![\w.])@\w{0,10})$")
 _LONGEST_UNFINISHED = 120
+_PARSER = MarkdownIt("commonmark").enable("table")
+_SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001 - sentences end in many scripts
+_BLANK = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +68,96 @@ def stable_part(text: str, pings: Pings) -> str:
     """Return so much of a text that grows as will stand there unchanged, however it goes on."""
     found = _UNFINISHED.search(text, max(0, len(text) - _LONGEST_UNFINISHED))
     return without_pings(storable(text[: found.start()] if found else text), pings)
+
+
+def split_markdown(text: str, *, max_characters: int) -> list[str]:
+    """Return markdown in pieces, each of which reads well by itself; none where there is nothing to read.
+
+    Args:
+        max_characters: Longest piece.
+
+    Raises:
+        ValueError: max_characters is below 100.
+    """
+    if max_characters < 100:
+        raise ValueError("max_characters must be 100 or more")
+    if len(text) <= max_characters:
+        return [text.strip("\n")] if text.strip() else []
+    if is_too_intricate(text):
+        return [piece for piece in _packed(text.strip("\n"), max_characters) if piece.strip()]
+    pieces: list[str] = []
+    for block in _blocks(text):
+        for part in _fitting(block, max_characters):
+            if pieces and len(pieces[-1]) + len(part) <= max_characters:
+                pieces[-1] += part
+            else:
+                pieces.append(part)
+    return [piece.strip("\n") for piece in pieces if piece.strip()]
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield the top blocks of markdown with what follows each, so that together they are the text."""
+    lines = text.splitlines(keepends=True)
+    starts = [token.map[0] for token in _PARSER.parse(text) if token.map and token.level == 0 and token.nesting >= 0]
+    borders = sorted({0, *(start for start in starts if start < len(lines)), len(lines)})
+    for begin, end in itertools.pairwise(borders):
+        yield "".join(lines[begin:end])
+
+
+def _fitting(block: str, limit: int) -> Iterator[str]:
+    """Yield a block in parts that are not too long."""
+    if len(block) <= limit:
+        yield block
+        return
+    token = next((token for token in _PARSER.parse(block) if token.map), None)
+    lines = f"{block.rstrip()}\n".splitlines(keepends=True)
+    if token is not None and token.type == "fence" and len(lines) > 1:
+        yield from _framed(lines, f"{lines[0].rstrip()}\n", f"{token.markup}\n", limit)
+    elif token is not None and token.type == "table_open" and len(lines) > 2:
+        yield from _framed(lines[1:], lines[0] + lines[1], "", limit, is_head_in_lines=True)
+    else:
+        yield from _packed(block, limit)
+
+
+def _framed(lines: list[str], head: str, tail: str, limit: int, *, is_head_in_lines: bool = False) -> Iterator[str]:
+    """Yield the lines after the first in parts, each with head and tail; tail closes what head opens."""
+    room = limit - len(head) - len(tail) - 3
+    rows = lines[1:]
+    if tail and rows and rows[-1].strip() == tail.strip():
+        rows = rows[:-1]
+    if room < 50 or (is_head_in_lines and room < max(map(len, rows), default=0)):
+        yield from _packed(head + "".join(rows) + tail, limit)
+        return
+    for part in _packed("".join(rows), room, is_code=True):
+        end = "" if part.endswith("\n") else "\n"
+        yield f"{head}{part}{end}{tail}\n"
+
+
+def _packed(text: str, limit: int, *, is_code: bool = False) -> Iterator[str]:
+    """Yield text in parts, cut after lines where that goes, else after sentences, words or characters."""
+    part = ""
+    for line in text.splitlines(keepends=True):
+        for piece in _cut(line, limit, is_code=is_code):
+            if len(part) + len(piece) > limit:
+                yield part
+                part = ""
+            part += piece
+    if part:
+        yield part
+
+
+def _cut(line: str, limit: int, *, is_code: bool) -> Iterator[str]:
+    while len(line) > limit:
+        end = limit if is_code else _best_end(line, limit)
+        yield line[:end]
+        line = line[end:]
+    if line:
+        yield line
+
+
+def _best_end(line: str, limit: int) -> int:
+    for border in (_SENTENCE, _BLANK):
+        ends = [found.end() for found in border.finditer(line, 0, limit) if found.end() > limit // 3]
+        if ends:
+            return ends[-1]
+    return limit

@@ -1,11 +1,13 @@
 """Making an answer's messages visible, one call each, with a second try where a simpler one may pass."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from botservice.errors import DeliveryError, DeliveryRefused
 from botservice.turns.turn import Delivery
+from transports.files.stored import ending_of
 from transports.pacing import Pace
 from transports.slack.blocks import button_row, feedback_buttons, markdown
 from transports.slack.client import SlackClient
@@ -14,8 +16,15 @@ from transports.slack.inbound import field, word
 from transports.slack.outgoing.addresses import find_address
 from transports.slack.outgoing.arrivals import Arrivals, mark_of
 from transports.slack.outgoing.ending import Ending
-from transports.slack.outgoing.figures import Figure, find_figures, in_words
-from transports.slack.outgoing.forms import forms_of, suspect
+from transports.slack.outgoing.figures import (
+    Figure,
+    as_blocks,
+    drawn,
+    find_figures,
+    in_words,
+    may_hold_figures,
+    suspect,
+)
 from transports.slack.outgoing.streams import Streams
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
@@ -27,6 +36,18 @@ ReadFile = Callable[[Mapping[str, str], str], Awaitable[bytes | None]]
 
 _THREAD_GONE = ("cannot_reply_to_message", "message_not_found", "thread_not_found")
 _GONE = ("message_not_found", "cant_update_message", "edit_window_closed")
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A text as it is sent.
+
+    Attributes:
+        needs: What Slack has to draw for it.
+    """
+
+    parameters: dict[str, Any]
+    needs: frozenset[Feature] = frozenset()
 
 
 class Sender:
@@ -140,7 +161,7 @@ class Sender:
 
     async def _whisper(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> bool:
         """Answer in a channel so that only the asker sees it; return whether that was possible."""
-        if not await self._refusals.has(workspace.team_id, Feature.EPHEMERAL):
+        if not await self._refusals.takes(workspace.team_id, Feature.EPHEMERAL):
             return False
         text = str(delivery.payload["text"])
         await self._pace.turn(place["channel"], delivery.turn_id)
@@ -211,8 +232,10 @@ class Sender:
     ) -> dict[str, Any]:
         """Send a text, simpler and simpler: with figures, with blocks, as markdown, as plain text."""
         text = str(delivery.payload["text"])
-        figures: list[Figure] = find_figures(text, await self._refusals.of(workspace.team_id))
-        forms = forms_of(text, figures, _below(delivery), has_blocks=method == "chat.update")
+        figures: list[Figure] = []
+        if may_hold_figures(text):
+            figures = find_figures(text, await self._refusals.of(workspace.team_id))
+        forms = _forms_of(text, figures, _below(delivery), has_blocks=method == "chat.update")
         for number, form in enumerate(forms, start=1):
             try:
                 return await self._client.call(
@@ -246,7 +269,7 @@ class Sender:
         data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))
         if data is None:
             raise DeliveryRefused("the file is not kept any more")
-        name = str(file.get("name") or f"file{_suffix(str(file['mime_type']))}")
+        name = str(file.get("name") or f"file{ending_of(str(file['mime_type']))}")
         if (arrived := await self._arrivals.find(workspace, place, delivery, file=(name, len(data)))) is not None:
             return arrived
         upload = await self._client.ask(
@@ -266,6 +289,24 @@ class Sender:
         return None
 
 
+def _forms_of(
+    text: str, figures: Sequence[Figure], below: Sequence[dict[str, Any]], *, has_blocks: bool = False
+) -> list[_Form]:
+    """Return the forms of a text: with its figures drawn, with blocks, as markdown, as plain text.
+
+    Args:
+        below: The blocks that stand under it, such as buttons.
+        has_blocks: Whether what it replaces keeps its blocks unless it gets new ones.
+    """
+    words, needs = (in_words(text, figures), drawn(figures)) if figures else (text, frozenset())
+    forms = [_Form({"markdown_text": words}), _Form({"text": words})]
+    if below or has_blocks:
+        forms.insert(0, _Form({"text": words, "blocks": [markdown(words), *below]}))
+    if needs:
+        forms.insert(0, _Form({"text": words, "blocks": [*as_blocks(text, figures), *below]}, needs))
+    return forms
+
+
 def _below(delivery: Delivery) -> list[dict[str, Any]]:
     """Return the blocks that stand under a text: what may be pressed, and what people think of it."""
     buttons, language = delivery.payload.get("choices"), delivery.payload.get("asks_feedback")
@@ -274,7 +315,3 @@ def _below(delivery: Delivery) -> list[dict[str, Any]]:
     if language:
         blocks.append(feedback_buttons(delivery.turn_id, str(language)))  # "True" where an earlier release wrote it
     return blocks
-
-
-def _suffix(mime_type: str) -> str:
-    return f".{mime_type.partition('/')[2].partition(';')[0].partition('+')[0] or 'bin'}"

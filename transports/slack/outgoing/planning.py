@@ -2,18 +2,19 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from botservice.commands.catalogue import as_typed as name_commands
 from botservice.commands.standard import standard_commands
 from botservice.messages import Attachment, Message, Role
+from botservice.storage.blobs import digest_of
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
-from transports.files.stored import digest
-from transports.overflow import fitting, head_of, note, whole_file
+from transports.bounds import fitting, head_of, note, whole_file
 from transports.slack.capabilities import CAPABILITIES
 from transports.slack.inbound import SlackMessage, Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
@@ -31,8 +32,9 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
 
     What the service itself says names commands with "!", because Slack keeps what begins with "/" for itself.
     """
-    place = _place(events)
-    is_notice, is_for_service = answer.role is Role.SYSTEM, _is_for_service(events)
+    asked = [_read(event) for event in events]
+    place = _place(asked)
+    is_notice, is_for_service = answer.role is Role.SYSTEM, _is_for_service(asked)
     head = head_of(as_typed(answer.text) if is_notice or is_for_service else answer.text)
     texts, is_all = fitting(format_answer(head, pings), is_all=len(head) == len(answer.text))
     pieces: list[dict[str, Any]] = [{"text": piece} for piece in texts]
@@ -46,7 +48,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
         pieces[-1]["asks_feedback"] = answer.language or DEFAULT_LANGUAGE
     if pieces and (is_notice or is_for_service) and _is_forgetting(events):
         pieces[-1]["forgets_in"] = answer.language or DEFAULT_LANGUAGE
-    asker = _asker_alone(events)
+    asker = _asker_alone(asked)
     if asker is not None:
         place["only_for"] = asker
     whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
@@ -59,16 +61,34 @@ def as_typed(text: str) -> str:
     return name_commands(text, _NAMES, CAPABILITIES.command_prefix)
 
 
-def _place(events: Sequence[StoredEvent]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An event that is answered.
+
+    Attributes:
+        message: What somebody wrote, where it is that.
+    """
+
+    key: str
+    way: Way | None
+    body: Mapping[str, Any]
+    kept: Mapping[str, Any]
+    message: SlackMessage | None
+
+
+def _read(event: StoredEvent) -> _Asked:
+    way, body, kept = stored(event)
+    return _Asked(event.key, way, body, kept, read_message(body) if way is Way.MESSAGE else None)
+
+
+def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
     """Return where the answer to events belongs, beside what the context says."""
-    if not events:
+    if not asked:
         return {}
-    way, body, kept = stored(events[-1])
-    place: dict[str, Any] = {"question": events[-1].key}
-    if way is Way.MESSAGE:
-        message = read_message(body)
-        if message is not None:
-            place |= {"thread_ts": message.root_ts, "asked_at": message.ts}
+    way, body, kept, message = asked[-1].way, asked[-1].body, asked[-1].kept, asked[-1].message
+    place: dict[str, Any] = {"question": asked[-1].key}
+    if message is not None:
+        place |= {"thread_ts": message.root_ts, "asked_at": message.ts}
     elif way is Way.BUTTON:
         place["thread_ts"] = timestamp(kept.get("thread_ts"))
         place["asked_at"] = timestamp(field(field(body, "container"), "message_ts"))
@@ -89,15 +109,13 @@ def response_url_of(body: object) -> str | None:
     return url if isinstance(url, str) else None
 
 
-def _asker_alone(events: Sequence[StoredEvent]) -> str | None:
+def _asker_alone(asked: Sequence[_Asked]) -> str | None:
     """Return who asked, in a channel, what concerns them alone; None for anything else."""
-    askers = {_asker_of_personal(event) for event in events}
+    askers = {_asker_of_personal(each.message) for each in asked}
     return askers.pop() if len(askers) == 1 else None
 
 
-def _asker_of_personal(event: StoredEvent) -> str | None:
-    way, body, _ = stored(event)
-    message = read_message(body) if way is Way.MESSAGE else None
+def _asker_of_personal(message: SlackMessage | None) -> str | None:
     if message is None or message.is_direct:
         return None
     said = _bare(message)
@@ -110,20 +128,18 @@ def _bare(message: SlackMessage) -> str:
     return _MENTIONS.sub(" ", message.text).strip()
 
 
-def _is_for_service(events: Sequence[StoredEvent]) -> bool:
+def _is_for_service(asked: Sequence[_Asked]) -> bool:
     """Return whether everything that was asked is a command of the service, or looks like one."""
-    return bool(events) and all(_command_like(event) for event in events)
+    return bool(asked) and all(_command_like(each) for each in asked)
 
 
-def _command_like(event: StoredEvent) -> bool:
-    way, body, _ = stored(event)
-    if way is Way.MESSAGE:
-        message = read_message(body)
-        return message is not None and parse_command(_bare(message).replace("!", "/", 1)) is not None
-    if way is Way.COMMAND:
-        said = parse_command(f"/{str(field(body, 'text') or '').strip().lstrip('/')}")
+def _command_like(asked: _Asked) -> bool:
+    if asked.message is not None:
+        return parse_command(_bare(asked.message).replace("!", "/", 1)) is not None
+    if asked.way is Way.COMMAND:
+        said = parse_command(f"/{str(field(asked.body, 'text') or '').strip().lstrip('/')}")
         return said is None or said.name in _NAMES
-    return way is Way.BUTTON
+    return asked.way is Way.BUTTON
 
 
 def _is_forgetting(events: Sequence[StoredEvent]) -> bool:
@@ -132,5 +148,5 @@ def _is_forgetting(events: Sequence[StoredEvent]) -> bool:
 
 
 def _file(attachment: Attachment) -> dict[str, Any]:
-    where = {"url": attachment.url} if attachment.data is None else {"sha256": digest(attachment.data)}
+    where = {"url": attachment.url} if attachment.data is None else {"sha256": digest_of(attachment.data)}
     return {"name": attachment.name, "mime_type": attachment.mime_type, **where}

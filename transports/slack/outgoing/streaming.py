@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
 
 from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
+from transports.growing import Growing
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
@@ -21,8 +24,6 @@ from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
-
-_PATIENCE_SECONDS = 5.0
 
 
 class Stage:
@@ -54,10 +55,13 @@ class Stage:
         target = _target(context_keys, events)
         if target is None:
             return None
-        canvas = None
-        if self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
-            canvas = Canvas(self._client, self._streams, target, record, self._style, self._refusals)
-        return Show(self, context_keys, target, canvas, self._style)
+        return Show(self, context_keys, target, partial(self._canvas, target, record), self._style)
+
+    def _canvas(self, target: Target, record: StreamRecord) -> Canvas | None:
+        """Return what an answer is shown on while it grows; None where nothing can grow."""
+        if not self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
+            return None
+        return Canvas(self._client, self._streams, target, record, self._style, self._refusals)
 
     async def close(self) -> None:
         """End what is still on its way."""
@@ -95,7 +99,7 @@ class Stage:
         self._without_streams.add((target.team_id, target.channel if failure.is_about_place else None))
 
 
-class Show:
+class Show(Growing):
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
     def __init__(
@@ -103,25 +107,25 @@ class Show:
         stage: Stage,
         context_keys: Mapping[str, str],
         target: Target,
-        canvas: Canvas | None,
+        open_canvas: Callable[[], Canvas | None],
         style: Style,
     ) -> None:
         self._stage = stage
         self._keys = context_keys
         self._target = target
-        self._canvas = canvas
-        self._tempo = style.tempo
-        self._tasks = Tasks(style.pings, has_details=target.is_direct, has_sources=style.previews)
-        self._text: list[str] = []
+        self._open_canvas = open_canvas
+        self._canvas: Canvas | None = None
+        self._style = style
+        self._workspace: Workspace | None = None
         self._shown_before = ""
         self._is_working = False
         self._has_status = False
         self._is_closed = False
-        self._changed = asyncio.Event()
-        self._in_flight: asyncio.Task[None] | None = None
-        self._running = [asyncio.create_task(self._status(), name="slack-status")]
-        if canvas is not None:
-            self._running.append(asyncio.create_task(self._paint(canvas), name="slack-canvas"))
+        super().__init__(style.tempo.first_sign)
+
+    @cached_property
+    def _tasks(self) -> Tasks:
+        return Tasks(self._style.pings, has_details=self._target.is_direct, has_sources=self._style.previews)
 
     def on_text(self, piece: str) -> None:
         """Take the next piece of the answer."""
@@ -161,14 +165,8 @@ class Show:
         self._is_working = True
 
     async def close(self) -> None:
-        """End it. What is on its way is waited for, briefly: it must not come after the answer."""
-        for task in self._running:
-            task.cancel()
-        await asyncio.wait(self._running)
-        if self._in_flight is not None and not self._in_flight.done():
-            await asyncio.wait([self._in_flight], timeout=_PATIENCE_SECONDS)
-            self._in_flight.cancel()
-            await asyncio.wait([self._in_flight])
+        """End it, and have the session rest."""
+        await super().close()
         was_closed, self._is_closed = self._is_closed, True
         if self._has_status and not was_closed:
             await self._end()
@@ -179,29 +177,22 @@ class Show:
         except BotServiceError as error:
             logger.debug("slack.status_left", extra={"reason": str(error)})
 
-    async def _status(self) -> None:
-        await asyncio.sleep(self._tempo.first_sign)
+    def _begin(self) -> Iterable[Coroutine[Any, Any, None]]:
         self._has_status = True
+        self._canvas = self._open_canvas()
+        return (self._status(),) if self._canvas is None else (self._status(), self._show(self._canvas))
+
+    async def _status(self) -> None:
         try:
             await self._stage.begin(self._target)
         except BotServiceError as error:
             logger.debug("slack.status_not_set", extra={"reason": str(error)})
 
-    async def _paint(self, canvas: Canvas) -> None:
-        """Bring the canvas up to date whenever there is something new, at the canvas's own pace."""
-        await asyncio.sleep(self._tempo.first_sign)
+    async def _show(self, canvas: Canvas) -> None:
         try:
-            workspace = await self._stage.workspace(self._target)
-            canvas.language = await self._stage.language(workspace, self._target)
-            while True:
-                wait = canvas.wait("".join(self._text), self._tasks.shown)
-                if wait is None:
-                    self._changed.clear()
-                    await self._changed.wait()
-                elif wait > 0:
-                    await asyncio.sleep(wait)
-                else:
-                    await self._paint_once(canvas, workspace)
+            self._workspace = await self._stage.workspace(self._target)
+            canvas.language = await self._stage.language(self._workspace, self._target)
+            await self._grow(canvas)
         except SlackFailure as failure:
             logger.info("slack.stream_left_alone", extra={"reason": failure.code})
             if failure.is_without_streams:
@@ -211,11 +202,14 @@ class Show:
         except Exception:  # a border: showing what is half written must not cost the answer
             logger.exception("slack.stream_failed")
 
-    async def _paint_once(self, canvas: Canvas, workspace: Workspace) -> None:
-        work = canvas.paint(workspace, "".join(self._text), dict(self._tasks.shown))
-        self._in_flight = asyncio.create_task(work)
+    def _due(self) -> float | None:
+        return None if self._canvas is None else self._canvas.wait(self._said(), self._tasks.shown)
+
+    async def _paint(self) -> None:
+        if self._canvas is None or self._workspace is None:
+            return
         try:
-            await asyncio.shield(self._in_flight)
+            await self._finish(self._canvas.paint(self._workspace, self._said(), dict(self._tasks.shown)))
         except SlackFailure as failure:
             if failure.code != "ratelimited":
                 raise

@@ -49,6 +49,9 @@ _TAKE_BACK = delete(slack_titles).where(
     slack_titles.c.thread_ts == bindparam("thread"),
     slack_titles.c.titled_at == bindparam("at"),
 )
+_IS_TITLED = select(slack_titles.c.titled_at).where(
+    slack_titles.c.context_id == bindparam("context"), slack_titles.c.thread_ts == bindparam("thread")
+)
 _DELETE = delete(slack_titles).where(
     slack_titles.c.context_id == bindparam("context"), slack_titles.c.thread_ts == bindparam("thread")
 )
@@ -89,7 +92,7 @@ class Titles:
     async def _give(self, context_keys: Mapping[str, str], thread_ts: str, turn_id: int) -> None:
         try:
             team = context_keys["team_id"]
-            if self._statuses.has_sessions(team) and await self._refusals.has(team, Feature.TITLES):
+            if self._statuses.has_sessions(team) and await self._refusals.takes(team, Feature.TITLES):
                 await self._give_once(context_keys, thread_ts, turn_id)
         except BotServiceError as error:
             logger.debug("slack.title_not_given", extra={"reason": str(error)})
@@ -97,6 +100,8 @@ class Titles:
     async def _give_once(self, context_keys: Mapping[str, str], thread_ts: str, turn_id: int) -> None:
         storage, keys = self._storage(), ContextKeys.of(context_keys)
         if storage is None:
+            return
+        if await storage.read(lambda connection: _has_title(connection, keys, thread_ts), is_short=True):
             return
         title = await storage.read(lambda connection: _title_of(connection, turn_id))
         now = storage.now()
@@ -129,6 +134,11 @@ def mark_titled(connection: Connection, keys: ContextKeys, thread_ts: str, now: 
         return None
     row = {"context_id": context_id, "thread_ts": thread_ts, "titled_at": now}
     return context_id if insert_once(connection, slack_titles, row) else None
+
+
+def _has_title(connection: Connection, keys: ContextKeys, thread_ts: str) -> bool:
+    context_id = find_context(connection, keys)
+    return connection.execute(_IS_TITLED, {"context": context_id, "thread": thread_ts}).first() is not None
 
 
 def mark_renamed(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> None:

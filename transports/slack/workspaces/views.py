@@ -24,8 +24,6 @@ _KINDS: Final = {
     "message_context": "a message",
 }
 
-_MESSAGES: Final = ("message", "previous_message", "root")
-
 Entity = Mapping[str, Any]
 
 
@@ -85,26 +83,3 @@ class Views:
             del self._names[next(iter(self._names))]
         self._names[key] = name, self._clock() + _NAME_SECONDS
         return name
-
-
-def without_view(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message's event, or that of a change, without what its author looks at: that is not stored."""
-    event = field(body, "event")
-    return {**body, "event": _without(event)} if isinstance(event, Mapping) else body
-
-
-def _without(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an event without what is looked at, also where it holds a message, as it was or as it is."""
-    return {
-        name: _without(each) if name in _MESSAGES and isinstance(each, Mapping) else each
-        for name, each in event.items()
-        if name != "app_context"
-    }
-
-
-def viewer_of(body: Mapping[str, Any]) -> str | None:
-    """Return whose context an event tells: it is named in the event, or is the one to whom it may be shown."""
-    user = word(field(field(body, "event"), "user"))
-    shown_to = field(body, "authorizations")
-    people = [each for each in shown_to if field(each, "is_bot") is False] if isinstance(shown_to, list) else []
-    return user or (word(field(people[0], "user_id")) if people else None)

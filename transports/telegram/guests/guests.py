@@ -13,8 +13,9 @@ from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
 from transports.telegram.guests.calls import change, is_closed, post
-from transports.telegram.guests.planning import asked_as_guest, language_of
+from transports.telegram.guests.planning import language_of
 from transports.telegram.guests.stub import GuestStub
+from transports.telegram.inbound import asked_as_guest
 from transports.telegram.outgoing.canvases import Tempo
 
 logger = logging.getLogger(__name__)

@@ -1,26 +1,15 @@
 """From an answer to the one message that a guest may write. Pure: the same answer gives the same message."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from botservice.messages import Message
 from botservice.texts import in_language
 from botservice.turns.transport import Payload
-from botservice.turns.turn import StoredEvent
-from transports.overflow import head_of
-from transports.telegram.inbound import GUEST_MESSAGE, field, integer, stored_update
+from transports.bounds import head_of
+from transports.telegram.inbound import field, integer
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
 
 _ROOM_UNITS: Final = 3_600  # of 4,096: the rest is for what may have to be said around it
-
-
-def asked_as_guest(events: Sequence[StoredEvent]) -> object | None:
-    """Return the message by which a bot was called into a chat that it is no member of; None for any other turn."""
-    for event in events:
-        message: object = stored_update(event).get(GUEST_MESSAGE)
-        if message is not None:
-            return message
-    return None
 
 
 def plan_guest(answer: Message, asked: object) -> list[Payload]:

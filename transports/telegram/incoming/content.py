@@ -10,6 +10,7 @@ from transports.telegram.incoming.described import describe, describe_newer
 from transports.telegram.incoming.fields import FILES
 from transports.telegram.incoming.rich import words_of
 
+_HOLDING = ("forward_origin", "reply_to_message", "external_reply", "reply_to_story")
 _ADDRESSING = ("mention", "text_mention", "bot_command")
 
 
@@ -26,8 +27,11 @@ def account_of(sender: User | Chat) -> Author:
 
 def text_of(message: Message, bot: BotIdentity) -> str | None:
     """Return what a message says, whoever wrote it; None where it only reports that something happened in the chat."""
-    said, described = _written(message, bot), describe(message)
-    if said is None and described is None and not _has_file(message):
+    said = _written(message, bot)
+    if message.text is not None:  # then it is all that there is
+        return said or ""
+    described = describe(message)
+    if said is None and described is None and not has_file(message):
         return describe_newer(message)
     return "\n".join(part for part in (described, said) if part)
 
@@ -36,6 +40,16 @@ def own_words_of(message: Message, bot: BotIdentity) -> str:
     """Return what of a message its author wrote themselves: nothing that is forwarded, described or a bot's."""
     is_of_others = message.forward_origin is not None or message.via_bot is not None
     return "" if is_of_others else _written(message, bot) or ""
+
+
+def is_forwarded(message: Message) -> bool:
+    """Return whether all that a message says and brings is another's."""
+    return message.forward_origin is not None
+
+
+def holds_others(message: Message) -> bool:
+    """Return whether a message forwards something, or replies to it."""
+    return any(getattr(message, name) is not None for name in _HOLDING)
 
 
 def is_addressed(message: Message, bot: BotIdentity) -> bool:
@@ -82,5 +96,6 @@ def _name(sender: User | Chat) -> str:
     return sender.full_name or getattr(sender, "title", None) or getattr(sender, "username", None) or str(sender.id)
 
 
-def _has_file(message: Message) -> bool:
+def has_file(message: Message) -> bool:
+    """Return whether anything came with a message that may be fetched."""
     return any(getattr(message, name) for name in FILES)

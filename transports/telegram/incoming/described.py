@@ -11,7 +11,7 @@ from transports.telegram.incoming.fields import name_content
 
 def describe(message: Message | ExternalReplyInfo) -> str | None:
     """Return what is sent besides words and files; None where nothing is."""
-    return next((text for name, say in _KINDS if (text := _say(getattr(message, name, None), say)) is not None), None)
+    return next((say(value) for name, say in _KINDS if (value := getattr(message, name, None)) is not None), None)
 
 
 def describe_newer(message: Message) -> str | None:
@@ -21,10 +21,6 @@ def describe_newer(message: Message) -> str | None:
 
 def _present(message: Message) -> list[str]:
     return [name for name in message.__slots__ if not name.startswith("_") and getattr(message, name, None)]
-
-
-def _say(value: Any, say: Callable[[Any], str]) -> str | None:
-    return None if value is None else say(value)
 
 
 def _sticker(sticker: Any) -> str:

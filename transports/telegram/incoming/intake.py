@@ -24,12 +24,13 @@ from transports.telegram.inbound import (
     Membership,
     field,
     integer,
+    is_press,
     membership_of,
     migration_of,
     place_of,
     read_event,
 )
-from transports.telegram.incoming.presses import acknowledge, is_press, read_press
+from transports.telegram.incoming.presses import acknowledge, read_press
 from transports.telegram.incoming.reactions import keep_reaction, reaction_of
 from transports.telegram.outgoing.choosing import Choices
 
@@ -69,19 +70,24 @@ class Intake:
         if inbox is None or storage is None:
             raise StorageUnavailable("this process takes in nothing at the moment")
         try:
-            await self._take_in(updates, inbox, storage)
+            stops = await self._take_in(updates, inbox, storage)
         except InboxFull:
             found = [read_event(update, self._identity()) for update in updates]
             await inbox.accept(_TRANSPORT, [each for each in found if each and each.kind is not EventKind.MESSAGE])
             raise
-        self._acknowledge_stops(updates)
+        for place in stops:
+            self._errands.send(self._react(*place), name="telegram-reaction")
 
-    async def _take_in(self, updates: Sequence[object], inbox: Inbox, storage: Storage) -> None:
+    async def _take_in(self, updates: Sequence[object], inbox: Inbox, storage: Storage) -> list[tuple[int, int]]:
+        """Store what updates bring, and return which messages were stops."""
         events: list[InboundEvent] = []
+        stops: list[tuple[int, int]] = []
         for update in updates:
             event = read_event(update, self._identity())
             if event is not None:
                 events.append(event)
+                if event.kind is EventKind.STOP and (place := place_of(update)) is not None:
+                    stops.append(place)
             elif isinstance(update, Mapping) and is_press(update):
                 await inbox.accept(_TRANSPORT, events)
                 events.clear()
@@ -95,6 +101,7 @@ class Intake:
             elif (reaction := reaction_of(update)) is not None:
                 await keep_reaction(storage, reaction)
         await inbox.accept(_TRANSPORT, events)
+        return stops
 
     async def _press(self, update: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
         """Store what a pressed button says, once for each keyboard, and have the presser see it.
@@ -156,14 +163,8 @@ class Intake:
             now = storage.now()
             await storage.write(lambda connection: note_invitation(connection, chat, person, now))
 
-    def _acknowledge_stops(self, updates: Sequence[object]) -> None:
-        """Show whoever wrote /stop that it was heard: where nothing runs, nothing else would."""
-        for update in updates:
-            event, place = read_event(update, self._identity()), place_of(update)
-            if event is not None and event.kind is EventKind.STOP and place is not None:
-                self._errands.send(self._react(*place), name="telegram-reaction")
-
     async def _react(self, chat_id: int, message_id: int) -> None:
+        """Show whoever wrote /stop that it was heard: where nothing runs, nothing else would."""
         try:
             await self._client.call(
                 "setMessageReaction",

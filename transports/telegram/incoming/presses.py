@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, exists, select
@@ -13,17 +14,16 @@ from telegram.error import TelegramError
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, Button, CommandCall, InboundMessage
 from botservice.storage import Storage
-from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
+from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, events
 from botservice.storage.tables.waiting import pending_calls
 from botservice.texts import in_language
 from botservice.turns.buttons import read_buttons
 from botservice.turns.start.commands import parse_command
-from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent, StoredEvent
+from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent
 from botservice.turns.waiting.orders import order_of
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import BotIdentity, field, integer, shown_id, stored_update
-from transports.telegram.incoming.copies import find_copied
+from transports.telegram.inbound import BotIdentity, field, integer, shown_id
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
 from transports.telegram.outgoing.choosing import Choices, Shown
 
@@ -89,11 +89,6 @@ class Press:
     is_on_copy: bool = False
 
 
-def is_press(update: object) -> bool:
-    """Return whether an update is about a pressed button."""
-    return isinstance(field(update, "callback_query"), Mapping)
-
-
 async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Storage) -> Press | None:
     """Return what an update's press means by what is stored of the keyboard; None where it cannot even be answered.
 
@@ -139,9 +134,8 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     )
 
 
-def pressed_message(event: StoredEvent) -> InboundMessage | None:
-    """Return what a stored press says; None where the event is none."""
-    update = stored_update(event)
+def pressed_message(update: Mapping[str, Any], received_at: datetime) -> InboundMessage | None:
+    """Return what a stored press says; None where that is not known."""
     said, query = update.get(_PRESSED), update.get("callback_query")
     if not isinstance(said, str) or not isinstance(query, Mapping):
         return None
@@ -150,7 +144,7 @@ def pressed_message(event: StoredEvent) -> InboundMessage | None:
     return InboundMessage(
         said,
         Author("telegram", str(integer(field(presser, "id"))), _name(presser)),
-        created_at=event.received_at,
+        created_at=received_at,
         command=parse_command(said),
         language=_language(presser),
         is_private=chat_id > 0,
@@ -217,12 +211,29 @@ def _find_keyboard(
         is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
         if is_coming and waits:
             return None
-        copied = find_copied(connection, context_id, said)
+        copied = _find_copied(connection, context_id, said)
         was_question = bool(connection.execute(_WAS_ASKED, sought).scalar_one())
         return _Found(copied, was_question=was_question, is_copy=bool(copied) and not is_coming)
     raws = connection.execute(_ASKED_BY, {"turn": row.turn_id}).scalars()
     askers = [_asker(raw) for raw in raws]
     return _Found(read_buttons(row.buttons), frozenset(each for each in askers if each is not None))
+
+
+def _find_copied(connection: Connection, context_id: int, text: str | None) -> Sequence[Button]:
+    """Return the buttons of the question that waits in a context and says word for word what a message says.
+
+    It stands in a chat twice where it was not heard that the first had arrived: both may be answered.
+    """
+    if not text:
+        return ()
+    asked = select(pending_calls.c.delivery_id).where(CALL_IS_OPEN, pending_calls.c.context_id == context_id)
+    query = select(deliveries.c.payload, deliveries.c.buttons).where(
+        deliveries.c.id.in_(asked), deliveries.c.transport == "telegram", deliveries.c.buttons.is_not(None)
+    )
+    for row in connection.execute(query):
+        if isinstance(row.payload, Mapping) and str(row.payload.get("text")).strip() == text.strip():
+            return read_buttons(row.buttons)
+    return ()
 
 
 def _asker(raw: bytes) -> int | None:

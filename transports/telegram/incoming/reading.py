@@ -7,18 +7,26 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from telegram import Message, Update
+from telegram import Message
 
 from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.references import Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
-from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, stored_update
-from transports.telegram.incoming.content import author_of, is_addressed, own_words_of, text_of
+from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, is_press, stored_update
+from transports.telegram.incoming.content import (
+    author_of,
+    has_file,
+    holds_others,
+    is_addressed,
+    is_forwarded,
+    own_words_of,
+    text_of,
+)
 from transports.telegram.incoming.fields import name_content
 from transports.telegram.incoming.files import Files, SentFile, sent_files
 from transports.telegram.incoming.presses import pressed_message
-from transports.telegram.incoming.references import is_forwarded, references_of
+from transports.telegram.incoming.references import references_of
 
 logger = logging.getLogger(__name__)
 
@@ -59,10 +67,9 @@ class Reader:
         Args:
             with_files: Otherwise they are only named.
         """
-        pressed = pressed_message(event)
-        if pressed is not None:
-            return pressed
         update = stored_update(event)
+        if is_press(update) and (pressed := pressed_message(update, event.received_at)) is not None:
+            return pressed
         bot = await self._identify()
         heard = listen(update, bot)
         if heard is None:
@@ -71,7 +78,7 @@ class Reader:
         is_whole = with_files or not (heard.is_addressed and any(groups))
         # What nobody asked for is only named.
         fetched, quoted = [Fetched(remarks=[f"[{file}]" for file in files]) for files in groups]
-        if heard.is_addressed and with_files:
+        if heard.is_addressed and with_files and any(groups):
             fetched, quoted = await self._files.fetch(*groups, event_id=event.id)
         replied = heard.message.reply_to_message
         text, references = _with_files(heard, fetched, quoted)
@@ -118,9 +125,9 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
 
 
 def _hear(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
-    message = Update.de_json({"update_id": 0, "message": dict(body)}, None).message
-    if message is None:
+    if not body:
         return None
+    message = Message.de_json(dict(body), None)
     text = text_of(message, bot)
     if text is None:
         return None
@@ -130,12 +137,16 @@ def _hear(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
         own_words_of(message, bot),
         author_of(message),
         is_addressed(message, bot),
-        tuple(sent_files(message)),
-        tuple(sent_files(message.reply_to_message) if message.reply_to_message is not None else ()),
-        references_of(message, bot),
+        _files(message),
+        _files(message.reply_to_message),
+        references_of(message, bot) if holds_others(message) else (),
     )
     _check(heard)
     return heard
+
+
+def _files(message: Message | None) -> tuple[SentFile, ...]:
+    return tuple(sent_files(message)) if message is not None and has_file(message) else ()
 
 
 def _check(heard: Heard) -> None:

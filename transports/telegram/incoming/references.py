@@ -26,11 +26,6 @@ def references_of(message: Message, bot: BotIdentity) -> tuple[Reference, ...]:
     return tuple(each for each in (_forward(message, bot), _reply(message, bot)) if each is not None)
 
 
-def is_forwarded(message: Message) -> bool:
-    """Return whether all that a message says and brings is another's."""
-    return message.forward_origin is not None
-
-
 def _forward(message: Message, bot: BotIdentity) -> Reference | None:
     if message.forward_origin is None:
         return None

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from telegram.error import BadRequest, Forbidden, TelegramError
 
-from transports.forms import Forms
 from transports.telegram.failures import (
     is_about_buttons,
     is_about_entities,
@@ -20,7 +19,8 @@ from transports.telegram.failures import (
 )
 from transports.telegram.keyboards import has_styles, without_styles
 from transports.telegram.outgoing import receiving
-from transports.telegram.outgoing.moments import KIND as DATE_TIME
+from transports.telegram.outgoing.entities import DATE_TIME
+from transports.telegram.outgoing.forms import Forms
 
 _COLOURS: Final = "colours"
 _MOMENTS: Final = "moments"
@@ -40,7 +40,11 @@ class Adornments:
         """Return a call as its chat takes it."""
         if _has_moments(call) and not await self._forms.takes(context_keys, _MOMENTS):
             call = _without_moments(call)
-        if has_styles(call.get("reply_markup")) and not await self._forms.takes(context_keys, _COLOURS):
+        if (
+            "reply_markup" in call
+            and has_styles(call["reply_markup"])
+            and not await self._forms.takes(context_keys, _COLOURS)
+        ):
             call = _without_colours(call)
         receiver = payload.get("receiver")
         if receiver is None or not call["chat_id"].startswith("-") or "message_id" in call:
@@ -58,7 +62,7 @@ class Adornments:
             return None
         if _PERSONAL in call:
             if not is_too_late(error) and not is_unreadable(error):
-                await self._forms.refuse(context_keys, _form_of(call), error.message)
+                await self._forms.note(context_keys, _form_of(call), error.message)
             return _seen_by_all(call)
         if is_about_entities(error) and _has_moments(call):
             return await self._without_moments(context_keys, call, error)
@@ -80,7 +84,7 @@ class Adornments:
     ) -> dict[str, Any] | None:
         if not _has_moments(call):
             return None
-        await self._forms.refuse(context_keys, _MOMENTS, error.message)
+        await self._forms.note(context_keys, _MOMENTS, error.message)
         return _without_moments(call)
 
     async def _without_colours(
@@ -88,7 +92,7 @@ class Adornments:
     ) -> dict[str, Any] | None:
         if not has_styles(call.get("reply_markup")):
             return None
-        await self._forms.refuse(context_keys, _COLOURS, error.message)
+        await self._forms.note(context_keys, _COLOURS, error.message)
         return _without_colours(call)
 
 

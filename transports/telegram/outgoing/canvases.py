@@ -8,11 +8,12 @@ from typing import Any, Protocol
 from telegram.error import BadRequest, InvalidToken
 
 from botservice.turns.transport import StreamRecord
-from transports.forms import Forms
+from transports.growing import Surface
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.outgoing.entities import Rich
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
+from transports.telegram.outgoing.forms import Forms
 
 _TAIL_CHARACTERS = 3500
 _HEAD_CHARACTERS = 6000  # of markdown: what a message shows is less
@@ -41,22 +42,11 @@ class Tempo:
     edit: float = 3.5
 
 
-class Canvas(Protocol):
-    """Shows text that grows. Its own calls only: it never waits for its turn by itself.
-
-    Attributes:
-        patience_seconds: How long the answer waits for a call that is on its way.
-        refresh_seconds: When what is shown has to be shown again, though nothing is new.
-    """
-
-    patience_seconds: float
-    refresh_seconds: float
+class Canvas(Surface, Protocol):
+    """Shows text that grows. Its own calls only: it never waits for its turn by itself."""
 
     def wait(self, text: str, activity: str) -> float | None:
         """Return the seconds until this should be shown; None if it need not be."""
-
-    def fade(self) -> None:
-        """Take note that what is shown has become old."""
 
     def begin_again(self) -> None:
         """Take note that what comes is not a continuation of what is shown."""
@@ -76,7 +66,7 @@ class Draft:
     """
 
     patience_seconds = 1.0
-    refresh_seconds = 20.0
+    refresh_seconds: float | None = 20.0
 
     _CHARACTERS_PER_CALL = 125  # keeps an answer below 15 calls per 1,000 characters, with room for the rest
     _MANY_ACTIVITIES = 20
@@ -111,6 +101,10 @@ class Draft:
         pause = self._tempo.later_activity if is_slow else self._tempo.draft
         return max(0.0, self._shown_at + pause - time.monotonic())
 
+    def rest(self) -> float:
+        """Return the seconds for which nothing will be shown, whatever comes."""
+        return 0.0 if self._shown is None else max(0.0, self._shown_at + self._tempo.draft - time.monotonic())
+
     def fade(self) -> None:
         """Take note that what is shown has become old."""
         self._shown, self._next_length = None, 1
@@ -141,7 +135,7 @@ class Draft:
             block = {"type": "thinking", "text": f"{activity}…"}
             await self._show("sendRichMessageDraft", rich_message={"blocks": [block]})
         except (BadRequest, InvalidToken) as error:  # a server that lacks a method answers as to a token
-            await self._forms.refuse(self._keys, THINKING, error.message)
+            await self._forms.note(self._keys, THINKING, error.message)
             return False
         return True
 
@@ -164,7 +158,7 @@ class GrowingMessage:
     """A message that is edited while its text grows, as often as a group's limits allow; the answer takes it over."""
 
     patience_seconds = 5.0
-    refresh_seconds = 3600.0
+    refresh_seconds: float | None = None
 
     _LEAST_CHARACTERS = 200  # a shorter answer is there before it would have grown
     _CHARACTERS_PER_CALL = 150
@@ -203,6 +197,10 @@ class GrowingMessage:
         if self._message_id is None:
             return max(0.0, self._text_since + self._tempo.first_message - now)
         return max(0.0, self._painted_at + self._tempo.edit - now)
+
+    def rest(self) -> float:
+        """Return the seconds for which nothing will be shown, whatever comes."""
+        return 0.0 if self._message_id is None else max(0.0, self._painted_at + self._tempo.edit - time.monotonic())
 
     def fade(self) -> None:
         """A message stays."""

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from telegram.error import BadRequest, TelegramError
 
-from transports.forms import Forms
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_not_editable, is_not_modified
 from transports.telegram.inbound import UNSEEN
+from transports.telegram.outgoing.forms import Forms
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Choices:
         except BadRequest as error:
             if is_not_modified(error) or is_not_editable(error):
                 return
-            await self._forms.refuse(shown.context_keys, _DISABLED, error.message)
+            await self._forms.note(shown.context_keys, _DISABLED, error.message)
         except TelegramError as error:
             logger.debug("telegram.press_not_shown", extra={"reason": error.message})
             return

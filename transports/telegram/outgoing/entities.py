@@ -4,9 +4,11 @@ import bisect
 import heapq
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
+
+from botservice.messages import Moment
 
 _CODE = frozenset({"code", "pre"})
 _QUOTES = frozenset({"blockquote", "expandable_blockquote"})
@@ -14,6 +16,7 @@ _HOST = re.compile(r"(?:[^\s<>\"'\\^`{|}.]+\.)+[^\W\d][^\s<>\"'\\^`{|}.]+")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!//|\d)")
 _APP_SCHEMES = ("tg", "ton", "tonsite")
+DATE_TIME = "date_time"  # a time as each reader's own. Source: core.telegram.org/bots/api#date-time-entity-formatting
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ def without_broken_links(rich: Rich) -> Rich:
     for entity in sorted(rich.entities, key=lambda each: each.end, reverse=True):
         url = checked_link(entity.argument or "") if entity.kind == "text_link" else entity.argument
         if entity.kind != "text_link" or url is not None:
-            entities.append(replace(entity, argument=url))
+            entities.append(entity if url == entity.argument else replace(entity, argument=url))
             continue
         said = (entity.argument or "").strip()
         if said and not said.startswith("#") and said not in text[entity.begin : entity.end]:
@@ -104,7 +107,10 @@ def _trimmed(text: str, entity: Entity) -> Entity | None:
         begin += 1
     while end > begin and text[end - 1].isspace():
         end -= 1
-    return replace(entity, begin=begin, end=end) if end > begin else None
+    if end <= begin:
+        return None
+    is_same = begin == entity.begin and end == entity.end
+    return entity if is_same else replace(entity, begin=begin, end=end)
 
 
 class _Apart:
@@ -127,8 +133,11 @@ class _Apart:
 
     def leave_out(self, entity: Entity) -> list[Entity]:
         """Return the parts of an entity that none of these touches."""
+        touching = self.touching(entity)
+        if not touching:
+            return [entity]
         parts, begin = [], entity.begin
-        for each in self.touching(entity):
+        for each in touching:
             parts.append(replace(entity, begin=begin, end=each.begin))
             begin = each.end
         parts.append(replace(entity, begin=begin))
@@ -137,6 +146,8 @@ class _Apart:
     def cut(self, entity: Entity) -> list[Entity]:
         """Return an entity in parts of which each is wholly inside of one of these or outside of them all."""
         borders = {border for each in self.touching(entity) for border in (each.begin, each.end)}
+        if not borders:
+            return [entity]
         places = [entity.begin, *sorted(each for each in borders if entity.begin < each < entity.end), entity.end]
         return [replace(entity, begin=begin, end=end) for begin, end in itertools.pairwise(places)]
 
@@ -164,3 +175,23 @@ def _uncrossed(text: str, entities: Iterable[Entity]) -> list[Entity]:
 
 def _in_order(entity: Entity) -> tuple[int, int, bool]:
     return entity.begin, -entity.end, entity.kind not in _QUOTES
+
+
+def with_moments(rich: Rich, moments: Sequence[Moment]) -> Rich:
+    """Return rich with the times in it marked, as far as nothing else is marked there already."""
+    found = []
+    for moment in moments:
+        begin = rich.text.find(moment.words) if moment.words else -1
+        while begin >= 0:
+            end = begin + len(moment.words)
+            if all(_allows(each, begin, end) for each in rich.entities):
+                found.append(Entity(DATE_TIME, begin, end, str(int(moment.at.timestamp()))))
+            begin = rich.text.find(moment.words, end)
+    return Rich(rich.text, (*rich.entities, *found)) if found else rich
+
+
+def _allows(entity: Entity, begin: int, end: int) -> bool:
+    """Return whether a time may stand beside, or inside of, an entity."""
+    if entity.end <= begin or end <= entity.begin:
+        return True
+    return entity.kind not in ("code", "pre", "text_link", DATE_TIME) and entity.begin <= begin and end <= entity.end

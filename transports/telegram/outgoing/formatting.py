@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,13 +10,17 @@ from telegramify_markdown import MessageEntity, convert
 from telegramify_markdown.config import RenderConfig
 
 from botservice.messages import Moment, storable
-from transports.intricacy import is_too_intricate
-from transports.telegram.outgoing.entities import Entity, Rich, normalised, without_broken_links
-from transports.telegram.outgoing.markdown import prepare
-from transports.telegram.outgoing.moments import FORMAT, with_moments
-from transports.telegram.outgoing.moments import KIND as DATE_TIME
-from transports.telegram.outgoing.sources import count_sources
-from transports.telegram.outgoing.splitting import split, units
+from transports.bounds import is_too_intricate
+from transports.telegram.outgoing.entities import (
+    DATE_TIME,
+    Entity,
+    Rich,
+    normalised,
+    with_moments,
+    without_broken_links,
+)
+from transports.telegram.outgoing.markdown import count_sources, prepare
+from transports.telegram.outgoing.splitting import BLANKS, split, units
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +28,12 @@ logger = logging.getLogger(__name__)
 MAX_TEXT_UNITS = 4096
 MAX_CAPTION_UNITS = 1024
 MAX_ENTITIES = 100
+_DATE_FORMAT = "dt"  # the date and the time of day, both short
+# What reads the same whether it is taken for markdown or not: no marks, and no line that may begin anything.
+_LONGEST_PLAIN = 2_000
+_MARKS = r"*_`~\[\]<>|$#!\\&\x00-\x1f"
+_LINE = rf"(?![\s+=:-]|\d+[.)])[^{_MARKS}]*[^{_MARKS}\s]"
+_PLAIN = re.compile(rf"{_LINE}(?:\n{{1,2}}{_LINE})*")
 
 
 def _style() -> RenderConfig:
@@ -41,20 +52,20 @@ _STYLE = _style()
 
 def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
     """Return the messages that markdown makes, in order; none where there is nothing to read."""
-    rich = with_moments(render(markdown), moments)
-    return list(split(rich, max_units=max_units, max_entities=MAX_ENTITIES))
+    rich = render(markdown)
+    return _pieces(with_moments(rich, moments) if moments else rich, max_units)
 
 
 def format_plain(text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
     """Return the messages that a text makes as it is."""
-    return list(split(Rich(storable(text)), max_units=max_units, max_entities=MAX_ENTITIES))
+    return _pieces(Rich(storable(text)), max_units)
 
 
 def render(markdown: str) -> Rich:
     """Return markdown as one text with entities, however long; what is too intricate stays as it is."""
     if not markdown.strip():
         return Rich("")
-    if is_too_intricate(markdown):
+    if is_plain(markdown) or is_too_intricate(markdown):
         return Rich(storable(markdown))
     try:
         text, found = convert(prepare(markdown), config=_STYLE)
@@ -65,15 +76,31 @@ def render(markdown: str) -> Rich:
         return Rich(storable(markdown))
 
 
+def is_plain(text: str) -> bool:
+    """Return whether a text, as short as most are, holds nothing that markdown would make something of."""
+    return len(text) <= _LONGEST_PLAIN and _PLAIN.fullmatch(text) is not None
+
+
+def _pieces(rich: Rich, max_units: int) -> list[Rich]:
+    """Return what is sent of rich; most of what is said needs no cutting."""
+    text = rich.text
+    is_short = 2 * len(text) <= max_units and len(rich.entities) <= MAX_ENTITIES  # a character is two units at most
+    if is_short and text and not text[0].isspace() and not text[-1].isspace():
+        return [rich] if text.strip(BLANKS) else []
+    return list(split(rich, max_units=max_units, max_entities=MAX_ENTITIES))
+
+
 def as_wire(rich: Rich) -> list[dict[str, Any]]:
     """Return the entities of rich in the Bot API's form, counted in UTF-16 code units."""
+    if not rich.entities:
+        return []
     offsets = _offsets(rich.text)
     wire = []
     for each in rich.entities:
         begin, end = offsets[each.begin], offsets[each.end]
         entity: dict[str, Any] = {"type": each.kind, "offset": begin, "length": end - begin}
         if each.kind == DATE_TIME and each.argument is not None:
-            entity |= {"unix_time": int(each.argument), "date_time_format": FORMAT}
+            entity |= {"unix_time": int(each.argument), "date_time_format": _DATE_FORMAT}
         elif each.argument is not None:
             entity["url" if each.kind == "text_link" else "language"] = each.argument
         wire.append(entity)

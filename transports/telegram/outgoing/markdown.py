@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import pyromark
 
@@ -31,12 +32,16 @@ _MARKS = re.compile(
 )
 _DEFINITION = re.compile(r"^ {0,3}\[([^\]\n^][^\]\n]*)\]:(?=[ \t]*\S)", re.MULTILINE)
 
+_LEAST_SOURCES: Final = 3  # fewer are no burden
+_SOURCE: Final = re.compile(r"\d{1,2}\. \[[^\]\n]+\]\(\S+\)[^\n]*")
+
 Range = tuple[int, int]
 
 
 def prepare(markdown: str) -> str:
     """Return markdown that means the same and of which the converter loses nothing."""
-    return unroll_tables(escape(markdown), OPTIONS)
+    escaped = escape(markdown)
+    return unroll_tables(escaped, OPTIONS) if "|" in escaped and "-" in escaped else escaped
 
 
 def escape(markdown: str) -> str:
@@ -48,6 +53,16 @@ def escape(markdown: str) -> str:
             break
         text = escaped
     return _escape_definitions(_outside(text, _is_verbatim, _escape_marks))
+
+
+def count_sources(markdown: str) -> int:
+    """Return how many lines at the end of a text name a page each; 0 for a few."""
+    count = 0
+    for line in reversed(markdown.rstrip().split("\n")):
+        if _SOURCE.fullmatch(line.strip()) is None:
+            break
+        count += 1
+    return count if count >= _LEAST_SOURCES else 0
 
 
 def _escape_tags(text: str) -> str:

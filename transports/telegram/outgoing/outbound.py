@@ -8,7 +8,7 @@ from telegram.error import BadRequest, ChatMigrated, Forbidden, RetryAfter, Tele
 
 from botservice.errors import DeliveryInstead, DeliveryRefused
 from botservice.turns.turn import Delivery
-from transports.forms import Forms
+from transports.files.stored import ending_of
 from transports.pacing import Pace
 from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.failures import (
@@ -29,6 +29,8 @@ from transports.telegram.failures import (
 from transports.telegram.inbound import shown_id
 from transports.telegram.keyboards import in_topic
 from transports.telegram.outgoing.adorning import Adornments
+from transports.telegram.outgoing.entities import DATE_TIME
+from transports.telegram.outgoing.forms import Forms
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ class Sender:
             return await self._send(context_keys, delivery)
         except _FormRefusedError as error:
             if error.is_for_good:
-                await self._forms.refuse(context_keys, form, str(error))
+                await self._forms.note(context_keys, form, str(error))
             raise DeliveryInstead(f"Telegram refuses {form}: {error}", plain) from error
 
     async def _send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
@@ -136,12 +138,22 @@ class Sender:
             call |= await self._album(context_keys, call["media"])
         elif delivery.external_id is not None:
             edit = call | {"method": "editMessageText", "message_id": delivery.external_id} | _place(context_keys)
-            return await self._adornments.put_on(context_keys, edit, delivery.payload)
+            return await self._adorned(context_keys, edit, delivery)
         if delivery.external_id is not None:
             call["replaced"] = delivery.external_id
         if reply_to is not None:
             call["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
-        return await self._adornments.put_on(context_keys, call | _place(context_keys), delivery.payload)
+        return await self._adorned(context_keys, call | _place(context_keys), delivery)
+
+    async def _adorned(
+        self, context_keys: Mapping[str, str], call: dict[str, Any], delivery: Delivery
+    ) -> dict[str, Any]:
+        """Return a call as its chat takes it; words and their marks are taken everywhere."""
+        entities = call.get("entities") or call.get("caption_entities") or ()
+        has_moments = any(each["type"] == DATE_TIME for each in entities)
+        if not has_moments and "reply_markup" not in call and "receiver" not in delivery.payload:
+            return call
+        return await self._adornments.put_on(context_keys, call, delivery.payload)
 
     async def _album(self, context_keys: Mapping[str, str], media: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the parameters of an album: its files beside what names them."""
@@ -157,7 +169,7 @@ class Sender:
         data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))
         if data is None:
             raise DeliveryRefused("the file is not kept any more")
-        name = file.get("name") or f"{file['field']}{_ending(str(file['mime_type']))}"
+        name = file.get("name") or f"{file['field']}{ending_of(str(file['mime_type']))}"
         return InputFile(data, filename=name, attach=is_attached)
 
 
@@ -224,7 +236,3 @@ def _as_document(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any
 
 def _without(call: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in call.items() if name not in names}
-
-
-def _ending(mime_type: str) -> str:
-    return f".{mime_type.partition('/')[2].partition(';')[0].partition('+')[0] or 'bin'}"

@@ -11,7 +11,7 @@ from botservice.messages import Message, Role
 from botservice.turns.buttons import write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
-from transports.overflow import fitting, head_of, note, whole_file
+from transports.bounds import fitting, head_of, note, whole_file
 from transports.telegram.inbound import reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.outgoing.attaching import ALBUM, plan_files
@@ -32,7 +32,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], *, is_rich: bool
         is_rich: Whether tables, formulas and long texts may come as a rich message.
     """
     buttons = answer.buttons[:MAX_BUTTONS]
-    files = plan_files(answer.attachments)
+    files = plan_files(answer.attachments) if answer.attachments else []
     payloads = _captioned(answer, files) or [*_said(answer, files, is_rich=is_rich), *files]
     if payloads and buttons:
         shown = {"reply_markup": make_keyboard(buttons)}
@@ -78,9 +78,11 @@ def _said(answer: Message, files: Sequence[Any], *, is_rich: bool) -> list[dict[
     texts = _texts(answer, has_more=bool(files) or not answer.buttons)
     if answer.spoken is not None and not files and (spoken := _captioned(answer, plan_files([answer.spoken]))):
         return [spoken[0] | {"form": VOICE, "plain": texts}]
-    if not is_rich or answer.role is Role.SYSTEM or not texts:
+    is_long, text = len(texts) > 1, answer.text
+    may_gain = is_long or "$" in text or ("|" in text and "-" in text)  # a formula; a table, whose second line has both
+    if not is_rich or answer.role is Role.SYSTEM or not texts or not may_gain:
         return texts
-    rich = as_rich(answer.text, is_long=len(texts) > 1)
+    rich = as_rich(text, is_long=is_long)
     if rich is None:
         return texts
     return [{"method": "sendRichMessage", "rich_message": rich, "form": RICH, "plain": texts}]

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 import pyromark
 
-from transports.intricacy import is_too_intricate
+from transports.bounds import is_too_intricate
 from transports.telegram.outgoing.entities import checked_link
-from transports.telegram.outgoing.markdown import OPTIONS, escape
-from transports.telegram.outgoing.sources import count_sources
+from transports.telegram.outgoing.markdown import OPTIONS, count_sources, escape
 from transports.telegram.outgoing.splitting import units
 
 logger = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ def as_rich(markdown: str, *, is_long: bool) -> dict[str, Any] | None:
     Args:
         is_long: Whether it would be more than one message otherwise.
     """
-    if not (is_long or "|" in markdown or "$" in markdown) or len(markdown) > MAX_UNITS or is_too_intricate(markdown):
+    if len(markdown) > MAX_UNITS or is_too_intricate(markdown):
         return None
     try:
         tree = _parse(escape(markdown))

@@ -15,7 +15,7 @@ _LINE = re.compile(r"\n")
 _SENTENCE = re.compile(r"[.!?…؟۔।][\"'”’)\]»]*\s+|[。！？]")
 _BLANK = re.compile(r"\s+")
 _WHOLE = frozenset({"text_link", "code", "custom_emoji"})
-_BLANKS = " \n\t\u00a0\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2800\u3164\ufeff"
+BLANKS = " \n\t\u00a0\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2800\u3164\ufeff"
 _JOINERS = frozenset("\u200d\u20e3\ufe0e\ufe0f")
 
 
@@ -37,7 +37,7 @@ def split(rich: Rich, *, max_units: int, max_entities: int) -> Iterator[Rich]:
         if end < len(rich.text):
             end = _border(rich, begin, end, lambda block: units(rich.text[block.begin : block.end]) <= max_units)
         piece = cut(rich, begin, end)
-        if piece.text.strip(_BLANKS):  # what shows nothing is refused
+        if piece.text.strip(BLANKS):  # what shows nothing is refused
             yield piece
         begin = _skip_blanks(rich, end)
 

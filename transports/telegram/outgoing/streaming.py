@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from telegram.error import TelegramError
 
@@ -11,13 +13,13 @@ from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
-from transports.forms import Forms
+from transports.growing import Growing
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import BotIdentity, reply_target, stored_update
-from transports.telegram.incoming.presses import is_press
+from transports.telegram.inbound import BotIdentity, is_press, is_private_text, reply_target, stored_update
 from transports.telegram.incoming.reading import listen
 from transports.telegram.outgoing.canvases import Canvas, Draft, GrowingMessage, Tempo
+from transports.telegram.outgoing.forms import Forms
 
 logger = logging.getLogger(__name__)
 
@@ -41,38 +43,36 @@ class Stage:
         """Return what shows a turn's progress; None where the bot only listens."""
         if not any(self._is_answered(event) for event in events):
             return None
-        canvas: Canvas
+        return Show(self._client, self._tempo, context_keys, partial(self._canvas, context_keys, events, record))
+
+    def _canvas(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Canvas:
         if context_keys["chat_id"].startswith("-"):
-            canvas = GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
-        else:
-            canvas = Draft(self._client, self._tempo, context_keys, events[-1].id, record, self._forms)
-        return Show(self._client, self._tempo, context_keys, canvas)
+            return GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
+        return Draft(self._client, self._tempo, context_keys, events[-1].id, record, self._forms)
 
     def _is_answered(self, event: StoredEvent) -> bool:
         update, bot = stored_update(event), self._identity()
+        if is_private_text(update) or is_press(update):
+            return True
         heard = listen(update, bot)
         is_under_way = bot.username is None  # nothing is begun before the bot knows its name: an earlier process did
-        return is_press(update) or (heard is not None and (heard.is_addressed or is_under_way))
+        return heard is not None and (heard.is_addressed or is_under_way)
 
 
-class Show:
+class Show(Growing):
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
-    def __init__(self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], canvas: Canvas) -> None:
+    def __init__(
+        self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], open_canvas: Callable[[], Canvas]
+    ) -> None:
         self._client = client
         self._tempo = tempo
         self._keys = context_keys
-        self._canvas = canvas
-        self._text: list[str] = []
+        self._open_canvas = open_canvas
+        self._canvas: Canvas | None = None
         self._activity = ""
-        self._changed = asyncio.Event()
-        self._changed.set()
         self._painted_at: float | None = None
-        self._in_flight: asyncio.Task[bool] | None = None
-        self._tasks = [
-            asyncio.create_task(self._type(), name="telegram-typing"),
-            asyncio.create_task(self._paint(), name="telegram-canvas"),
-        ]
+        super().__init__(tempo.first_sign)
 
     def on_text(self, piece: str) -> None:
         """Take the next piece of the answer."""
@@ -95,21 +95,15 @@ class Show:
     def on_restart(self) -> None:
         """Drop what was said of an answer that begins anew."""
         self._text.clear()
-        self._canvas.begin_again()
+        if self._canvas is not None:
+            self._canvas.begin_again()
         self._changed.set()
 
-    async def close(self) -> None:
-        """End it. What is on its way is waited for, briefly: it must not come after the answer."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
-        if self._in_flight is not None and not self._in_flight.done():
-            await asyncio.wait([self._in_flight], timeout=self._canvas.patience_seconds)
-            self._in_flight.cancel()
-            await asyncio.wait([self._in_flight])
+    def _begin(self) -> Iterable[Coroutine[Any, Any, None]]:
+        self._canvas = self._open_canvas()
+        return self._type(), self._show(self._canvas)
 
     async def _type(self) -> None:
-        await asyncio.sleep(self._tempo.first_sign)
         try:
             while True:
                 if self._painted_at is None or time.monotonic() - self._painted_at > _TEXT_IS_FRESH_SECONDS:
@@ -123,32 +117,17 @@ class Show:
         except TelegramError as error:
             logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
 
-    async def _paint(self) -> None:
-        """Bring the canvas up to date whenever there is something new, at the canvas's own pace."""
-        await asyncio.sleep(self._tempo.first_sign)
+    async def _show(self, canvas: Canvas) -> None:
         try:
-            while True:
-                wait = self._canvas.wait("".join(self._text), self._activity)
-                if wait is None:
-                    self._changed.clear()
-                    await self._wait_for_change(self._canvas.refresh_seconds)
-                elif wait > 0:
-                    await asyncio.sleep(wait)
-                else:
-                    await self._paint_once()
+            await self._grow(canvas)
         except (TelegramError, BotServiceError) as error:
             logger.info("telegram.stream_ended", extra={"reason": type(error).__name__})
         except Exception:  # a border: formatting what is half written must not cost the answer
             logger.exception("telegram.stream_failed")
 
-    async def _wait_for_change(self, timeout_seconds: float) -> None:
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            self._canvas.fade()
+    def _due(self) -> float | None:
+        return None if self._canvas is None else self._canvas.wait(self._said(), self._activity)
 
-    async def _paint_once(self) -> None:
-        self._in_flight = asyncio.create_task(self._canvas.paint("".join(self._text), self._activity))
-        if await asyncio.shield(self._in_flight):
+    async def _paint(self) -> None:
+        if self._canvas is not None and await self._finish(self._canvas.paint(self._said(), self._activity)):
             self._painted_at = time.monotonic()

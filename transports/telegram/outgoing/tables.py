@@ -41,8 +41,6 @@ class Table:
 
 def unroll_tables(markdown: str, options: pyromark.Options) -> str:
     """Return markdown with lists in the place of tables that cannot be read as such, and straight columns in others."""
-    if "|" not in markdown:
-        return markdown
     data = markdown.encode()
     parts, done = [], 0
     for table in _tables(data, markdown, options):

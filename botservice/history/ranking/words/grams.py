@@ -8,12 +8,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.words.tokens import fold
 
 _MIN_LENGTH: Final = 4
 _MAX_LENGTH: Final = 32
 _MIN_LIKENESS: Final = 0.5
 _MAX_FOUND: Final = 24
+_MERGE_AT: Final = 4096  # pairs
 
 
 def _is_fuzzy(word: str) -> bool:
@@ -39,20 +41,40 @@ def _grams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return codes[:-1] * 0x110000 + codes[1:], np.repeat(np.arange(len(words)), lengths)
 
 
+class _Pairs:
+    """Letter pairs in order, and the word that each belongs to."""
+
+    def __init__(self) -> None:
+        self.grams = np.zeros(0, np.int64)
+        self.owners = np.zeros(0, np.int32)
+
+    def add(self, grams: NDArray[np.int64], owners: NDArray[np.int32]) -> None:
+        """Sort more pairs in."""
+        grams = np.concatenate([self.grams, grams])
+        order = np.argsort(grams, kind="stable")
+        self.grams, self.owners = grams[order], np.concatenate([self.owners, owners])[order]
+
+    def owners_of(self, wanted: NDArray[np.int64]) -> list[NDArray[np.int32]]:
+        """Return the words that have each of some pairs; nothing for a pair that none has."""
+        left = np.searchsorted(self.grams, wanted, "left").tolist()
+        right = np.searchsorted(self.grams, wanted, "right").tolist()
+        return [self.owners[a:b] for a, b in zip(left, right, strict=True) if b > a]
+
+
 class GramIndex:
-    """Letter pairs of a growing list of words."""
+    """Letter pairs of a growing list of words; the newest apart, so that a new word does not have all sorted anew."""
 
     def __init__(self) -> None:
         self._seen = 0
         self._numbers = np.zeros(0, np.int64)
         self._lengths = np.zeros(0, np.float32)
-        self._grams = np.zeros(0, np.int64)
-        self._owners = np.zeros(0, np.int32)
+        self._pairs, self._newest = _Pairs(), _Pairs()
 
     @property
     def size_bytes(self) -> int:
         """Estimated bytes."""
-        return self._numbers.nbytes + self._lengths.nbytes + self._grams.nbytes + self._owners.nbytes
+        pairs = sum(each.grams.nbytes + each.owners.nbytes for each in (self._pairs, self._newest))
+        return self._numbers.nbytes + self._lengths.nbytes + pairs
 
     def extend(self, words: Collection[str]) -> None:
         """Take in what words has grown by since the last call."""
@@ -61,28 +83,24 @@ class GramIndex:
         new = {
             number: word for number, word in enumerate(islice(words, self._seen, None), self._seen) if _is_fuzzy(word)
         }
-        numbers = list(new)
         self._seen = len(words)
-        if not numbers:
+        if not new:
             return
         folded = [_letters(word)[:_MAX_LENGTH] for word in new.values()]
         grams, owners = _grams(folded)
-        owners += len(self._numbers)
-        grams = np.concatenate([self._grams, grams])
-        order = np.argsort(grams, kind="stable")
-        self._grams = grams[order]
-        self._owners = np.concatenate([self._owners, owners.astype(np.int32)])[order]
-        self._numbers = np.concatenate([self._numbers, np.array(numbers, np.int64)])
+        self._newest.add(grams, (owners + len(self._numbers)).astype(np.int32))
+        if len(self._newest.grams) > max(_MERGE_AT, len(self._pairs.grams) // 8):
+            self._pairs.add(self._newest.grams, self._newest.owners)
+            self._newest = _Pairs()
+        self._numbers = np.concatenate([self._numbers, np.array(list(new), np.int64)])
         self._lengths = np.concatenate([self._lengths, np.array([len(word) + 1 for word in folded], np.float32)])
 
     def find(self, word: str) -> list[tuple[int, float]]:
         """Return ids of words like word, itself among them, with their likeness, best first; none for short words."""
         if not _is_fuzzy(word) or not len(self._numbers):
             return []
-        wanted = np.unique(_grams([_letters(word)])[0])
-        left = np.searchsorted(self._grams, wanted, "left")
-        right = np.searchsorted(self._grams, wanted, "right")
-        parts = [self._owners[a:b] for a, b in zip(left.tolist(), right.tolist(), strict=True) if b > a]
+        wanted = each_once(_grams([_letters(word)])[0])
+        parts = [*self._pairs.owners_of(wanted), *self._newest.owners_of(wanted)]
         if not parts:
             return []
         shared = np.bincount(np.concatenate(parts), minlength=len(self._numbers)).astype(np.float32)

@@ -4,19 +4,14 @@ from typing import Any
 
 import pytest
 from looks import CONTRASTS, DESKTOP, PHONE
+from standins.tools import add
 
-from botservice import LLMError, ToolCall, tool
+from botservice import LLMError, ToolCall
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CALL = ToolCall("", "add", {"a": 2, "b": 3})
 PAGES = ("/inspect", "/inspect?view=turns&state=all&person=", "/inspect/1", "/inspect/1/1", "/inspect/charts?range=day")
-
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
 
 
 async def asked(site: Any, open_page: Any, text: str = "What is 2 + 3?", **options: Any) -> Any:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from botservice import AgentContext, Author
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
-from botservice.privacy.answered import turns_of
+from botservice.privacy.affected_turns import turns_of
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import events, messages, turns

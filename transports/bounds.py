@@ -1,12 +1,18 @@
-"""How intricate a text's markup is: what nobody would write by hand is shown as it is, at no cost to anybody else.
+"""What is too much for a chat: a text that is too intricate is shown as it is, and a very long one goes into a file.
 
 Parsers of markdown take quadratic time for some shapes of text, such as thousands of open brackets, lists within
 lists, or rows of a table that has a thousand columns. What is counted here takes linear time, and bounds all of them.
 """
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
 
+from botservice.messages import storable
+from botservice.texts import in_language
+
+MAX_MESSAGES: Final = 10
+_NAME: Final = "answer.txt"
 MAX_CHARACTERS: Final = 40_000
 _MAX_MARKS: Final = 5_000
 _MAX_CELLS: Final = 20_000
@@ -14,6 +20,37 @@ _MARKS: Final = "*_`~[]<<>|$#!\\&\n"  # what may open a tag counts twice
 # Thirteen quotations or lists within each other.
 _DEEP: Final = re.compile(r"^[ \t]*(?:(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))[ \t]*){13}", re.MULTILINE)
 _INDENTED: Final = re.compile(r"^(?:[ ]{40}|[ ]{0,3}\t{10})[ \t]*(?:>|[-+*][ \t]|\d{1,9}[.)][ \t])", re.MULTILINE)
+
+T = TypeVar("T")
+
+
+def head_of(text: str) -> str:
+    """Return the beginning of an answer, as much as may become messages, up to the end of a line where that goes."""
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    end = text.rfind("\n", MAX_CHARACTERS // 2, MAX_CHARACTERS)
+    return text[: end if end > 0 else MAX_CHARACTERS]
+
+
+def fitting(pieces: Sequence[T], *, is_all: bool) -> tuple[Sequence[T], bool]:
+    """Return the pieces that are sent as messages, and whether these are the whole answer.
+
+    Args:
+        is_all: Whether the pieces were made of the whole answer.
+    """
+    if is_all and len(pieces) <= MAX_MESSAGES:
+        return pieces, True
+    return pieces[: MAX_MESSAGES - 1], False
+
+
+def whole_file(text: str) -> dict[str, Any]:
+    """Return an answer as a file; its text stands in the delivery itself."""
+    return {"name": _NAME, "mime_type": "text/plain", "text": storable(text)}
+
+
+def note(language: str | None) -> str:
+    """Return what is said beside the file, in a language such as "de" or "pt-br"."""
+    return in_language("answer.in_file", language)
 
 
 def is_too_intricate(text: str) -> bool:

@@ -11,7 +11,7 @@ from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Whoever gives a command.
+    """The person who gives a command.
 
     Attributes:
         is_alone: Whether nobody else was ever seen in this chat.
@@ -27,12 +27,12 @@ class Asker:
 
 
 def unknown(request: CommandRequest) -> CommandAnswer:
-    """Return what somebody is told of whom nothing can be known, or is."""
+    """Return the answer for an asker without an identity, or of whom nothing is known."""
     return CommandAnswer(request.say("memory.nobody" if request.is_let_in else "forget.nothing_kept"))
 
 
 async def find_asker(request: CommandRequest) -> Asker | None:
-    """Return who gives a command, known from now on; None for somebody without an identity.
+    """Return who gives a command, stored if new, or None for a person without an identity.
 
     Nor is anybody made known by asking who is not let in.
     """

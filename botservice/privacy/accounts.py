@@ -1,4 +1,4 @@
-"""Who somebody is: their accounts, where they were seen, and forgetting that, once nothing of theirs is left."""
+"""Forgetting a person's accounts, once none of their messages is left anywhere."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ from botservice.storage.tables.slack import feedback
 
 
 def accounts_of(connection: Connection, person: Author) -> list[Author]:
-    """Return all accounts of a person; the one that is named, where they never wrote to this version."""
+    """Return all accounts of a person, or the one that is named if none is stored."""
     identity = find_identity(connection, person)
     if identity is None:
         return [person]
@@ -49,7 +49,7 @@ def contexts_with(connection: Connection, accounts: Sequence[Author], *, but: in
 def forget_whom(
     connection: Connection, accounts: Sequence[Author], known: Identity | None, but: int | None, now: datetime
 ) -> tuple[list[int], Forgotten]:
-    """Forget who somebody is, unless they were seen since: then return where."""
+    """Forget a person's accounts, unless they were seen since: then return where."""
     left = contexts_with(connection, accounts, but=but)
     if left:
         return left, Forgotten()
@@ -60,7 +60,7 @@ def forget_whom(
 
 
 def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_id: int | None, now: datetime) -> None:
-    """Forget who somebody is, and what is kept under their name; what they may do is the owner's to say, and stays."""
+    """Forget accounts and what is kept under their names, but not their roles, which are the owner's."""
     for account in accounts:
         name = person_name(account)
         forget_usage(connection, account, now)

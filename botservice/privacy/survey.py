@@ -1,4 +1,4 @@
-"""Looking for what is to go from a conversation, before whoever writes waits for it.
+"""Finding what is to be deleted from a conversation, before the transaction that others wait for.
 
 A conversation may be long, and everybody waits for who writes. So all of it is looked through by who reads, and who
 writes only looks at what came since: where that is of any concern, it is looked through anew.
@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import Connection, Row, bindparam, func, select
 
 from botservice.messages import Role
-from botservice.privacy.answered import find_seen, turns_brought_by
+from botservice.privacy.affected_turns import find_seen, turns_brought_by
 from botservice.privacy.erasing import Erasure
 from botservice.privacy.quotes import answers_repeating, find_quotes
 from botservice.privacy.said import Said
@@ -27,11 +27,11 @@ _STATE: Final = select(
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What is to go from a conversation that stays, as it was at one moment.
+class Survey:
+    """What is to be deleted from a conversation that stays, as found at one moment.
 
     Attributes:
-        state: How far the conversation had come by then; None where it was gone.
+        state: How far the conversation had come by then, or None if it was gone.
         said: What is to be forgotten there.
         erasure: What goes with it.
     """
@@ -42,39 +42,39 @@ class Look:
 
     @property
     def finds_something(self) -> bool:
-        """Whether there is anything to go."""
+        """Whether there is anything to delete."""
         return bool(self.erasure.message_ids or self.erasure.quotes.held)
 
 
-def look_at(connection: Connection, context_id: int, said: Said) -> Look:
-    """Return what goes from a conversation with what somebody said: that looks through all of it."""
+def survey_context(connection: Connection, context_id: int, said: Said) -> Survey:
+    """Find what is deleted with a person's messages, by looking through the whole conversation."""
     state = connection.execute(_STATE, {"context": context_id}).one_or_none()
     quotes = find_quotes(connection, context_id, said)
     own = said.message_ids if context_id in said.positions else ()
     seen = find_seen(connection, context_id, own, quotes.held)
-    return Look(state, said, Erasure(context_id, own, quotes, seen=seen))
+    return Survey(state, said, Erasure(context_id, own, quotes, seen=seen))
 
 
-def is_as_it_was(connection: Connection, look: Look, message_ids: Collection[int]) -> bool:
-    """Return whether what goes is what was found, and nothing that came since repeats it or answers it.
+def is_current(connection: Connection, survey: Survey, message_ids: Collection[int]) -> bool:
+    """Return whether what was found is still all: no newer message repeats or answers it.
 
     Args:
-        message_ids: What somebody said there, as it is now.
+        message_ids: What a person said there, as it is now.
     """
-    context_id, quotes = look.erasure.context_id, look.erasure.quotes
+    context_id, quotes = survey.erasure.context_id, survey.erasure.quotes
     state = connection.execute(_STATE, {"context": context_id}).one_or_none()
-    if look.state is None or state is None:
-        return look.state is state
-    if set(message_ids) != set(look.erasure.message_ids) or state.deletion_version != look.state.deletion_version:
+    if survey.state is None or state is None:
+        return survey.state is state
+    if set(message_ids) != set(survey.erasure.message_ids) or state.deletion_version != survey.state.deletion_version:
         return False
-    after = look.state.last_position
+    after = survey.state.last_position
     if state.last_position > after and (
-        answers_repeating(connection, context_id, quotes.said, after=after) or _is_answered_since(connection, look)
+        answers_repeating(connection, context_id, quotes.said, after=after) or _is_answered_since(connection, survey)
     ):
         return False
-    after = sure_up_to(connection, look.state.last_reference)
+    after = sure_up_to(connection, survey.state.last_reference)
     later = read_references(connection, context_id, after=after)
-    known = {*look.erasure.message_ids, *quotes.held}
+    known = {*survey.erasure.message_ids, *quotes.held}
     return not any(
         quotes.said.is_repeated_by(each)
         for message_id, _, references in later
@@ -83,13 +83,13 @@ def is_as_it_was(connection: Connection, look: Look, message_ids: Collection[int
     )
 
 
-def _is_answered_since(connection: Connection, look: Look) -> bool:
-    assert look.state is not None, "the conversation is there"  # noqa: S101 - an invariant
+def _is_answered_since(connection: Connection, survey: Survey) -> bool:
+    assert survey.state is not None, "the conversation is there"  # noqa: S101 - an invariant
     later = select(messages.c.answers_turn_id).where(
-        messages.c.context_id == look.erasure.context_id,
-        messages.c.position > look.state.last_position,
+        messages.c.context_id == survey.erasure.context_id,
+        messages.c.position > survey.state.last_position,
         messages.c.role != Role.USER.value,
     )
     answered: Sequence[int | None] = connection.execute(later).scalars().all()
-    own = turns_brought_by(connection, look.erasure.message_ids) if answered else ()
+    own = turns_brought_by(connection, survey.erasure.message_ids) if answered else ()
     return any(each in own for each in answered)

@@ -7,8 +7,8 @@ import pytest
 from botservice import AgentContext, Author, ChatHistory, Storage
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
-from botservice.privacy.looking import Look, is_as_it_was, look_at
 from botservice.privacy.said import read_said
+from botservice.privacy.survey import Survey, is_current, survey_context
 from botservice.references import Reference, ReferenceKind
 
 ANN, BOB = Author("telegram", "1", "Ann"), Author("telegram", "2", "Bob")
@@ -18,12 +18,12 @@ QUOTE = Reference(ReferenceKind.REPLY, ANN, SECRET)
 Event = Callable[[ChatHistory, int], Awaitable[object]]
 
 
-async def look(storage: Storage, context: AgentContext, message_id: int) -> Look:
-    return await storage.read(lambda c: look_at(c, context.id, read_said(c, context.id, [message_id], [ANN])))
+async def look(storage: Storage, context: AgentContext, message_id: int) -> Survey:
+    return await storage.read(lambda c: survey_context(c, context.id, read_said(c, context.id, [message_id], [ANN])))
 
 
-async def is_known(storage: Storage, found: Look, message_id: int) -> bool:
-    return await storage.read(lambda connection: is_as_it_was(connection, found, [message_id]))
+async def is_known(storage: Storage, found: Survey, message_id: int) -> bool:
+    return await storage.read(lambda connection: is_current(connection, found, [message_id]))
 
 
 async def say_and_delete(history: ChatHistory, _: int) -> None:
@@ -72,7 +72,7 @@ async def test_what_they_said_since_has_it_looked_through_anew(storage: Storage)
     found = await look(storage, context, asked)
     later = await context.chat_history.append_user_message("and more", author=ANN)
     assert later.id is not None
-    assert not await storage.read(lambda connection: is_as_it_was(connection, found, [asked, later.id or 0]))
+    assert not await storage.read(lambda connection: is_current(connection, found, [asked, later.id or 0]))
 
 
 async def test_a_quote_that_came_since_has_it_looked_through_anew(storage: Storage) -> None:

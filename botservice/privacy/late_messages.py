@@ -1,4 +1,4 @@
-"""What was said before somebody was forgotten, and is read only afterwards: it is forgotten as it comes.
+"""Forgetting messages that were sent before their author was forgotten, and are read only afterwards.
 
 Nobody but a transport can tell what an event that waits holds, or whose it is. As long as one waits that may hold it,
 it is noted what was forgotten, and every turn that begins is held against that.
@@ -36,7 +36,7 @@ _BY: Final = "by "  # before a name: what they said themselves, and not what oth
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message that is heard now.
+    """A message that is being stored now.
 
     Attributes:
         event_id: What brought it.
@@ -49,13 +49,13 @@ class Heard:
     references: Sequence[Reference]
 
     def names(self, context_id: int) -> set[str]:
-        """Return what would be noted if anything in it was forgotten."""
+        """Return the names under which parts of the message may have been forgotten."""
         said = {_BY + name for name in _names_of(context_id, self.author)}
         return said.union(*(_names_in(context_id, each) for each in self.references))
 
 
 def note_people(connection: Connection, accounts: Collection[Author], but_turn: int | None, now: datetime) -> None:
-    """Take note that people are forgotten in every chat, where anything that waits names them.
+    """Record that people are forgotten everywhere, if events that name them still wait.
 
     What names them and was given up is not taken up any more.
 
@@ -79,7 +79,7 @@ def note_words(
     but_turn: int | None,
     now: datetime,
 ) -> None:
-    """Take note of what is forgotten in one chat, where anything waits there.
+    """Record what is forgotten in one chat, if events still wait there.
 
     Args:
         words: Whose words, all of them, or what the platform calls the messages.
@@ -94,7 +94,7 @@ def note_words(
 
 
 def read_notes(connection: Connection, context_id: int, heard: Sequence[Heard | None]) -> dict[str, datetime]:
-    """Return what is noted of what is heard: when it was forgotten, by name."""
+    """Return when the names in a message were forgotten."""
     names = {name for each in heard if each is not None for name in each.names(context_id)}
     rows = execute(connection, _NOTES, {"names": sorted(names)}).all() if names else []
     return {row.subject: row.told_at for row in rows}
@@ -108,7 +108,7 @@ def erase_returning(
     notes: Mapping[str, datetime],
     now: datetime,
 ) -> bool:
-    """Take out of what was heard and stored just now what is forgotten; return whether there is any.
+    """Remove forgotten words from a message that was just stored; return whether there were any.
 
     What is left of a turn is answered in a new one.
     """
@@ -132,7 +132,7 @@ def erase_returning(
 
 
 def drop_notes(connection: Connection, now: datetime) -> int:  # noqa: ARG001 - whatever the time
-    """Forget what was forgotten where nothing waits any more that is older, and return how many notes there were."""
+    """Delete these records once no older event waits, and return how many there were."""
     older = exists(_WAITING.where(events.c.received_at <= access_refusals.c.told_at).correlate(access_refusals))
     return connection.execute(delete(access_refusals).where(access_refusals.c.kind == FORGOTTEN, ~older)).rowcount
 

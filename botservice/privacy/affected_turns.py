@@ -1,4 +1,4 @@
-"""Which turns answer messages of people, and which may have seen them.
+"""Finding the turns that answer messages, and the turns that may have had them in their prompts.
 
 By the events that brought them, or else by where the answers stand. That looks through the conversation: so it is found
 before whoever writes waits for it, and then only what came since is looked at.
@@ -26,10 +26,10 @@ HAS_RECORDS = or_(turns.c.compacted_at.is_(None), turns.c.error.is_not(None), _I
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Which turns may have seen something, as they were found at one moment.
+    """The turns that may have had messages in their prompts, as found at one moment.
 
     Attributes:
-        first: The first of them; None where there is none yet.
+        first: The first of them, or None if there is none yet.
         left: Those that had records of their work then.
         up_to: Up to which turn of the conversation they were looked for.
         beside: Turns that it began, although no event tells so any more.
@@ -131,7 +131,7 @@ def is_cleared() -> ColumnElement[bool]:
 def find_seen(
     connection: Connection, context_id: int, message_ids: Collection[int], held_by: Collection[int] = ()
 ) -> Seen:
-    """Return which turns may have seen some messages of a conversation: that looks through all of it.
+    """Return the turns that may have had some messages in their prompts, by looking through the whole conversation.
 
     Args:
         held_by: Messages of others, of which only what they repeat is to go.
@@ -153,7 +153,7 @@ def own_turns(connection: Connection, message_ids: Collection[int], seen: Seen) 
 
 
 def turns_left(connection: Connection, context_id: int, seen: Seen) -> dict[int, str]:
-    """Return the turns that still have records of what they have seen, with what they do."""
+    """Return the turns that still have records of their prompts, with their state."""
     query = select(turns.c.id, turns.c.status).where(turns.c.context_id == context_id, ~is_cleared())
     since = max(seen.first or 0, seen.up_to + 1)
     rows = [
