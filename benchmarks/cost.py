@@ -12,7 +12,6 @@ that of this process alone, the database's own on Postgres not included. Each fi
 import argparse
 import asyncio
 import cProfile
-import json
 import multiprocessing
 import statistics
 import tempfile
@@ -20,7 +19,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from model_calls import MODEL, chat_stream, responses_stream
+from model_calls import MODEL, serve
 from openai import AsyncOpenAI
 from sqlalchemy import insert, update
 
@@ -78,36 +77,6 @@ async def fill(storage, context, count):
     for first in range(0, count, AT_ONCE):
         last = min(count, first + AT_ONCE)
         await storage.write(lambda connection, first=first, last=last: write(connection, first, last))
-
-
-def serve(port, pieces):
-    """Answer every request: as a stream where one is asked for, else at once."""
-    text = "".join(f"word{number} " for number in range(pieces))
-    usage = {"prompt_tokens": 900, "completion_tokens": pieces, "total_tokens": 900 + pieces}
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    whole = {"id": "c", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice], "usage": usage}
-    streams = {b"/v1/chat/completions": chat_stream(pieces), b"/v1/responses": responses_stream(pieces)}
-
-    async def answer(reader, writer):
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-                asked = json.loads(await reader.readexactly(int(length.split(b":")[1])))
-                kind = "text/event-stream" if asked.get("stream") else "application/json"
-                body = (streams[head.split(b" ")[1]] if asked.get("stream") else json.dumps(whole)).encode()
-                writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n".encode())
-                writer.write(b"content-length: %d\r\n\r\n" % len(body) + body)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    async def run():
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            port.put(server.sockets[0].getsockname()[1])
-            await server.serve_forever()
-
-    asyncio.run(run())
 
 
 async def spend(call, turns):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
-from botservice.telemetry.measuring import ModelCall, measured
+from botservice.telemetry.measuring import ModelCall, is_measuring, measured
 
 _ON_TEXT: Final = "on_text"
 
@@ -24,6 +24,8 @@ async def ask(
         purpose: What it is asked for: answer, or observe.
     """
     options = dict(options or {})
+    if not is_measuring():  # nothing is written down, and no piece of the text passes a second hearer
+        return await llm.chat(prompt, tools, **options)
     model, server = str(getattr(llm, "model", "unknown")), getattr(llm, "base_url", None)
     hear: TextSink | None = options.get(_ON_TEXT)
     call = ModelCall(model, str(server) if server else None, purpose, prompt, tools, is_streamed=hear is not None)

@@ -151,6 +151,11 @@ def turn_now() -> TurnIdentity | None:
     return _turn.get()
 
 
+def is_measuring() -> bool:
+    """Return whether anybody is told of what is measured."""
+    return bool(_sinks)
+
+
 @contextmanager
 def measured(work: W) -> Iterator[W]:
     """Measure a piece of work, which the caller fills in."""

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import openai
 
@@ -23,6 +23,9 @@ from botservice.llm.openai.habits import (
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.responses_answers import ResponsesAnswer
 
+OpenAIAnswer: TypeAlias = ChatAnswer | ResponsesAnswer
+"""What reads an answer of either wire."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -39,7 +42,7 @@ class OpenAICall:
         self.wire = habits.wire
         self._messages = messages
         self._tools = tools
-        self._options = replace(options, refused=habits.refused)
+        self._options = options
         self._habits = habits
         self._left_wire: LLMError | None = None
         self._left_out: frozenset[str] = frozenset()
@@ -57,7 +60,7 @@ class OpenAICall:
             self._messages, self._tools, self._options, refused_seals=self._habits.refused_seals | self._left_out
         )
 
-    def new_answer(self, on_text: TextSink | None, on_thought: TextSink | None) -> ChatAnswer | ResponsesAnswer:
+    def new_answer(self, on_text: TextSink | None, on_thought: TextSink | None) -> OpenAIAnswer:
         """Return what reads the answer."""
         return ResponsesAnswer(on_text, on_thought) if self.wire is Wire.RESPONSES else ChatAnswer(on_text)
 

@@ -26,9 +26,8 @@ class ChatAnswer:
         is_over: Whether nothing more is to come.
     """
 
-    is_over = False
-
     def __init__(self, on_text: TextSink | None = None) -> None:
+        self.is_over = False
         self._on_text = on_text
         self._text: list[str] = []
         self._calls: list[_PartialCall] = []
@@ -60,6 +59,10 @@ class ChatAnswer:
         calls = [{**call, "index": number} for number, call in enumerate(message.get("tool_calls") or ())]
         self._add_message({**message, "tool_calls": [call for call in calls if call.get("function") is not None]})
 
+    def end(self) -> None:
+        """Take note that the server says that this was all."""
+        self.is_over = True
+
     def response(self) -> ChatResponse:
         """Return the whole answer.
 
@@ -77,7 +80,8 @@ class ChatAnswer:
         )
 
     def _note(self, chunk: Mapping[str, Any]) -> None:
-        self._usage = read_usage(chunk.get("usage"), given="prompt", made="completion") or self._usage
+        if usage := chunk.get("usage"):  # in one piece of many
+            self._usage = read_usage(usage, given="prompt", made="completion") or self._usage
         self._model = chunk.get("model") or self._model
 
     def _add_message(self, delta: Mapping[str, Any]) -> None:

@@ -4,17 +4,19 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+from contextlib import aclosing
+from typing import Any, Final, cast
 
+import httpx2
 import openai
 from openai import AsyncStream
 
 from botservice.errors import LLMError
 from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
-from botservice.llm.openai.call import OpenAICall
+from botservice.llm.openai.call import OpenAIAnswer, OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
-from botservice.llm.openai.errors import translate
+from botservice.llm.openai.errors import reported, translate
+from botservice.llm.openai.events import DONE, EventReader
 from botservice.llm.openai.habits import WEB_SEARCH, ServerHabits, Wire
 from botservice.llm.openai.options import CallOptions, is_openai
 from botservice.settings import ApiChoice, ModelSettings, ReasoningEffort, ReasoningSummary, one_of
@@ -119,7 +121,7 @@ class OpenAIChatLLM:
             on_thought: Called with each part of a summary of what the model thinks, where one is asked for.
             schema: The form of the answer. A server that takes none is asked without; the prompt has to say it, too.
         """
-        call = OpenAICall(messages, tools, replace(self._options(), schema=schema), self._habits)
+        call = OpenAICall(messages, tools, self._options(schema), self._habits)
         while True:
             try:
                 response = await self._ask(call, on_text, on_thought)
@@ -140,7 +142,7 @@ class OpenAIChatLLM:
         """Close the connections of the running loop; those of other loops have ended with them."""
         await self._clients.close()
 
-    def _options(self) -> CallOptions:
+    def _options(self, schema: AnswerSchema | None = None) -> CallOptions:
         return CallOptions(
             model=self.model,
             base_url=self.base_url,
@@ -148,6 +150,8 @@ class OpenAIChatLLM:
             reasoning_summary=self.reasoning_summary,
             max_answer_tokens=self.max_answer_tokens,
             temperature=self.temperature,
+            schema=schema,
+            refused=self._habits.refused,
         )
 
     async def _ask(self, call: OpenAICall, on_text: TextSink | None, on_thought: TextSink | None) -> ChatResponse:
@@ -159,31 +163,57 @@ class OpenAIChatLLM:
             raise LLMError(f"the model sent nothing for {self.timeout_seconds:g} seconds") from error
         except openai.OpenAIError as error:
             raise translate(error, self.model) from error
+        except httpx2.RequestError as error:  # while it answered
+            raise translate(openai.APIConnectionError(request=error.request), self.model) from error
         except Exception as error:  # a border: what a server sends can be anything
             logger.warning("model.unreadable", exc_info=True)
             raise LLMError(f"the model's answer could not be read ({type(error).__name__})") from error
 
     async def _send(self, call: OpenAICall, on_text: TextSink | None, on_thought: TextSink | None) -> ChatResponse:
-        """Send a call: nothing is typed on its way, for that costs several times the CPU of everything else."""
+        """Send a call, and read what comes as bytes: typed, it would cost several times the CPU of everything else."""
         answer = call.new_answer(on_text, on_thought)
-        clock = asyncio.get_running_loop().time
         try:
             async with asyncio.timeout(self.timeout_seconds) as limit:
-                stream: AsyncStream[object] = await self._clients.current().post(
-                    call.path, cast_to=object, body=call.body(), stream=True, stream_cls=AsyncStream[object]
+                sent = self._clients.current().post(
+                    call.path, cast_to=httpx2.Response, body=call.body(), stream=True, stream_cls=AsyncStream[object]
                 )
-                async with stream:
-                    if "json" in stream.response.headers.get("content-type", ""):  # a server that does not stream
-                        answer.add_whole(json.loads(await stream.response.aread()))
+                async with aclosing(cast("httpx2.Response", await sent)) as response:
+                    if "json" in response.headers.get("content-type", ""):  # a server that does not stream
+                        answer.add_whole(json.loads(await response.aread()))
                         return answer.response()
-                    async for event in stream:
-                        answer.add(event)  # type: ignore[arg-type]  # a JSON value: what is no object fails there
-                        patience = _SECONDS_AFTER_THE_END if answer.is_over else self.timeout_seconds
-                        limit.reschedule(clock() + patience)
-        except TimeoutError:
+                    await self._hear(answer, response, limit)
+        except (TimeoutError, httpx2.RequestError):
             if not answer.is_over:
                 raise
         return answer.response()
+
+    async def _hear(self, answer: OpenAIAnswer, response: httpx2.Response, limit: asyncio.Timeout) -> None:
+        """Take an answer event by event; what comes after its end is read so that its connection serves again."""
+        clock = asyncio.get_running_loop().time
+        reader = EventReader()
+        async for piece in response.aiter_bytes():
+            if not answer.is_over and _take(answer, reader.feed(piece)):
+                patience = _SECONDS_AFTER_THE_END if answer.is_over else self.timeout_seconds
+                limit.reschedule(clock() + patience)
+
+
+def _take(answer: OpenAIAnswer, events: Sequence[str]) -> bool:
+    """Take the events that arrived together, and return whether there were any."""
+    for data in events:
+        if data.startswith(DONE):
+            answer.end()
+        else:
+            answer.add(_read_event(data))
+        if answer.is_over:
+            break
+    return bool(events)
+
+
+def _read_event(data: str) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(data)  # what is no object fails in the next line
+    if error := event.get("error"):
+        raise reported(error)
+    return event
 
 
 def _habits(choice: ApiChoice, base_url: str) -> ServerHabits:

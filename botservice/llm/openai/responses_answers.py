@@ -18,7 +18,8 @@ class ResponsesAnswer:
     """An answer that arrives, as events or at once.
 
     Attributes:
-        is_over: Whether nothing more is to come: there is no other end of the stream that servers agree on.
+        is_over: Whether nothing more is to come: an event says so, and no other end of the stream is one that servers
+            agree on.
     """
 
     def __init__(self, on_text: TextSink | None = None, on_thought: TextSink | None = None) -> None:
@@ -66,6 +67,9 @@ class ResponsesAnswer:
         if "output" not in response and not response.get("error"):
             raise LLMError("the model's answer has no output")
         self._take_end(response)
+
+    def end(self) -> None:
+        """Take note that the server says that this was all: an event has said so before, or it broke off."""
 
     def response(self) -> ChatResponse:
         """Return the whole answer.
