@@ -21,6 +21,7 @@ _TIMES: Final = ("start_time", "end_time")
 _PARTS: Final = ("max_tokens", "found", "left_out", "tools")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_UNUSUAL: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _MILLISECONDS: Final = 1_000
 _DECIMALS: Final = 10_000  # of scores
 
@@ -32,20 +33,23 @@ def shorten_facts(record: dict[str, Any]) -> dict[str, Any]:
         return record
     try:
         short = {_FORMS[name][0]: _FORMS[name][1](value) for name, value in named.items()}
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except _UNUSUAL:
         return record
     rest = {name: value for name, value in record.items() if name not in named}
     return {**rest, _FACTS: {_SHORT: short}}
 
 
 def lengthen_facts(record: Any) -> Any:
-    """Return the record that `shorten_facts` was given."""
+    """Return the record that `shorten_facts` was given; one that it has not written stays as it is."""
     facts = record.get(_FACTS) if isinstance(record, dict) else None
-    if not isinstance(facts, dict) or _SHORT not in facts:
+    if not isinstance(facts, dict) or not isinstance(facts.get(_SHORT), dict):
         return record
     rest = {name: value for name, value in record.items() if name != _FACTS}
     short = facts[_SHORT]
-    return rest | {name: read(short[tag]) for name, (tag, _, read) in _FORMS.items() if tag in short}
+    try:
+        return rest | {name: read(short[tag]) for name, (tag, _, read) in _FORMS.items() if tag in short}
+    except _UNUSUAL:
+        return record
 
 
 def _shorten_sections(sections: Mapping[str, Sequence[int]]) -> list[int]:

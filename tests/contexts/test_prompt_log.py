@@ -168,3 +168,15 @@ def test_records_that_stand_in_no_prompt_are_not_kept_by_number():
     log = PromptLog(1)
     recorded = log.record([{"role": "user", "content": "x"}], sources={0: Records.of([])})
     assert recorded == [{"role": "user", "content": "x"}]
+
+
+async def test_a_way_of_a_later_release_shows_what_was_said_as_it_is(context, storage):
+    await talk(context, 3)
+    service, _ = make_service(storage, ["yes"], message_selector=MessageWindowMessageSelector(2))
+    await service.prompt(context, "where is Rex?")
+    first = (await context.chat_history.messages())[0]
+    later = {"messages": [], "literal": {}, "sent": [0, [99, first.id], ["user", "said: ", [99, first.id]]]}
+    await storage.write(lambda c: c.execute(update(prompt_log).values(content=later)))
+    again = await AgentContext.get_or_create(storage, context.context_keys)
+    [prompt] = inputs(again.memory)
+    assert [each["content"] for each in prompt[1:3]] == [first.text, f"said: {first.text}"]

@@ -69,3 +69,9 @@ def test_earlier_releases_read_the_answer_and_what_it_took():
     step = MemoryItem.from_dict(record)  # as they do
     assert (step.output, step.model) == ("yes", "gpt")
     assert "found" not in step.prompt_facts
+
+
+@pytest.mark.parametrize("short", [1, "s", None, [], {"s": "x"}, {"f": []}, {"t": [10**30]}, {"a": [[1]]}])
+def test_what_looks_short_and_is_not_stays_as_it_is(short):
+    record = {"kind": "task", "prompt_facts": {"short": short}}
+    assert lengthen_facts(record) == record

@@ -22,6 +22,8 @@ from botservice.storage.writer import Writer
 
 logger = logging.getLogger(__name__)
 
+_MOST_TRIES = 3  # there are file systems that number one file differently each time
+
 
 class WorkerLock:
     """The lock of an SQLite file: whoever holds it may work on contexts and migrate.
@@ -71,13 +73,14 @@ class WorkerLock:
 
     def _try(self) -> bool:
         """Return whether the lock is taken."""
-        while True:
+        for tries_left in reversed(range(_MOST_TRIES)):
             descriptor = self._opened()
             if not lock_descriptor(descriptor, blocking=False):
                 return False
-            if self._is_there(descriptor):
+            if self._is_there(descriptor) or not tries_left:
                 return True
             self._opened_by = None  # somebody deleted or moved the file: others would lock a new one
+        return False
 
     def _is_there(self, descriptor: int) -> bool:
         """Return whether an open file is the one that others would lock."""
