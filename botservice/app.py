@@ -303,28 +303,24 @@ async def running(
         service.storage = storage = await _open_storage(settings, service, stack)
         await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
         await _start_models(settings, service, storage, stack)
-        worker = Worker(
-            storage, service.options, transports, commands=service.commands, max_turns=settings.max_turns, share=share
-        )
+        options, max_turns = service.options, settings.max_turns
+        worker = Worker(storage, options, transports, commands=service.commands, max_turns=max_turns, share=share)
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
         inbox = Inbox(
             storage,
             worker.wake,
-            service.options.clock,
+            options.clock,
             pressure=pressure,
             is_worked_here=has_worker,
             share=share,
             shown_here=_SHOWN_HERE,
-            access=service.options.access,
+            access=options.access,
         )
         for transport in transports:
             stack.push_async_callback(transport.close)
         if has_worker:
-            await worker.start()
-            stack.push_async_callback(worker.stop, grace_seconds=GRACE_SECONDS)
-            await stack.enter_async_context(Upkeep(storage, build_retention(settings)).running())
-            await stack.enter_async_context(_observing(settings, service, storage))
+            await stack.enter_async_context(_working(settings, service, storage, worker))
         for transport in transports:
             await transport.start(inbox, storage)
             stack.push_async_callback(transport.stop)
@@ -360,6 +356,17 @@ def _close_in_the_end(stack: contextlib.AsyncExitStack, model: object) -> None:
     close = getattr(model, "close", None)
     if close is not None:
         stack.push_async_callback(close)
+
+
+@contextlib.asynccontextmanager
+async def _working(settings: Settings, service: AgentService, storage: Storage, worker: Worker) -> AsyncIterator[None]:
+    """Run the worker, the upkeep and the observer until the block is left; running turns have their grace."""
+    await worker.start()
+    try:
+        async with Upkeep(storage, build_retention(settings)).running(), _observing(settings, service, storage):
+            yield
+    finally:
+        await worker.stop(grace_seconds=GRACE_SECONDS)
 
 
 @contextlib.asynccontextmanager

@@ -88,10 +88,10 @@ class AgentContext:
         last_step_number: Steps are numbered through all prompts of a context.
     """
 
-    def __init__(self, storage: Storage, context_id: int, keys: ContextKeys) -> None:
+    def __init__(self, storage: Storage, context_id: int, context_keys: Mapping[str, str]) -> None:
         self.storage = storage
         self.id = context_id
-        self.context_keys = keys.values
+        self.context_keys = context_keys
         self.metadata: dict[str, Any] = {}
         self.chat_history = ChatHistory(storage, context_id)
         self.memory = AgentMemory()
@@ -128,7 +128,7 @@ class AgentContext:
             context_id = await storage.write(
                 lambda connection: find_or_insert_context(connection, keys, now), sort_key=(keys.digest,)
             )
-        context = cls(storage, context_id, keys)
+        context = cls(storage, context_id, keys.values)
         await context.refresh()
         return context
 
@@ -153,7 +153,7 @@ class AgentContext:
     ) -> "AgentContext":
         """Return a context through a connection; without steps, its memory is empty."""
         snapshot = read_snapshot(connection, context_id, turn_id, with_steps=with_steps)
-        context = cls(storage, context_id, ContextKeys.of(snapshot.context_keys))
+        context = cls(storage, context_id, MappingProxyType(dict(sorted(snapshot.context_keys.items()))))
         context.show(snapshot)
         return context
 

@@ -1,7 +1,8 @@
 """Lists of numbers in few characters of JSON."""
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain, groupby, pairwise, repeat
+from itertools import accumulate, chain, groupby, repeat
+from operator import sub
 
 Short = list[int | list[int]]
 """The first number, and how much larger each next one is than the one before; [n, d] stands for n times d."""
@@ -12,7 +13,7 @@ _FEWEST = 3  # fewer are longer as a pair
 def shorten(numbers: Sequence[int]) -> Short:
     """Return numbers so that `lengthen` gives them back."""
     short: Short = []
-    for step, same in groupby([*numbers[:1], *(later - earlier for earlier, later in pairwise(numbers))]):
+    for step, same in groupby(map(sub, numbers, (0, *numbers))):
         count = len(list(same))
         short += [[count, step]] if count >= _FEWEST else [step] * count
     return short

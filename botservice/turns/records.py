@@ -85,7 +85,12 @@ _TURNS = select(
     turns.c.created_at,
     when_due_was_set(turns),
 ).where(turns.c.context_id == bindparam("context"))
-_RUNNING_TURN = _TURNS.where(TURN_IS_OPEN, turns.c.status == TurnStatus.RUNNING.value).order_by(turns.c.id).limit(1)
+# In the order of the index of open turns: by their ids, SQLite goes through all the turns of a chat.
+_RUNNING_TURN = (
+    _TURNS.where(TURN_IS_OPEN, turns.c.status == TurnStatus.RUNNING.value)
+    .order_by(turns.c.order_key, turns.c.id)
+    .limit(1)
+)
 _NEXT_TURN = (
     _TURNS.where(
         TURN_IS_OPEN,

@@ -15,6 +15,7 @@ from botservice.storage import tables
 ROOT = Path(__file__).parents[2]
 ANY = "any table"  # written by its name, or by what it is called with from elsewhere
 _WRITES = {"insert", "update", "delete"}
+_MAY_WRITE = re.compile(r"storage\.tables|\b(?:insert|update|delete)\(")  # the rest names no table
 _IN_WORDS = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM|COPY|TRUNCATE(?: TABLE)?)\s+(\w+)")
 
 
@@ -122,7 +123,8 @@ def _root(node: ast.expr) -> str:
 def find_writers() -> dict[str, set[str]]:
     """Return for each table the modules that write it; migrations, which make them, are left out."""
     paths = [path for room in ("botservice", "transports") for path in (ROOT / room).rglob("*.py")]
-    modules = {str(path.relative_to(ROOT)): Module(path) for path in paths if "migrations" not in path.parts}
+    written = [path for path in paths if "migrations" not in path.parts and _MAY_WRITE.search(path.read_text())]
+    modules = {str(path.relative_to(ROOT)): Module(path) for path in written}
     public = {name for module in modules.values() for name in module.writers() if not name.startswith("_")}
     found: dict[str, set[str]] = defaultdict(set)
     for path, module in modules.items():

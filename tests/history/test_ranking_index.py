@@ -318,3 +318,18 @@ def test_a_chat_that_says_much_the_same_ten_thousand_times_takes_no_room_for_all
         tracemalloc.stop()
     assert hits == list(range(9_999, 9_979, -1))
     assert peak < 8_000_000
+
+
+@pytest.mark.parametrize("question", ["which lamp?", "the lamp is green", "who lost a green lamp or a candle?"])
+def test_of_a_long_chat_the_same_is_found_as_of_a_shorter_one_with_the_same_talk_in_it(question):
+    talk = ["the lamp is green", "I know", "no", "well", "a candle?", "who has it?", "Ann has it", "so", "green it is"]
+    talk += ["fine"] * 8 + ["the lamp broke", "which lamp?", "the lamp in the hall", "oh no", "the lamp is green"]
+    results = []
+    for filler in (1_500, 3_000):
+        index = index_of(*["it rains"] * filler, *talk, *["it snows"] * filler, "lamp green candle", "the lamp again")
+        last = 2 * filler + len(talk) + 2
+        hits = found(index, question, k=24, exclude=[last], shown=[last - 1, filler + 1])
+        middle = filler + len(talk) + filler // 2
+        results.append([(number > middle, number - filler * (1 + (number > middle))) for number in hits])
+    assert len(results[0]) > 5
+    assert results[0] == results[1]

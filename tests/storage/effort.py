@@ -1,5 +1,6 @@
 """How much SQLite does for what is asked of it, counted in steps of its machine: not in time, which others take too."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ class Efforts:
         self.reads: list[int] = []
         self.writes: list[int] = []
         storage.read = self._noting(storage.read, self.reads)  # type: ignore[method-assign]
-        storage.write = self._noting(storage.write, self.writes)  # type: ignore[method-assign]
+        storage.issue = self._issuing(storage.issue)  # type: ignore[method-assign]
 
     def most(self) -> tuple[int, int]:
         """Return what the greatest read and the greatest write took since the last time."""
@@ -33,6 +34,19 @@ class Efforts:
             return result
 
         return noting
+
+    def _issuing(self, issue: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what issues a write; every write is issued."""
+
+        async def noted(issued: asyncio.Future[Any]) -> Any:
+            result, effort = await issued
+            self.writes.append(effort)
+            return result
+
+        def issuing(operation: Callable[[Connection], Any], **options: Any) -> asyncio.Future[Any]:
+            return asyncio.ensure_future(noted(issue(lambda connection: _counted(connection, operation), **options)))
+
+        return issuing
 
 
 def _counted(connection: Connection, operation: Callable[[Connection], Any]) -> tuple[Any, int]:

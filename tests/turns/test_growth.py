@@ -5,6 +5,7 @@ from functools import partial
 
 from storage.effort import Efforts
 from turns.answered import answer_often
+from turns.bots import make_service
 from turns.messenger import Messenger, echo, office
 
 from botservice import AgentContext, Author, Storage
@@ -26,3 +27,17 @@ async def test_an_answer_takes_no_more_after_many_answers_than_after_a_few(sqlit
             await messenger.shows(chat, "re: hello", "re: and now?")
             most.append(max(efforts.most()))
     assert most[1] < 1.5 * most[0]
+
+
+async def test_a_prompt_takes_no_more_after_many_prompts_than_after_a_few(sqlite_storage: Storage) -> None:
+    efforts, taken = Efforts(sqlite_storage), []
+    service, _ = make_service(sqlite_storage, lambda _: "hello")
+    for chat, times in (("few", 250), ("many", 1_000)):
+        context = await AgentContext.get_or_create(sqlite_storage, {"id": chat})
+        await service.prompt(context, "hello")
+        asker = Author("messenger", "7", "alice")
+        await sqlite_storage.write(partial(answer_often, context_id=context.id, asker=asker, times=times, now=NOON))
+        efforts.most()
+        await service.prompt(context, "and now?")
+        taken.append(sum(efforts.reads) + sum(efforts.writes))
+    assert taken[1] < 1.5 * taken[0]

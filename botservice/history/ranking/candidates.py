@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import each_once
+from botservice.history.ranking.context import with_those_around
 from botservice.history.ranking.evidence import MAX_WORDS, NOWHERE, Chat, Scores, count_having, rarity
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.weights import Weights
@@ -90,7 +90,7 @@ def choose(
     for inside in said_within:
         score[inside.start : inside.stop] *= np.float32(1 + weights.date)
         score[inside.start : inside.stop] += np.float32(weights.date_alone)
-    return _with_neighbours(_best(score, most), size, weights.reach)
+    return with_those_around(_best(score, most), size, weights.reach)
 
 
 def _strength(word: FoundWord, size: int) -> Scores:
@@ -134,9 +134,3 @@ def _best(score: Scores, most: int) -> Positions:
 def _largest(values: Scores, place: int) -> float:
     """Return the value at a place, from 1, where the largest comes first; 0 where there are fewer."""
     return float(np.partition(values, len(values) - place)[len(values) - place]) if len(values) >= place else 0.0
-
-
-def _with_neighbours(places: Positions, size: int, reach: int) -> Positions:
-    around = each_once((places[:, None] + np.arange(-reach, reach + 1)).ravel())
-    inside: Positions = around[(around >= 0) & (around < size)]
-    return inside

@@ -48,9 +48,14 @@ class Rows(NamedTuple):
 
 
 class Columns:
-    """Rows in conversation order. A row's position never changes; a removed one stays as a gap."""
+    """Rows in conversation order. A row's position never changes; a removed one stays as a gap.
+
+    Attributes:
+        follows: Of a part of a conversation, whether each row but the first came right after the one before it.
+    """
 
     def __init__(self) -> None:
+        self.follows: NDArray[np.bool_] | None = None
         self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(_FIRST_ROOM, kind) for name, kind in _KINDS.items()}
         self._alive = np.zeros(_FIRST_ROOM, np.bool_)
         self._size = 0
@@ -62,6 +67,14 @@ class Columns:
     def size_bytes(self) -> int:
         """Estimated bytes."""
         return self._alive.nbytes + sum(array.nbytes for array in self._arrays.values())
+
+    def part(self, places: NDArray[np.int64]) -> "Columns":
+        """Return some rows, ascending, as columns of their own."""
+        found = Columns()
+        found._arrays = {name: array[places] for name, array in self._arrays.items()}
+        found._alive, found._size = self._alive[places], len(places)
+        found.follows = np.diff(places) == 1
+        return found
 
     def extend(self, rows: Rows) -> None:
         """Append rows."""

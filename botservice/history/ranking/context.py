@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.evidence import Evidence, Scores
 from botservice.history.ranking.weights import Weights
@@ -13,12 +14,21 @@ _TALK_SECONDS: Final = 6 * 3600
 _SPARSE: Final = 25  # below one message in this many, places are cheaper to follow than whole arrays
 
 
+def with_those_around(places: NDArray[np.int64], size: int, reach: int) -> NDArray[np.int64]:
+    """Return places in a chat of size and all that are within reach of one, once each, ascending."""
+    around = each_once((places[:, None] + np.arange(-reach, reach + 1)).ravel())
+    inside: NDArray[np.int64] = around[(around >= 0) & (around < size)]
+    return inside
+
+
 class Talk:
     """Which messages follow each other in one talk, and how much of a word reaches from one to the next."""
 
     def __init__(self, columns: Columns, weights: Weights) -> None:
         self._weights = weights
         self._linked: NDArray[np.bool_] = np.abs(np.diff(columns.column("time"))) < _TALK_SECONDS
+        if columns.follows is not None:
+            self._linked &= columns.follows
         self._asked: NDArray[np.bool_] = columns.column("is_question")[:-1]
         self._onward = np.zeros(len(columns), np.float32)
         self._onward[1:] = self._linked * np.where(self._asked, weights.onward_from_question, weights.onward)

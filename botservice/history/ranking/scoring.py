@@ -1,6 +1,6 @@
 """From a question to a ranking: words, the talk around them, who spoke and when."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from botservice.history.ranking.arrays import first_of_each
 from botservice.history.ranking.columns import Columns
-from botservice.history.ranking.context import Talk
+from botservice.history.ranking.context import Talk, with_those_around
 from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.renewal import renew
@@ -20,6 +20,8 @@ _POOL: Final = 20  # times k: enough to fill k places after repeats are left out
 _RENEWED: Final = 40  # places among which what is newer is looked for: more than any prompt takes
 _MOST_RENEWED: Final = 160  # with those that equal the last: each is compared with each
 _LEAST_SPREAD: Final = 1e-6
+_MANY: Final = 4_000  # messages: of fewer, looking at all takes no longer
+_FEW: Final = 2  # one in so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,9 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     columns, query = chat.columns, request.query
     named: set[int] = set().union(*(chat.people.named(word) for word in query.words))
     evidence = find_evidence(chat, query, weights, request.hidden)
+    if not (named or query.spans or request.dense is not None):  # these speak for messages without any of the words
+        chat, request, evidence = _narrowed(chat, request, evidence, weights)
+        columns = chat.columns
     score = _by_content(chat, request, evidence, weights) * _boost(chat, query, named, request.asker, weights)
     if query.spans:
         near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0)
@@ -66,6 +71,27 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     pool = _top(score, found, max(_POOL * k, _MOST_RENEWED))
     renew(score, evidence, _top(score, pool, max(k, _RENEWED), most=_MOST_RENEWED), columns, weights)
     return _best(score, pool, found, columns, k)
+
+
+def _narrowed(
+    chat: Chat, request: Request, evidence: list[Evidence], weights: Weights
+) -> tuple[Chat, Request, list[Evidence]]:
+    """Return all this for the messages within reach of a word alone, if they are few of many: others are not found."""
+    size, reach = len(chat.columns), weights.reach
+    count = sum(len(part.places) for part in evidence)
+    if size < _MANY or count * (2 * reach + 1) * _FEW > size:
+        return chat, request, evidence
+    repeats = np.flatnonzero(chat.columns.column("text") == request.fingerprint)
+    places = with_those_around(np.concatenate([repeats, *(part.places for part in evidence)]), size, reach)
+
+    def within(some: NDArray[np.int32]) -> NDArray[np.int32]:
+        return np.flatnonzero(np.isin(places, some)).astype(np.int32)
+
+    return (
+        replace(chat, columns=chat.columns.part(places)),
+        replace(request, hidden=within(request.hidden), shown=within(request.shown)),
+        [replace(part, places=np.searchsorted(places, part.places).astype(np.int32)) for part in evidence],
+    )
 
 
 def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights: Weights) -> Scores:

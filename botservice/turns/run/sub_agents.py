@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from botservice.agents import Agent
 from botservice.agents.agent_tool import AgentTool
-from botservice.contexts.context import AgentContext, ContextKeys
+from botservice.contexts.context import AgentContext
 from botservice.errors import BotServiceError
 from botservice.history import ChatHistory
 from botservice.memory import TaskStep
@@ -32,7 +32,7 @@ class TaskContext(AgentContext):
     """
 
     def __init__(self, above: AgentContext, agent: Agent, task: str) -> None:
-        super().__init__(above.storage, above.id, ContextKeys.of(above.context_keys))
+        super().__init__(above.storage, above.id, above.context_keys)
         self._above = above
         self.metadata = above.metadata
         self.language = above.language
