@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ async def serve(
     *,
     has_worker: bool = True,
     share: Share = Share(),  # noqa: B008 - frozen
-    beside: contextlib.AbstractAsyncContextManager[None] | None = None,
+    beside: Callable[[asyncio.Event], Awaitable[None]] | None = None,
     on_ready: Callable[[Settings], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
@@ -66,7 +66,7 @@ async def serve(
     Args:
         has_worker: Whether this process works on turns; otherwise `work` does, in others.
         share: Which conversations this process works on first.
-        beside: Entered once it runs, and left before it ends: workers with the other shares.
+        beside: Runs beside it, as workers with the other shares do, until the event is set: they end while this does.
         on_ready: Called once, when the service has begun, with the port that it listens at.
 
     Raises:
@@ -75,23 +75,31 @@ async def serve(
     """
     if not has_worker or beside is not None:
         check_split(settings, service)
-    listener = listen(settings)
+    listener, ending = listen(settings), asyncio.Event()
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
         transports = [*build_transports(settings, service), *_joined_terminals(settings, service)]
         metrics = Metrics(__version__)
         async with (
             _traced(),
+            contextlib.AsyncExitStack() as last,
             running(settings, service, transports, has_worker=has_worker, share=share) as application,
             watching_models(settings, service),
-            beside or contextlib.nullcontext(),
         ):
+            if beside is not None:
+                last.push_async_callback(_end, asyncio.ensure_future(beside(ending)), ending)
             for line in describe(application):
                 print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
             gc.collect()
             gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
             with sending_to(metrics):
-                await _serve_web(application, metrics, listener, on_ready)
+                await _serve_web(application, metrics, listener, ending, on_ready)
+
+
+async def _end(beside: Awaitable[None], ending: asyncio.Event) -> None:
+    """Return once what runs beside has ended, too."""
+    ending.set()
+    await beside
 
 
 @contextlib.asynccontextmanager
@@ -249,7 +257,11 @@ class BodyLimit:
 
 
 async def _serve_web(
-    application: Application, metrics: Metrics, listener: socket.socket, on_ready: Callable[[Settings], None] | None
+    application: Application,
+    metrics: Metrics,
+    listener: socket.socket,
+    ending: asyncio.Event,
+    on_ready: Callable[[Settings], None] | None,
 ) -> None:
     server = _Server(
         application,
@@ -268,6 +280,7 @@ async def _serve_web(
     )
 
     def exit_server() -> None:
+        ending.set()
         server.should_exit = True
 
     with _on_signals(lambda: _stop(exit_server)):

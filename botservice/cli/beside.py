@@ -6,8 +6,9 @@ import logging
 import os
 import sys
 import threading
+import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 from botservice.errors import BotServiceError
 from botservice.turns.turn import Share
@@ -18,18 +19,19 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0  # whoever lived that long begins anew without a pause that grows
 _ENDING_SECONDS = 9.5  # of the ten that a PaaS gives between SIGTERM and SIGKILL
+_LEFT_SECONDS = 12.0  # whoever ends by itself, once its parent is gone, has done so by then
 
 
-@contextlib.asynccontextmanager
-async def workers_beside(processes: int, app: str | None = None) -> AsyncIterator[None]:
-    """Keep as many workers running beside this process as there are to be processes in all.
+async def keep_workers(processes: int, app: str | None, ending: asyncio.Event) -> None:
+    """Keep as many workers running beside this process as there are to be processes in all; then have them end.
 
     Args:
         app: The `--app` that they are to serve.
+        ending: Set once this process is to end: they end meanwhile.
     """
     keeping = [asyncio.create_task(_keep(index, processes, app)) for index in range(1, processes)]
     try:
-        yield
+        await ending.wait()
     finally:
         for task in keeping:
             task.cancel()
@@ -51,7 +53,10 @@ def read_share(text: str | None) -> Share:
 
 
 def end_with_parent(end: Callable[[], None]) -> None:
-    """Have end called in this event loop once the process that started this one is gone: it holds our stdin open."""
+    """Have end called in this event loop once the process that started this one is gone: it holds our stdin open.
+
+    A loop that hangs calls nothing any more: then this process is cut off, or it would keep its conversations for ever.
+    """
     loop = asyncio.get_running_loop()
 
     def watch() -> None:
@@ -59,6 +64,8 @@ def end_with_parent(end: Callable[[], None]) -> None:
             pass
         with contextlib.suppress(RuntimeError):  # the loop has ended by itself
             loop.call_soon_threadsafe(end)
+        time.sleep(_LEFT_SECONDS)
+        os._exit(1)
 
     threading.Thread(target=watch, name="botservice-parent", daemon=True).start()
 
@@ -68,17 +75,25 @@ async def _keep(index: int, processes: int, app: str | None) -> None:
     clock, pause = asyncio.get_running_loop().time, _FIRST_PAUSE_SECONDS
     while True:
         began_at = clock()
-        process = await _start(index, processes, app)
-        try:
-            code = await process.wait()
-        except asyncio.CancelledError:
-            await _end(process)
-            raise
+        ended = await _run(index, processes, app)
         if clock() - began_at > _STEADY_SECONDS:
             pause = _FIRST_PAUSE_SECONDS
-        logger.error("serve.worker_ended", extra={"worker": index, "code": code, "wait_seconds": pause})
+        logger.error("serve.worker_ended", extra={"worker": index, **ended, "wait_seconds": pause})
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+async def _run(index: int, processes: int, app: str | None) -> dict[str, object]:
+    """Run one worker until it ends, or this is cancelled; return how it ended."""
+    try:
+        process = await _start(index, processes, app)
+    except OSError as error:  # no memory, or no process, left for it at the moment
+        return {"reason": error.strerror}
+    try:
+        return {"code": await process.wait()}
+    except asyncio.CancelledError:
+        await _end(process)
+        raise
 
 
 async def _start(index: int, processes: int, app: str | None) -> Process:

@@ -91,8 +91,10 @@ def serve(
         from botservice.cli.reloading import serve_again
 
         raise typer.Exit(serve_again())
+    from functools import partial
+
     from botservice import serving
-    from botservice.cli.beside import workers_beside
+    from botservice.cli.beside import keep_workers
     from botservice.cli.opening import open_page
     from botservice.turns.turn import Share
 
@@ -102,7 +104,7 @@ def serve(
     service = build_service(settings, app)
     if processes > 1 and not worker:
         raise BotServiceError("--processes says how many work on turns, --no-worker that none does: say one of them")
-    beside = workers_beside(processes, app) if processes > 1 else None
+    beside = partial(keep_workers, processes, app) if processes > 1 else None
     on_ready = open_page if opens else None
     share = Share(0, processes)
     asyncio.run(serving.serve(settings, service, has_worker=worker, share=share, beside=beside, on_ready=on_ready))
