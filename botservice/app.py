@@ -315,6 +315,7 @@ async def running(
             is_worked_here=has_worker,
             share=share,
             shown_here=_SHOWN_HERE,
+            is_held_here=worker.holds,
             access=options.access,
         )
         for transport in transports:

@@ -115,7 +115,7 @@ class Pressure:
 class Inbox:
     """Where transports hand in events."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is of another part
         self,
         storage: Storage,
         wake: Wake,
@@ -125,6 +125,7 @@ class Inbox:
         is_worked_here: bool = True,
         share: Share = Share(),  # noqa: B008 - frozen
         shown_here: Collection[str] = (),
+        is_held_here: Callable[[int], bool] = lambda _: False,
         access: Access | None = None,
     ) -> None:
         """Make an inbox.
@@ -136,6 +137,7 @@ class Inbox:
             is_worked_here: Whether this process has a worker; otherwise the others are told to see to what is new.
             share: Which conversations it works on, if it does; the others' processes are told of theirs.
             shown_here: Transports that show what this process does while it does it: it works on all of theirs.
+            is_held_here: Whether this process works on a conversation at the moment, whosever share it is.
             access: Who is let in, and who owns the service; by default everybody is, and nobody does.
         """
         self._storage = storage
@@ -145,6 +147,7 @@ class Inbox:
         self._is_worked_here = is_worked_here
         self._share = share
         self._shown_here = frozenset(shown_here)
+        self._is_held_here = is_held_here
         self._access = access or Access()
 
     @property
@@ -235,7 +238,7 @@ class Inbox:
         return self._is_worked_here and (transport in self._shown_here or self._share.has(context_id))
 
     def _wake_here(self, transport: str, context_id: int, kind: EventKind) -> None:
-        if self._works_on(transport, context_id):
+        if self._works_on(transport, context_id) or self._is_held_here(context_id):
             self._wake(context_id, kind)
 
 

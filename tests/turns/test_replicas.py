@@ -114,6 +114,23 @@ async def test_a_stop_reaches_the_process_whose_share_the_chat_is(postgres_url, 
         assert llm.cancelled
 
 
+async def test_a_stop_is_heard_where_it_was_accepted_although_the_chat_is_another_s_share(postgres_url):
+    llm, messenger = Talker("Once"), Messenger()
+    async with (
+        Storage.open(postgres_url, limits=PATIENT) as storage,
+        office(storage, llm, messenger=messenger, sweep_seconds=NEVER, share=Share(0, 2)) as one,
+    ):
+        inbox = Inbox(storage, one.worker.wake, share=Share(0, 2), is_held_here=one.worker.holds)
+        context = await AgentContext.get_or_create(storage, CHAT)
+        assert not Share(0, 2).has(context.id)
+        await inbox.accept("messenger", [message("tell me", order=1)])
+        one.worker.wake(context.id)  # as when it finds that nobody else works on it
+        await asyncio.wait_for(llm.talking.wait(), PATIENCE_SECONDS)
+        await inbox.accept("messenger", [InboundEvent("stop", CHAT, 2, b"", EventKind.STOP)])
+        await messenger.shows("1", "Once")
+        assert llm.cancelled
+
+
 async def test_a_message_for_a_chat_that_another_replica_has_is_answered_there_after_the_one_before(
     postgres_url, operator
 ):

@@ -77,6 +77,10 @@ class Worker:
         """Whether it looks for work."""
         return self._sweeping is not None and not self._sweeping.done()
 
+    def holds(self, context_id: int) -> bool:
+        """Return whether it works on a context at the moment."""
+        return context_id in self._busy
+
     async def start(self) -> None:
         """Begin to work; what was left behind by an earlier process is taken up at once."""
         self._is_stopping = self._context_work.is_closing = False
