@@ -38,9 +38,9 @@ from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run.agent_run import AgentRun
 from botservice.turns.start.questions import store_api_question
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
-from botservice.turns.waiting.going_on import check_decided
+from botservice.turns.waiting.going_on import check_none_waits
 from botservice.turns.waiting.handing_in import decide, hand_in
-from botservice.turns.waiting.records import find_due_turn, find_open
+from botservice.turns.waiting.records import find_due_turn
 
 if TYPE_CHECKING:
     from botservice.turns.served import ServedTransport  # it knows the web server, which a program does without
@@ -204,7 +204,7 @@ class AgentService:
         try:
             turn = await self._load(context) or await self._find_waited(context) or await self._reopen(context, claim)
             if turn is None:
-                await self._check_none_waits(context)
+                await check_none_waits(context)
                 await claims.release(claim)
                 return None
             if turn.status is not TurnStatus.WAITING:
@@ -319,16 +319,6 @@ class AgentService:
             await context.refresh(turn.id)
         return turn
 
-    async def _check_none_waits(self, context: AgentContext) -> None:
-        pending = await self._of(context).read(lambda connection: find_open(connection, context.id))
-        newest = next((each for each in reversed(pending) if each.transport == API), None)
-        if newest is None:
-            return
-        await context.refresh(newest.turn_id)
-        step = None if context.open_step is None else context.open_step.item
-        calls = () if step is None else step.get_value("tool_calls") or ()
-        check_decided(newest.turn_id, [each for each in pending if each.turn_id == newest.turn_id], calls)
-
     async def _reopen(self, context: AgentContext, claim: Claim) -> Turn | None:
         storage = self._of(context)
         turn = await storage.read(lambda connection: find_failed_turn(connection, context.id, API))
@@ -339,9 +329,8 @@ class AgentService:
 
     async def _begin_again(self, context: AgentContext, turn: Turn, claim: Claim) -> None:
         now = self._options_of(context).clock()
-        await self._of(context).write(
-            lambda connection: mark_running(connection, turn.id, now, is_first=False), fence=claim
-        )
+        mark = partial(mark_running, turn_id=turn.id, now=now, is_first=False)
+        await self._of(context).write(mark, fence=claim)
 
     @contextlib.asynccontextmanager
     async def _claimed(self, context: AgentContext, *, waits: bool) -> AsyncIterator[Claim]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, update
 
+from botservice.contexts.context import AgentContext
 from botservice.errors import ClaimLost
 from botservice.messages import ToolCall
 from botservice.storage.statements import execute
@@ -15,10 +16,10 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.tools import ToolOutcome
 from botservice.turns.records import set_waiting
 from botservice.turns.run import journal
-from botservice.turns.turn import set_due
+from botservice.turns.turn import API, set_due
 from botservice.turns.waiting.calls import PendingCall, PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting.parking import waiting_of
-from botservice.turns.waiting.records import decide_call, find_of_turn, lock_turn, unpark_turn
+from botservice.turns.waiting.records import decide_call, find_of_turn, find_open, lock_turn, unpark_turn
 
 _DENIED: Final = (
     "Denied: the person did not allow this call, and it was not made. Do not try it again unless they ask for it."
@@ -98,6 +99,22 @@ def wait_again(connection: Connection, turn_id: int, now: datetime) -> None:
 def put_off(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
     """Have a turn that waits not be seen to before a moment, unless something becomes of its calls."""
     execute(connection, _PUT_OFF, {"turn": turn_id, **set_due(until, now)})
+
+
+async def check_none_waits(context: AgentContext) -> None:
+    """Return if no turn of a program waits in a context; otherwise bring the context up to date with that turn.
+
+    Raises:
+        TurnWaiting: one does: for a person's word, or for a result.
+    """
+    pending = await context.storage.read(lambda connection: find_open(connection, context.id))
+    newest = next((each for each in reversed(pending) if each.transport == API), None)
+    if newest is None:
+        return
+    await context.refresh(newest.turn_id)
+    step = None if context.open_step is None else context.open_step.item
+    calls = () if step is None else step.get_value("tool_calls") or ()
+    check_decided(newest.turn_id, [each for each in pending if each.turn_id == newest.turn_id], calls)
 
 
 def check_decided(turn_id: int, pending: Sequence[WaitingCall], calls: Sequence[ToolCall]) -> None:
