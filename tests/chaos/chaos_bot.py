@@ -13,7 +13,8 @@ import crash_bot
 import httpx
 import openai
 
-from botservice.storage import clock, writer
+from botservice.storage import writer
+from botservice.storage.postgres import clock
 
 _CLOCK = Path("clock").absolute()  # in the replica's own folder: replicas may disagree
 _HEADERS = {"x-process": os.environ["CHAOS_PROCESS"]}
