@@ -5,6 +5,7 @@ import gc
 import itertools
 import os
 import shutil
+import signal
 import tempfile
 import warnings
 import zlib
@@ -45,6 +46,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(trylast=True)  # after -m and -k
+def pytest_configure() -> None:
+    """Have processes that tests start hear Ctrl+C: whoever runs in a shell's background is told to ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of databases that were not chosen, and what is not among one of N."""
     chosen = [item for item in items if not _is_left_out(item, config.getoption("--db"))]
