@@ -48,6 +48,7 @@ _RECORDS: Final = (
 )
 _KINDS: Final = frozenset({"kind", "role", "type"})  # of records: what stands there is one of ours
 _ROLES: Final = frozenset(Role)
+_ARGUMENTS: Final = "arguments"
 _DONE: Final = "done"
 _ROWS_AT_ONCE: Final = 100
 _TEXTS_AT_ONCE: Final = 20
@@ -222,22 +223,29 @@ def _without(record: str, spellings: Sequence[str]) -> str:
     return json.dumps(_cleared(parsed, clear), separators=(",", ":"))
 
 
-def _cleared(value: Any, clear: Callable[[str], str]) -> Any:
-    """Return a value of a record with what clear leaves of each text; names, digests and numbers stay."""
+def _cleared(value: Any, clear: Callable[[str], str], *, is_given: bool = False) -> Any:
+    """Return a value of a record with what clear leaves of each text; names, digests and numbers stay.
+
+    Args:
+        is_given: Whether it is what a tool was given: nothing of that is ours, not even a number or a name.
+    """
     if isinstance(value, dict):
         return {
-            key if _is_name(key) else clear(key): each
-            if isinstance(each, str) and (key in _KINDS or key.startswith("$"))
-            else _cleared(each, clear)
+            key if _is_kept_name(key, clear, is_given=is_given) else clear(key): each
+            if isinstance(each, str) and not is_given and (key in _KINDS or key.startswith("$"))
+            else _cleared(each, clear, is_given=is_given or key == _ARGUMENTS)
             for key, each in value.items()
         }
     if isinstance(value, list):
-        return [_cleared(each, clear) for each in value]
-    return clear(value) if isinstance(value, str) and value not in _ROLES else value
+        return [_cleared(each, clear, is_given=is_given) for each in value]
+    if isinstance(value, str):
+        return value if value in _ROLES and not is_given else clear(value)
+    is_told = is_given and isinstance(value, int | float) and clear(json.dumps(value)) == _GONE
+    return _GONE if is_told else value
 
 
-def _is_name(key: str) -> bool:
-    return key.removeprefix("$").isidentifier()
+def _is_kept_name(key: str, clear: Callable[[str], str], *, is_given: bool) -> bool:
+    return key.removeprefix("$").isidentifier() and not (is_given and clear(key) == _GONE)
 
 
 def _spellings(text: str) -> list[str]:

@@ -1,5 +1,7 @@
 """/memory: a person sees, corrects, shares and deletes what is known of them, and what others listen to stays out."""
 
+import json
+
 import pytest
 from people.conversing import ALICE, BOB, NOW, command, make_service, open_chat, see, values
 from people.crowd import find_bytes
@@ -10,6 +12,7 @@ from botservice.commands import Catalogue
 from botservice.commands.memory import MEMORY
 from botservice.messages import CommandCall, InboundMessage
 from botservice.people.facts import facts_of
+from botservice.privacy.records import _spellings, _without
 from botservice.texts import LANGUAGES
 from botservice.turns.start.commands import CommandRequest
 
@@ -122,3 +125,14 @@ async def test_a_deleted_fact_of_few_letters_leaves_the_rest_of_the_record_reada
     prompt = steps[-1].get_value("model_input_messages")
     assert [each["role"] for each in prompt] == [each["role"] for each in llm.prompts[-1]]
     assert (await service.prompt(again, "and now?", author=BOB)).text == "well"
+
+
+@pytest.mark.parametrize(
+    "given", [{"order": 4915112}, {"type": "4915112"}, {"by": {"4915112": 1}, "role": ["4915112"]}]
+)
+def test_what_a_tool_was_given_keeps_nothing_of_a_text_that_is_removed(given):
+    call = {"$tool_call": {"id": "c1", "name": "ship", "arguments": given}}
+    record = json.dumps({"type": "action", "step_number": 4915112, "tool_calls": [call]})
+    left = json.loads(_without(record, _spellings("4915112")))
+    assert "4915112" not in json.dumps(left["tool_calls"])
+    assert (left["type"], left["step_number"]) == ("action", 4915112)
