@@ -1,82 +1,37 @@
 """What a whole turn costs against a bare call of the openai client, which stores nothing: CPU and time, as ratios.
 
-    python benchmarks/cost.py [--url sqlite:///bench.db | postgresql://…] [--messages 10 1000 10000] [--turns 40]
-                              [--rounds 7] [--pieces 20] [--wire chat | responses] [--profile FILE]
+    python benchmarks/cost.py [--messages 10 1000 10000] [--tools 2] [--url postgresql://…] [--turns 40] [--rounds 7]
+                              [--pieces 20] [--wire chat | responses] [--profile FILE]
 
 A server on loopback, in a process of its own, gives everybody the same answer. The bare client and the service take
-turns in the same run, so that their ratio says something on any machine. The service does all that it does by default:
-it stores the question, the steps, the prompt and the answer, has a window of 20 messages and searches the chat. CPU is
-that of this process alone, the database's own on Postgres not included. Each figure is the median of the rounds.
+turns in the same run, so that their ratio says something on any machine. The bare client sends what the service sent in
+such a turn, the very same messages and tools: a bot has to send them, whoever builds it, and a request of two short
+messages would compare a prompt with no prompt. It asks twice: for a whole answer, as `create()` gives it and most code
+has it, and for a stream that it reads to its end, which is how the service asks. Its answers are typed, as its
+documentation shows. With --tools 2 the model wants two calls of a tool, one after the other, before each answer: each
+of them calls it three times.
+
+The service does all that it does by default: it stores the question, the steps, the prompt and the answer, has a window
+of 20 messages and searches the chat. CPU is that of this process with all of its threads, Postgres's own not included.
+Each figure is the median of the rounds. Bytes are what the turns added to the database, divided by two for each turn.
 """
 
 import argparse
 import asyncio
+import contextlib
 import cProfile
-import multiprocessing
 import statistics
 import tempfile
 import time
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from model_calls import MODEL, serve
+from costs.bare import Bare
+from costs.chats import make_service, new_chat, question, size
+from costs.model_server import asked_since, model_server
+from model_calls import MODEL
 from openai import AsyncOpenAI
-from sqlalchemy import insert, update
 
-from botservice import (
-    AgentContext,
-    AgentService,
-    FunctionsBasedAgent,
-    MessageWindowMessageSelector,
-    OpenAIChatLLM,
-    Storage,
-    tool,
-)
-from botservice.storage.tables.conversations import contexts, messages
-
-WORDS = ("the harbour lamp was green when we came home and somebody had put bread on the table").split()  # noqa: SIM905
-AT_ONCE = 500
-
-
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers.
-
-    Args:
-        a: The first.
-        b: The second.
-    """
-    return a + b
-
-
-def sentence(number):
-    """Return some words that differ from message to message."""
-    return " ".join(WORDS[(number * step + step) % len(WORDS)] for step in range(1, 13)) + f" {number}"
-
-
-async def fill(storage, context, count):
-    """Give a conversation count messages, as if people had written them."""
-    begun = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def write(connection, first, last):
-        rows = [
-            {
-                "context_id": context.id,
-                "position": number + 1,
-                "role": "user" if number % 2 == 0 else "assistant",
-                "text": sentence(number),
-                "created_at": begun + timedelta(minutes=number),
-            }
-            for number in range(first, last)
-        ]
-        connection.execute(insert(messages), rows)
-        connection.execute(
-            update(contexts).where(contexts.c.id == context.id).values(last_position=last, message_count=last)
-        )
-
-    for first in range(0, count, AT_ONCE):
-        last = min(count, first + AT_ONCE)
-        await storage.write(lambda connection, first=first, last=last: write(connection, first, last))
+from botservice import OpenAIChatLLM, Storage
 
 
 async def spend(call, turns):
@@ -87,80 +42,93 @@ async def spend(call, turns):
     return (time.process_time() - cpu) / turns * 1000, (time.perf_counter() - clock) / turns * 1000
 
 
-async def measure(options, base_url):
-    """Print the table."""
-    client = AsyncOpenAI(base_url=base_url, api_key="none")
+class Measuring:
+    """A service and the bare client, asked by turns."""
 
-    async def bare(number):
-        content = [{"role": "system", "content": "You are a helpful assistant."}]
-        content += [{"role": "user", "content": f"what was number {number}?"}]
-        await client.chat.completions.create(model=MODEL, messages=content)
+    def __init__(self, options, base_url):
+        self._options = options
+        self._base_url = base_url
+        self._profile = cProfile.Profile() if options.profile else None
 
-    profile = cProfile.Profile() if options.profile else None
-    print(f"{options.wire}, {options.pieces} pieces, {options.turns} turns, {options.rounds} rounds")
-    print("| messages | bare, ms of CPU | turn, ms of CPU | ratio | time, ratio | bytes a message |")
-    print("|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        for count in options.messages:
-            path = Path(folder) / f"{count}.db"
-            url = options.url or f"sqlite:///{path}"
-            async with Storage.open(url, migrate=True) as storage:
-                llm = OpenAIChatLLM(MODEL, base_url=base_url, api_key="none", api=options.wire)
-                agent = FunctionsBasedAgent(
-                    tools=[add], llm=llm, search_k=20, message_selector=MessageWindowMessageSelector(20)
-                )
-                service = AgentService(agent, storage)
-                context = await AgentContext.get_or_create(storage, {"id": f"{count}-{time.time_ns()}"})
-                await fill(storage, context, count)
+    async def show(self):
+        """Print the table."""
+        print(
+            "| database | messages | bare, ms of CPU | streamed | turn | to the bare | to the streamed "
+            "| time, to the bare | bytes a message |\n|---|---|---|---|---|---|---|---|---|"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            for count in self._options.messages:
+                urls = [f"sqlite:///{Path(folder) / f'{count}.db'}", *([self._options.url] * bool(self._options.url))]
+                for url in urls:
+                    await self._measure(url, count)
+        if self._profile is not None:
+            self._profile.dump_stats(self._options.profile)
 
-                async def turn(number, service=service, context=context):
-                    await service.prompt(context, f"what about number {number} and the {WORDS[number % len(WORDS)]}?")
+    async def _measure(self, url, count):
+        """Print the line of one database and one length of a chat."""
+        options = self._options
+        async with contextlib.AsyncExitStack() as stack:
+            storage = await stack.enter_async_context(Storage.open(url, migrate=True))
+            client = await stack.enter_async_context(AsyncOpenAI(base_url=self._base_url, api_key="none"))
+            llm = OpenAIChatLLM(MODEL, base_url=self._base_url, api_key="none", api=options.wire)
+            stack.push_async_callback(llm.close)
+            service, context = make_service(storage, llm), await new_chat(storage, count)
 
-                await spend(bare, 10)
-                await spend(turn, 10)
-                rows = []
-                for _ in range(options.rounds):
-                    own = await spend(bare, options.turns)
-                    if profile is not None:
-                        profile.enable()
-                    rows.append((*own, *await spend(turn, options.turns)))
-                    if profile is not None:
-                        profile.disable()
-                await llm.close()
-            cpu, took = statistics.median(r[2] / r[0] for r in rows), statistics.median(r[3] / r[1] for r in rows)
-            size = path.stat().st_size if path.exists() else 0
-            each = size / (count + 2 * (10 + options.turns * options.rounds))
-            print(
-                f"| {count} | {statistics.median(row[0] for row in rows):.2f} "
-                f"| {statistics.median(row[2] for row in rows):.2f} "
-                f"| {cpu:.2f} | {took:.2f} | {each:.0f} |",
-                flush=True,
-            )
-    if profile is not None:
-        profile.dump_stats(options.profile)
-    await client.close()
+            async def turn(number):
+                await service.prompt(context, question(number))
+
+            await spend(turn, 10)
+            await asked_since(self._base_url)
+            await turn(11)
+            bare = await Bare.of_last_turn(client, self._base_url)
+            assert bare.calls == options.tools + 1
+            for call in (bare.at_once, bare.streamed):
+                await spend(call, 10)
+            before = await size(storage)
+            rows = [await self._round((bare.at_once, bare.streamed, turn)) for _ in range(options.rounds)]
+            added = (await size(storage) - before) / (2 * options.turns * options.rounds)
+        print(f"| {url.partition(':')[0]} | {count} | {line(rows)} | {added:.0f} |", flush=True)
+
+    async def _round(self, calls):
+        """Return what each call takes; the profile is of the last one, a turn."""
+        spent = [await spend(call, self._options.turns) for call in calls[:-1]]
+        if self._profile is not None:
+            self._profile.enable()
+        spent.append(await spend(calls[-1], self._options.turns))
+        if self._profile is not None:
+            self._profile.disable()
+        return spent
+
+
+def line(rows):
+    """Return the columns of figures: of each kind of call, and of the turn to the others."""
+
+    def middle(figure):
+        return f"{statistics.median(map(figure, rows)):.2f}"
+
+    took = [middle(lambda row, kind=kind: row[kind][0]) for kind in range(3)]
+    ratios = [middle(lambda row, kind=kind: row[2][0] / row[kind][0]) for kind in range(2)]
+    return " | ".join([*took, *ratios, middle(lambda row: row[2][1] / row[0][1])])
 
 
 def main():
     """Start the server, and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url")
     parser.add_argument("--messages", type=int, nargs="+", default=[10, 1_000, 10_000])
+    parser.add_argument("--tools", type=int, default=0)
+    parser.add_argument("--url")
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--pieces", type=int, default=20)
     parser.add_argument("--wire", choices=["chat", "responses"], default="chat")
     parser.add_argument("--profile")
     options = parser.parse_args()
-    spawning = multiprocessing.get_context("spawn")
-    port = spawning.Queue()
-    server = spawning.Process(target=serve, args=(port, options.pieces), daemon=True)
-    server.start()
-    try:
-        asyncio.run(measure(options, f"http://127.0.0.1:{port.get(timeout=60)}/v1"))
-    finally:
-        server.terminate()
-        server.join()
+    print(
+        f"{options.wire}, {options.pieces} pieces, {options.tools} calls of tools, {options.turns} turns, "
+        f"{options.rounds} rounds"
+    )
+    with model_server(options.pieces, options.tools) as base_url:
+        asyncio.run(Measuring(options, base_url).show())
 
 
 if __name__ == "__main__":

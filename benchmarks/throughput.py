@@ -1,6 +1,7 @@
 """How many turns a process gets through: 200 chats with 10 messages each, and a model that takes 50 ms.
 
-    python benchmarks/turns.py [--url sqlite:///bench.db | postgresql://…] [--chats 200] [--messages 10] [--rounds 3]
+    python benchmarks/throughput.py [--url sqlite:///bench.db | postgresql://…] [--chats 200] [--messages 10]
+                                    [--rounds 3]
 
 The same load runs first without any storage, so that the ratio says what durability costs. Then one chat asks at a
 time, which says how long a message waits, and then nobody does, which says what an idle process costs. Each figure is

@@ -1,0 +1,83 @@
+"""Chats to ask in, and the service that is asked: with all that it does by default."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import insert, text, update
+
+from botservice import (
+    AgentContext,
+    AgentService,
+    FunctionsBasedAgent,
+    MessageWindowMessageSelector,
+    tool,
+)
+from botservice.storage.tables.conversations import contexts, messages
+
+WINDOW = 20
+WORDS = ("the harbour lamp was green when we came home and somebody had put bread on the table").split()  # noqa: SIM905
+_AT_ONCE = 500
+_SIZES = {
+    True: "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    False: "SELECT pg_database_size(current_database())",
+}
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers.
+
+    Args:
+        a: The first.
+        b: The second.
+    """
+    return a + b
+
+
+def sentence(number):
+    """Return some words that differ from message to message."""
+    return " ".join(WORDS[(number * step + step) % len(WORDS)] for step in range(1, 13)) + f" {number}"
+
+
+def question(number):
+    """Return what is asked, another thing each time."""
+    return f"what about number {number} and the {WORDS[number % len(WORDS)]}?"
+
+
+def make_service(storage, llm):
+    """Return a service that stores everything, with a window of 20 messages, search over the chat, and a tool."""
+    selector = MessageWindowMessageSelector(WINDOW)
+    return AgentService(FunctionsBasedAgent(tools=[add], llm=llm, search_k=20, message_selector=selector), storage)
+
+
+async def new_chat(storage, count):
+    """Return a new conversation with count messages, as if people had written them."""
+    context = await AgentContext.get_or_create(storage, {"id": f"{count}-{time.time_ns()}"})
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def write(connection, first, last):
+        rows = [
+            {
+                "context_id": context.id,
+                "position": number + 1,
+                "role": "user" if number % 2 == 0 else "assistant",
+                "text": sentence(number),
+                "created_at": begun + timedelta(minutes=number),
+            }
+            for number in range(first, last)
+        ]
+        connection.execute(insert(messages), rows)
+        connection.execute(
+            update(contexts).where(contexts.c.id == context.id).values(last_position=last, message_count=last)
+        )
+
+    for first in range(0, count, _AT_ONCE):
+        last = min(count, first + _AT_ONCE)
+        await storage.write(lambda connection, first=first, last=last: write(connection, first, last))
+    return context
+
+
+async def size(storage):
+    """Return the bytes of the database."""
+    query = text(_SIZES[storage.is_sqlite])
+    return await storage.read(lambda connection: connection.execute(query).scalar_one())
