@@ -6,14 +6,13 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, TextIO
 from urllib.parse import quote
 
+from botservice.telemetry.measuring import turn_now
 from botservice.telemetry.tracebacks import format_error
 
-_turn: ContextVar[int | None] = ContextVar("turn", default=None)
 _secrets: tuple[str, ...] = ()
 _guard = threading.Lock()
 _more_facts: Callable[[], Mapping[str, str]] | None = None
@@ -47,16 +46,6 @@ def redact(text: str) -> str:
         if secret in text:
             text = text.replace(secret, "[secret]")
     return text
-
-
-@contextlib.contextmanager
-def turn_logging(turn_id: int) -> Iterator[None]:
-    """Put the turn's id into every log line that is written inside."""
-    token = _turn.set(turn_id)
-    try:
-        yield
-    finally:
-        _turn.reset(token)
 
 
 @contextlib.contextmanager
@@ -94,7 +83,8 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 
 def _add_turn(record: logging.LogRecord) -> bool:
-    record.turn = _turn.get()
+    turn = turn_now()
+    record.turn = None if turn is None else turn.turn_id
     if _more_facts is not None:
         vars(record).update(_more_facts())
     return True

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from botservice.messages import TokenUsage, ToolCall
-from botservice.telemetry.logs import turn_logging
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +136,10 @@ def sending_to(*sinks: Sink) -> Iterator[None]:
 
 @contextmanager
 def in_turn(turn: TurnIdentity) -> Iterator[None]:
-    """Attribute the work inside the block to a turn, and put its id into every log line."""
+    """Attribute the work inside the block to a turn; every log line there carries its id."""
     token = _turn.set(turn)
     try:
-        with turn_logging(turn.turn_id):
-            yield
+        yield
     finally:
         _turn.reset(token)
 

@@ -3,12 +3,13 @@
 import io
 import json
 import logging
+from datetime import UTC, datetime
 
 import pytest
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
 from botservice.telemetry import configure_logging, redact, register_secret
-from botservice.telemetry.logs import turn_logging
+from botservice.telemetry.measuring import TurnIdentity, in_turn
 
 SECRET = 'swordfish "ünder" water/42'
 
@@ -48,7 +49,7 @@ def test_a_line_has_its_time_level_logger_event_and_facts(lines: io.StringIO, st
 
 
 def test_every_line_of_a_turn_carries_its_number(lines: io.StringIO, style: str) -> None:
-    with turn_logging(7):
+    with in_turn(TurnIdentity(7, 1, "telegram", datetime(2026, 1, 1, tzinfo=UTC))):
         logging.getLogger("botservice.x").info("inside")
     logging.getLogger("botservice.x").info("outside")
     inside, outside = lines.getvalue().splitlines()
