@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from botservice.history import SearchHit
-from botservice.memory.step_view import RenderedStep
+from botservice.memory.agent_memory import RenderedStep
 from botservice.messages import Message
 
 _CUT_MARK = "\n[… cut: too long to be read as a whole …]\n"

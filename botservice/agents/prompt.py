@@ -26,9 +26,8 @@ from botservice.history.shown import Records, as_is, as_said, as_said_in_group, 
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.memory import TaskStep
-from botservice.memory.agent_memory import start_of_work
+from botservice.memory.agent_memory import RenderedStep, start_of_work
 from botservice.memory.readable import image_url
-from botservice.memory.step_view import RenderedStep
 from botservice.messages import Message, Role
 from botservice.people.facts import Fact, visible_facts
 from botservice.people.known import describe_person
@@ -73,10 +72,10 @@ class PromptBuilder:
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now, at most max_tokens long."""
         recall = await self._recall(context)
-        steps, view, keys = context.memory.steps, context.step_view, self.memory_keys
+        memory, keys = context.memory, self.memory_keys
         notes, person, waiting = self._describe_known(context, recall.beside)
-        start, found, window = start_of_work(context.memory, context.task), recall.found, recall.window
-        is_task = start > 0 and isinstance(steps[start - 1], TaskStep)
+        start, found, window = start_of_work(memory, context.task), recall.found, recall.window
+        is_task = start > 0 and isinstance(memory.steps[start - 1], TaskStep)
         pieces = Pieces(
             system=context.system_prompt_for(self.system_prompt, self.skills),
             notes=notes,
@@ -92,8 +91,8 @@ class PromptBuilder:
             pieces,
             self.max_tokens,
             _scales(counter_for(self.model)),
-            steps=view.newest(steps, start, len(steps), keys),
-            earlier=view.newest(steps, 0, start - is_task, keys),
+            steps=memory.newest_rendered(start, len(memory.steps), keys),
+            earlier=memory.newest_rendered(0, start - is_task, keys),
         )
         prompt = _assemble(pieces)
         prompt.facts = {

@@ -20,7 +20,6 @@ from botservice.llm.chat import BeforeCall, TextSink
 from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, TaskStep
 from botservice.memory.agent_memory import completed_steps
 from botservice.memory.items import checked_item
-from botservice.memory.step_view import StepView
 from botservice.messages import Author, storable
 from botservice.personas import PROMPT, TITLE, prompt_of, system_prompt
 from botservice.storage import Storage
@@ -96,7 +95,6 @@ class AgentContext:
         self.chat_history = ChatHistory(storage, context_id)
         self.memory = AgentMemory()
         self.records = StepRecords(context_id, 0)
-        self.step_view = StepView()
         self.before_call: BeforeCall | None = None
         self.on_text: TextSink | None = None
         self.on_thought: TextSink | None = None
@@ -260,7 +258,6 @@ class AgentContext:
         if task is not None:
             self.memory.steps.append(task)
         self.task = task
-        self.step_view = StepView()
         self.open_step = None
         self.steps_taken = 0
 
@@ -302,7 +299,6 @@ class AgentContext:
         self.open_step = next((stored for stored in shown if stored.is_open), None)
         closed = [stored.item for stored in shown if not stored.is_open]
         self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
-        self.step_view = StepView()
 
 
 def find_context(connection: Connection, keys: ContextKeys) -> int | None:

@@ -25,7 +25,7 @@ from botservice.contexts.prompt_rows import (
     said_way,
 )
 from botservice.history.shown import Source
-from botservice.memory.fields.frozen import FrozenDict, FrozenList, freeze
+from botservice.memory.fields.values import FrozenDict, FrozenList, freeze
 from botservice.messages import Message, Role
 from botservice.storage.blobs import store_blob
 from botservice.storage.statements import execute

@@ -25,7 +25,7 @@ from botservice.contexts.numbers import lengthen, shorten
 from botservice.history.rows import read_shown
 from botservice.history.shown import CUT, RECORD, WAYS, Records, Source
 from botservice.memory.fields.data_urls import read_data_url, write_data_url
-from botservice.memory.fields.frozen import FrozenDict, freeze
+from botservice.memory.fields.values import FrozenDict, freeze
 from botservice.messages import Message, Role
 from botservice.quoting import quote_said, quote_said_in_group
 from botservice.storage.blobs import read_blobs

@@ -29,7 +29,7 @@ from botservice.references import Reference, write_out
 from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_files
-from botservice.storage.references import decode_references, encode_references, insert_references
+from botservice.storage.references import NOTHING, decode_references, encode_references, insert_references
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
@@ -147,7 +147,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
     text = storable(new.text)
     author = _storable_author(new.author)
     created_at = new.created_at.astimezone(UTC)
-    held = encode_references(new.references)
+    held = encode_references(new.references) if new.references else NOTHING
     values = {
         "context": context_id,
         "role": new.role.value,
@@ -180,7 +180,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         created_at,
         new.token_count,
         new.external_id,
-        references=decode_references(held),
+        references=decode_references(held) if new.references else (),
     )
 
 
@@ -318,7 +318,7 @@ def _author(platform: str | None, author_id: str | None, name: str | None) -> Au
 
 def _read_message(row: Row[*tuple[Any, ...]], data: dict[str, bytes], counter: TokenCounter | None) -> Message:
     is_counted = counter is None or row.token_encoding == counter.name
-    references = decode_references(row.said_by_others)
+    references = () if row.said_by_others == NOTHING else decode_references(row.said_by_others)
     return Message(
         row.id,
         _ROLES[row.role],

@@ -3,13 +3,19 @@
 `botservice.memory.replay` prints them; it is imported by whoever prints.
 """
 
-from botservice.memory.agent_memory import AgentMemory, completed_steps
+from botservice.memory.agent_memory import AgentMemory, Memory, completed_steps
 from botservice.memory.callbacks import Callback, StepCallbacks
 from botservice.memory.chat_messages import INTERRUPTED, step_messages
-from botservice.memory.container import Memory
 from botservice.memory.fields.codec import decode, encode
-from botservice.memory.fields.frozen import FrozenDict, FrozenList, freeze
-from botservice.memory.fields.values import CallbackFailure, StepError, Timing, ToolResult
+from botservice.memory.fields.values import (
+    CallbackFailure,
+    FrozenDict,
+    FrozenList,
+    StepError,
+    Timing,
+    ToolResult,
+    freeze,
+)
 from botservice.memory.forgetting import ForgetOldImages, forget_old_images
 from botservice.memory.items import MemoryItem
 from botservice.memory.steps import (

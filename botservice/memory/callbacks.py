@@ -23,6 +23,9 @@ _log = logging.getLogger(__name__)
 class StepCallbacks:
     """Calls what the user registered for a step's class, and survives it.
 
+    Attributes:
+        is_empty: Whether nothing was registered.
+
     Args:
         callbacks: A list, for every `ActionStep`; or a dict from class to callable or list of callables, for every
             step of that class or one below it, where the most specific class comes first.
@@ -40,6 +43,7 @@ class StepCallbacks:
     ) -> None:
         by_class = callbacks if isinstance(callbacks, Mapping) else {ActionStep: callbacks or ()}
         self._bound = {_checked_class(cls): [_bind(one) for one in _listed(given)] for cls, given in by_class.items()}
+        self.is_empty = not any(self._bound.values())
 
     def are_for(self, step: MemoryItem) -> bool:
         """Return whether there is a callback for steps of this class."""

@@ -8,7 +8,7 @@ from botservice.errors import InvalidField
 from botservice.memory.fields import kinds
 from botservice.memory.fields.codec import SPLIT_PAIR, UnknownValue, decode, dumps, encode, loads
 from botservice.memory.fields.declared import NO_DEFAULT, take_declared
-from botservice.memory.fields.frozen import freeze
+from botservice.memory.fields.values import freeze
 
 _MARKS: Final = ("kind", "version")
 _NOT_FIRST: Final = ("_", "$")

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from botservice.memory.fields.data_urls import write_data_url
-from botservice.memory.fields.frozen import FIELD_NAMES
-from botservice.memory.fields.values import StepError
+from botservice.memory.fields.values import FIELD_NAMES, StepError
 from botservice.messages import Attachment, storable
 
 _LONG_BITS: Final = 2_000  # longer ones cannot be written in decimal on every Python

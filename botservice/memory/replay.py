@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from botservice.llm.chat import FinishReason
-from botservice.memory.container import Memory
+from botservice.memory.agent_memory import Memory
 from botservice.memory.fields.values import StepError, Timing, ToolResult
 from botservice.memory.found import found_records
 from botservice.memory.items import MemoryItem, declared_fields

@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 from botservice.memory.fields.codec import encode
-from botservice.memory.fields.frozen import FrozenDict, FrozenList, freeze
-from botservice.memory.fields.values import StepError, Timing, ToolResult
+from botservice.memory.fields.values import FrozenDict, FrozenList, StepError, Timing, ToolResult, freeze
 from botservice.memory.images import as_images
 from botservice.memory.items import MemoryItem
 from botservice.messages import Attachment, TokenUsage, ToolCall

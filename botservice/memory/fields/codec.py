@@ -14,8 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from botservice.errors import InvalidField
-from botservice.memory.fields.frozen import FIELD_NAMES, VALUE_CLASSES, FrozenDict, FrozenList, freeze
-from botservice.memory.fields.values import Timing
+from botservice.memory.fields.values import FIELD_NAMES, VALUE_CLASSES, FrozenDict, FrozenList, Timing, freeze
 from botservice.messages import TokenUsage
 
 # A high and a low surrogate, as two characters, would come back from JSON as one character.

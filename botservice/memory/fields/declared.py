@@ -5,7 +5,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Final
 
-from botservice.memory.fields.frozen import freeze
+from botservice.memory.fields.values import freeze
 
 NO_DEFAULT: Final = object()
 

@@ -66,6 +66,8 @@ def write_stopped(
 
 def as_text(output: object) -> str:
     """Return what an agent or a final tool gave as text, word for word where it is one."""
+    if isinstance(output, str):
+        return output
     return "" if output is None else readable(output)
 
 

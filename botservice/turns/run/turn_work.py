@@ -342,9 +342,10 @@ class TurnWork:
 
     async def _call_back(self, step: MemoryStep) -> None:
         """Show a stored step to the callbacks, and store what they change."""
-        if not self._options.callbacks.are_for(step):
+        callbacks = self._options.callbacks
+        if callbacks.is_empty or not callbacks.are_for(step):
             return
-        failures = await self._options.callbacks.run(step, self._agent)
+        failures = await callbacks.run(step, self._agent)
         if not all(isinstance(item, MemoryItem | None) for item in self._memory.steps):
             self._memory.steps[:] = [item for item in self._memory.steps if isinstance(item, MemoryItem)]
             failures.append(
