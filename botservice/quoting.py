@@ -24,6 +24,9 @@ _OWN_MARKS: Final = re.compile(
 _NUMBERED: Final = re.compile(r"\d{1,20}\.")
 # What would end a name where it stands before or between words of ours.
 _AROUND_NAMES: Final = str.maketrans(dict.fromkeys('<>[]{}|:"`\\', " "))
+FOUND_START: Final = "<memory>"
+FOUND_END: Final = "</memory>"
+"""Between these marks, remembered messages stand in a prompt as records."""
 # What platforms, or markdown, make links, mentions or styles of.
 _STYLED: Final = frozenset("*_~`<>[]\\|#@/:+.&^$")
 
@@ -53,6 +56,12 @@ def quote_said(text: str) -> str:
 def quote_said_in_group(text: str) -> str:
     """Return a person's words for a prompt where several speak: nor does a line look like another message."""
     return "\n  ".join(quote_said(text).splitlines()) if len(text.splitlines()) > 1 else quote_said(text)
+
+
+def found_records(content: str) -> str:
+    """Return the records of a prompt's content that stand between their marks; all of it where there are none."""
+    _, start, records = content.partition(f"{FOUND_START}\n")
+    return records.rpartition(f"\n{FOUND_END}")[0] if start else content
 
 
 def quote_inside(text: str) -> str:

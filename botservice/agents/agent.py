@@ -1,149 +1,18 @@
 """What an agent is to the rest of the service: something that says what to do next."""
 
-import itertools
-import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from botservice.agents.checks import FinalAnswerCheck
 from botservice.contexts.context import AgentContext
-from botservice.history.shown import Source
-from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage
+from botservice.llm.chat import ChatMessage, ModelItem
 from botservice.messages import Attachment, TokenUsage, ToolCall
 from botservice.tools import Tool, Toolset
 from botservice.tools.tool import NeedsApproval
 
-T = TypeVar("T")
 SUB_AGENT_TIMEOUT_SECONDS = 600.0
-_NOT_KEPT = "[what the person had open: not kept]"
-
-
-class Prompt(list[ChatMessage]):
-    """The chat-completions messages that a model is sent, and where they come from.
-
-    Whoever overrides `build_prompt` may change the list: what is said of its messages follows them.
-
-    Attributes:
-        model: The name of the model that it is made for, where it has one.
-        cache_key: The same for all prompts of one conversation, and it says nothing about it: servers look for what
-            they have read before among prompts of the same key. None where nobody gave one.
-        facts: How it was made, as JSON values without anybody's words: for whoever looks into it later.
-    """
-
-    model: str | None = None
-    cache_key: str | None = None
-
-    def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
-        super().__init__(messages)
-        self.facts: dict[str, Any] = {}
-        self._built: list[ChatMessage] = list(self)
-        self._sections: list[tuple[str, int]] = []
-        self._sources: dict[int, Source] = {}
-        self._origins: dict[int, ChatMessage] = {}
-        self._passing: list[ChatMessage] = []
-
-    def add_section(
-        self,
-        name: str,
-        messages: Iterable[ChatMessage],
-        *,
-        sources: Iterable[Source] = (),
-        is_copied: bool = False,
-        is_kept: bool = True,
-    ) -> None:
-        """Put messages at the end.
-
-        Args:
-            name: system, notes, window, earlier (steps of prompts before this one), person, waiting, looking_at, found,
-                question or steps.
-            sources: What of the history they show.
-            is_copied: Put in copies, and take note of what they are copies of: the same objects come again with the
-                next prompt, and what somebody does to this one's must not reach them.
-            is_kept: Whether the record of what was sent may hold them.
-        """
-        first = len(self)
-        given = list(messages)
-        if not given:
-            return
-        self.extend(map(_copied, given) if is_copied else given)
-        self._built.extend(self[first:])
-        self._sections.append((name, first))
-        self._sources.update(enumerate(sources, first))
-        if is_copied:
-            self._origins.update(enumerate(given, first))
-        if not is_kept:
-            self._passing.extend(self[first:])
-
-    def kept(self) -> list[ChatMessage]:
-        """Return it as it may be recorded: what passes with the turn is named, and no more."""
-        passing = {id(message) for message in self._passing}
-        return [{**each, "content": _NOT_KEPT} if id(each) in passing else each for each in self]
-
-    def sections(self) -> dict[str, tuple[int, int]]:
-        """Return the place of each section's first message, and the one after its last."""
-        places = self._places()
-        found: dict[str, tuple[int, int]] = {}
-        for (name, first), (_, end) in itertools.pairwise([*self._sections, ("", len(self._built))]):
-            now = [place for place in (places or range(len(self._built)))[first:end] if place is not None]
-            if now:
-                found[name] = min(now), max(now) + 1
-        return found
-
-    @property
-    def breakpoints(self) -> list[int]:
-        """The places of the messages after which a server had better keep what it has read: at most three, in order.
-
-        They are the end of the instructions, the last message of a person in the window, and where it is found again:
-        the one that was the last in the prompt before this. That is the question, once there are steps.
-        """
-        sections = self.sections()
-        instructions = sections.get("notes") or sections.get("system")
-        window = range(*sections.get("window", (0, 0)))
-        before, last = _last_of_people([str(self[place]["role"]) for place in window])
-        found = [None if place is None else window[place] for place in (before, last)]
-        question = sections.get("question")
-        if question is not None and len(self) > question[1]:
-            found = [found[1], question[1] - 1]
-        return [place for place in (instructions and instructions[1] - 1, *found) if place is not None]
-
-    def sources(self) -> dict[int, Source]:
-        """Return what of the history stands in it, by its place."""
-        return self._moved(self._sources)
-
-    def origins(self) -> dict[int, ChatMessage]:
-        """Return what its messages are copies of, by their place."""
-        return self._moved(self._origins)
-
-    def _places(self) -> list[int | None] | None:
-        """Return where each message that it was built of stands now; None where nothing has moved."""
-        if len(self) == len(self._built) and all(map(operator.is_, self, self._built)):
-            return None
-        by_identity = {id(message): place for place, message in enumerate(self)}
-        return [by_identity.get(id(message)) for message in self._built]
-
-    def _moved(self, by_place: dict[int, T]) -> dict[int, T]:
-        places = self._places()
-        if places is None:
-            return by_place
-        return {new: value for old, value in by_place.items() if (new := places[old]) is not None}
-
-
-def _copied(message: ChatMessage) -> ChatMessage:
-    return message.copy() if isinstance(message, SaidMessage) else dict(message)
-
-
-def _last_of_people(roles: Sequence[str]) -> tuple[int | None, int | None]:
-    """Return the place of a person's last message at the turn before and now, in a window of these roles.
-
-    The turn before ended with the assistant's last message, which answered the person's last one before that; its
-    window ended before that one.
-    """
-    people = [place for place, role in enumerate(roles) if role == "user"]
-    answers = [place for place, role in enumerate(roles) if role == "assistant"]
-    asked = [place for place in people if answers and place < answers[-1]]
-    return asked[-2] if len(asked) > 1 else None, people[-1] if people else None
 
 
 @dataclass(frozen=True, slots=True)

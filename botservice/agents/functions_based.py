@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
-from botservice.agents.agent import Action, Agent, FinishAction, Plan, Prompt
+from botservice.agents.agent import Action, Agent, FinishAction, Plan
 from botservice.agents.agent_tool import agents_among
 from botservice.agents.checks import FinalAnswerCheck, checked_checks
-from botservice.agents.prompt import PromptBuilder, estimate_tokens
+from botservice.agents.prompt import Prompt, PromptBuilder, estimate_tokens
 from botservice.agents.sources import with_sources
 from botservice.contexts.context import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError

@@ -12,11 +12,11 @@ from botservice.access.values import AccessRole
 from botservice.commands.command import Command
 from botservice.contexts.step_records import read_steps
 from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
-from botservice.memory.found import found_records
 from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, Moment, TokenUsage
 from botservice.personas import persona_in
 from botservice.policies import NANO
+from botservice.quoting import found_records
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.start.exchanges import Attempt, find_last_attempt
 from botservice.turns.turn import Outcome

@@ -6,7 +6,7 @@ from botservice.history.finding.questions import SearchHit
 from botservice.history.finding.room import Room
 from botservice.history.indexing import EmbeddingIndexer
 from botservice.history.local_embedder import LocalEmbedder
-from botservice.history.selectors import (
+from botservice.history.window import (
     MessageSelector,
     MessageWindowMessageSelector,
     NoMessages,

@@ -27,8 +27,7 @@ from botservice.history.rows import (
     read_period,
     select_messages,
 )
-from botservice.history.selectors import MessageSelector, is_quick
-from botservice.history.sequence import StoredMessages
+from botservice.history.window import MessageSelector, StoredMessages, is_quick
 from botservice.llm.counting import count_aside
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.messages import Attachment, Author, Message, Role

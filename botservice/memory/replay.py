@@ -17,7 +17,6 @@ from rich.text import Text
 from botservice.llm.chat import FinishReason
 from botservice.memory.agent_memory import Memory
 from botservice.memory.fields.values import StepError, Timing, ToolResult
-from botservice.memory.found import found_records
 from botservice.memory.items import MemoryItem, declared_fields
 from botservice.memory.masking import mask
 from botservice.memory.readable import describe, error_text, listed, readable
@@ -32,6 +31,7 @@ from botservice.memory.steps import (
 )
 from botservice.memory.sub_runs import SubRun, sub_runs
 from botservice.messages import Attachment, TokenUsage, ToolCall
+from botservice.quoting import found_records
 
 _SUCCINCT_LENGTH: Final = 2_000
 _WINDOW_LENGTH: Final = 140

@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from botservice.contexts.context import AgentContext
 from botservice.history.finding.questions import Period
+from botservice.history.shown import describe_records, records_of, room_for_records
 from botservice.llm.tokens import counter_for
-from botservice.tools.records import describe_records, records_of, room_for_records
 from botservice.tools.tool import tool
 
 _MOST = 24

@@ -5,12 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import FunctionsBasedAgent, MessageWindowMessageSelector, NoMessages, ScriptedChatLLM
-from botservice.agents.prompt import room_for_found
-from botservice.history.shown import as_record
+from botservice.history.shown import as_record, room_for_found, size_of
 from botservice.llm.tokens import counter_for
-from botservice.memory.found import found_records
 from botservice.messages import Attachment, Author, Message, Role
-from botservice.tools.records import size_of
+from botservice.quoting import found_records
 
 pytestmark = pytest.mark.any_database
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import insert
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector
-from botservice.history.sequence import StoredMessages
+from botservice.history.window import StoredMessages
 from botservice.storage.tables.conversations import messages
 
 SIZES = [0, 1, 31, 32, 33, 100, 700]

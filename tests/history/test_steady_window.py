@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from botservice import AgentContext, Message, MessageWindowMessageSelector, Role, SteadyWindowMessageSelector
 from botservice.history.rows import NewMessage, insert_message
-from botservice.history.selectors import TokenWindowMessageSelector
+from botservice.history.window import TokenWindowMessageSelector
 from botservice.llm.tokens import counter_for
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)

@@ -23,7 +23,7 @@ from botservice import (
     Storage,
     TokenWindowMessageSelector,
 )
-from botservice.agents.agent import Prompt
+from botservice.agents.prompt import Prompt
 from botservice.llm.tokens import counter_for
 from botservice.messages import Message
 from botservice.people.identities import ensure_identity, note_audience

@@ -7,7 +7,7 @@ import pytest
 from botservice import AgentContext, FunctionsBasedAgent, ScriptedChatLLM, ToolCall
 from botservice.app import build_service
 from botservice.llm.tokens import counter_for
-from botservice.memory.found import found_records
+from botservice.quoting import found_records
 from botservice.service import AgentService
 from botservice.settings import BUILTIN_TOOLS, WEB_TOOLS, Settings
 from botservice.tools.catalogue import built_in
