@@ -27,7 +27,7 @@ from botservice.errors import DeliveryError
 from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
 from botservice.storage.tables.conversations import deliveries
-from botservice.turns.agenda import put_off
+from botservice.turns.due_contexts import put_off
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.records import insert_event, insert_turn

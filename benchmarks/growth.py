@@ -34,7 +34,7 @@ from botservice.turns.options import RunOptions
 from botservice.turns.turn import InboundEvent
 from botservice.turns.work.backlog import list_turns
 from botservice.turns.work.worker import Worker
-from transports.web.inspector.inspector import PAGE, read_turn_lines
+from transports.web.inspector.list_pages import PAGE, read_turn_lines
 
 ROUNDS = 21
 READERS = 20

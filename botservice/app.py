@@ -29,7 +29,7 @@ from botservice.history import (
 )
 from botservice.llm.configured import configured_llm
 from botservice.llm.hosted import searches_web
-from botservice.llm.openai.speech import OpenAISpeaker
+from botservice.llm.openai.text_to_speech import OpenAISpeaker
 from botservice.llm.tokens import counter_for
 from botservice.observer import Observer
 from botservice.service import AgentService

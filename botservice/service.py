@@ -38,9 +38,9 @@ from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run.agent_run import AgentRun
 from botservice.turns.start.questions import store_api_question
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
-from botservice.turns.waiting.going_on import check_none_waits
 from botservice.turns.waiting.handing_in import decide, hand_in
 from botservice.turns.waiting.records import find_due_turn
+from botservice.turns.waiting.resuming import check_none_waits
 
 if TYPE_CHECKING:
     from botservice.turns.served import ServedTransport  # it knows the web server, which a program does without

@@ -39,7 +39,7 @@ from botservice.turns.turn import Share
 from transports.registry import build_transports
 from transports.terminal.joining_server import joined_terminals
 from transports.web.metrics import metrics_route
-from transports.web.signing_in import sign_in_route
+from transports.web.tool_sign_in import sign_in_route
 
 _OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
 MAX_BODY_BYTES = 20 * 1024 * 1024

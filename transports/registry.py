@@ -13,7 +13,7 @@ from botservice.turns.served import ServedTransport
 if TYPE_CHECKING:
     from botservice.service import AgentService
     from transports.files.documents import Reading
-    from transports.files.hearing import OpenAITranscriber
+    from transports.files.speech_to_text import OpenAITranscriber
     from transports.slack.app import SlackTransport
     from transports.slack.workspaces.installing import OAuthApp
     from transports.telegram.app import TelegramTransport
@@ -81,7 +81,7 @@ def build_transcriber(settings: Settings) -> "OpenAITranscriber | None":
     Raises:
         SettingsError: it is set, and there is no server to ask.
     """
-    from transports.files.hearing import OpenAITranscriber
+    from transports.files.speech_to_text import OpenAITranscriber
 
     if settings.openai_transcription_model is None:
         return None

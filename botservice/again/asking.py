@@ -10,9 +10,9 @@ from sqlalchemy import Connection, select
 
 from botservice.again.answers import Comparison
 from botservice.again.changes import Changes
+from botservice.again.model_loop import Talk, models_asked
 from botservice.again.record import Record, read_record
-from botservice.again.results import RecordedResults
-from botservice.again.talking import Talk, models_asked
+from botservice.again.recorded_results import RecordedResults
 from botservice.agents import Agent, Prompt
 from botservice.agents.functions_based import FunctionsBasedAgent
 from botservice.budgets.usage import ModelCall, Payer, record_call

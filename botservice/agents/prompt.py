@@ -42,7 +42,7 @@ from botservice.memory.agent_memory import RenderedStep, start_of_work
 from botservice.memory.readable import image_url
 from botservice.messages import Message, Role
 from botservice.people.facts import Fact, visible_facts
-from botservice.people.known import describe_person
+from botservice.people.facts_in_prompt import describe_person
 from botservice.people.names import is_guest
 
 _TOKENS_AROUND_A_MESSAGE = 4

@@ -12,9 +12,9 @@ import httpx
 
 from botservice.app import build_embedder, build_servers, build_service, build_skills
 from botservice.budgets.budgets import Budgets
-from botservice.cli import own_bot
-from botservice.cli.finding import Finding
-from botservice.cli.spelling import check_spelling
+from botservice.cli.check_result import Finding
+from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
+from botservice.cli.settings_spelling import check_spelling
 from botservice.errors import BotServiceError, LLMError, LLMFailure, SettingsError
 from botservice.history import OpenAIEmbedder
 from botservice.llm.hosted import searches_web
@@ -87,11 +87,14 @@ async def check_everything(
     if app is None:
         return await _check_all(checks, settings, limit_seconds)
     try:
-        bot, service = own_bot.check_bot(app)
+        bot, service = check_bot(app)
     except BotServiceError as error:
         bot = Finding("bot", redact(str(error)), is_wrong=True)
         return [bot, *await _check_all(checks, settings, limit_seconds)]
-    checks |= {"model": lambda _: own_bot.check_model(service), "tools": lambda _: own_bot.check_toolsets(service)}
+    checks |= {
+        "model": lambda _: check_model(service),
+        "tools": lambda _: check_toolsets(service),
+    }
     try:
         return [bot, *await _check_all(checks, settings, limit_seconds)]
     finally:

@@ -78,7 +78,7 @@ async def _run(
 async def _export(source: str, turn: int, app: str | None) -> str:
     from botservice.again.asking import read_again
     from botservice.cli.addresses import find_context_id
-    from botservice.evaluation.exporting import write_case
+    from botservice.evaluation.turn_as_case import write_case
 
     settings = load_settings()
     service = quiet_service(settings, app)
@@ -95,7 +95,7 @@ def _show(results: "list[CaseResult]", currency: str, *, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from botservice.evaluation.showing import render_results
+    from botservice.evaluation.results_table import render_results
     from botservice.memory.replay import show
 
     show(render_results(results, currency), Console())

@@ -11,7 +11,6 @@ import typer
 
 from botservice.cli.access import access_cli, usage
 from botservice.cli.chat import chat
-from botservice.cli.clash import check_packages
 from botservice.cli.console import (
     AppOption,
     MaybeContextArgument,
@@ -25,6 +24,7 @@ from botservice.cli.console import (
 from botservice.cli.evaluate import evaluate
 from botservice.cli.long_work import long_work
 from botservice.cli.new import new
+from botservice.cli.package_check import check_packages
 from botservice.cli.prove import prove
 from botservice.cli.replay import replay
 from botservice.cli.turns import turns_cli
@@ -64,7 +64,7 @@ def root(
 ) -> None:
     """Read the settings from the environment, and from a .env file in the current folder."""
     if show_version:
-        from botservice.cli.origin import origin_of_this
+        from botservice.cli.install_origin import origin_of_this
 
         typer.echo(f"botservice {origin_of_this().describe()}")
         raise typer.Exit
@@ -94,8 +94,8 @@ def serve(
     from functools import partial
 
     from botservice import serving
-    from botservice.cli.beside import keep_workers
-    from botservice.cli.opening import open_page
+    from botservice.cli.open_browser import open_page
+    from botservice.cli.worker_processes import keep_workers
     from botservice.turns.turn import Share
 
     settings = load_settings()
@@ -118,7 +118,7 @@ def worker(
 ) -> None:
     """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
     from botservice import serving
-    from botservice.cli.beside import end_with_parent, read_share
+    from botservice.cli.worker_processes import end_with_parent, read_share
 
     settings = load_settings()
     on_ready = None if share is None else end_with_parent

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from botservice.cli.origin import origin_of_this
+from botservice.cli.install_origin import origin_of_this
 from botservice.errors import BotServiceError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

@@ -164,7 +164,7 @@ def _show_comparison(compared: "Comparison | list[Any]", *, as_json: bool) -> No
     else:
         from rich.console import Console
 
-        from botservice.again.showing import render_comparison
+        from botservice.again.comparison_table import render_comparison
         from botservice.memory.replay import show
 
         show(render_comparison(compared), Console())

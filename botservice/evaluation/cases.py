@@ -8,7 +8,7 @@ from botservice.again.answers import CallMade, Origin
 from botservice.errors import BotServiceError
 from botservice.evaluation.languages import LANGUAGES
 from botservice.evaluation.patterns import Pattern
-from botservice.evaluation.places import Place
+from botservice.evaluation.yaml_lines import Place
 from botservice.llm.chat import ChatMessage
 
 _SUITE: Final = ("cases", "model", "prompt", "judge")

@@ -9,9 +9,9 @@ from typing import Any
 from botservice.again.answers import Answer
 from botservice.again.asking import ask_again, model_of
 from botservice.again.changes import Changes
+from botservice.again.model_loop import Talk, models_asked
 from botservice.again.record import cost_of
-from botservice.again.results import RecordedResults
-from botservice.again.talking import Talk, models_asked
+from botservice.again.recorded_results import RecordedResults
 from botservice.errors import BotServiceError
 from botservice.evaluation.cases import Case, Suite
 from botservice.evaluation.judge import judge

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delet
 
 from botservice.messages import Author, storable
 from botservice.people.identities import find_identity
-from botservice.people.refusing import BY_PERSON, refuse
+from botservice.people.refused_facts import BY_PERSON, refuse
 from botservice.people.sources import find_source, own_words_of
 from botservice.people.wording import fitting_topic, is_said_in
 from botservice.storage.chunks import chunks

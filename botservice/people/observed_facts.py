@@ -19,7 +19,7 @@ from botservice.people.facts import (
     lock_person,
 )
 from botservice.people.identities import ensure_identity, find_identity
-from botservice.people.refusing import BY_OBSERVER, BY_PERSON, is_refused
+from botservice.people.refused_facts import BY_OBSERVER, BY_PERSON, is_refused
 from botservice.people.wording import is_said_in
 
 # Of these a person has one at a time: the newer takes the place of the older.

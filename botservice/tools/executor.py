@@ -13,7 +13,7 @@ from botservice.messages import Attachment, Button, ToolCall, storable
 from botservice.telemetry import redact
 from botservice.telemetry.measuring import ToolRun, measured
 from botservice.tools.failures import describe_failure
-from botservice.tools.later import Later
+from botservice.tools.later_results import Later
 from botservice.tools.outputs import OutputError, cut, read_output
 from botservice.tools.signature import ArgumentsError
 from botservice.tools.threads import run_in_thread

@@ -9,8 +9,8 @@ from botservice.errors import PageRefused
 from botservice.memory import ActionStep, ToolResult
 from botservice.messages import Message, Role, ToolCall
 from botservice.pages.addresses import PageAddress, addresses_in
-from botservice.pages.rates import PageRates
-from botservice.pages.reading import Page, Pages
+from botservice.pages.page_reader import Page, Pages
+from botservice.pages.rate_limit import PageRates
 from botservice.people.names import chat_name, person_name
 from botservice.people.older_texts import take_apart
 from botservice.quoting import quote_name, quote_text

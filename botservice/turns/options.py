@@ -12,7 +12,7 @@ from botservice.memory import StepCallbacks
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
-    from botservice.turns.run.speaking import Speaker
+    from botservice.turns.run.spoken_answers import Speaker
 
 Clock = Callable[[], datetime]
 

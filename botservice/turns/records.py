@@ -12,7 +12,7 @@ from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import events, turns
-from botservice.turns.due import when_due_was_set
+from botservice.turns.due_conditions import when_due_was_set
 from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus, set_due
 
 GATHERING = timedelta(seconds=1)  # how long the parts of one message, such as an album, are waited for

@@ -14,8 +14,8 @@ from botservice.commands.memory import MEMORY
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Attachment, Role
 from botservice.people.facts import Fact, Refused, facts_of, keep_fact
+from botservice.people.facts_in_prompt import describe_person
 from botservice.people.identities import find_identity
-from botservice.people.known import describe_person
 from botservice.people.wording import is_said_in
 from botservice.tools.remembering import remember
 

@@ -25,12 +25,15 @@ OTHERS = {
     "botservice/history/changes.py": ({"contexts", "vectors"}, "an edit makes caches and meanings out of date"),
     "botservice/history/notes.py": ({"observed"}, "numbers notes, and has a stretch read again where one is deleted"),
     "botservice/people/identities.py": ({"contexts"}, "keeps who was seen in a context"),
-    "botservice/turns/agenda.py": ({"deliveries", "pending_calls", "turns"}, "puts off all that is due in a context"),
+    "botservice/turns/due_contexts.py": (
+        {"deliveries", "pending_calls", "turns"},
+        "puts off what is due in a context",
+    ),
     "botservice/turns/changes.py": ({"events"}, "says which edits have taken effect"),
     "botservice/turns/owed_deliveries.py": ({"deliveries"}, "gives up what cannot be delivered any more"),
     "botservice/turns/start/admission.py": ({"events"}, "empties what somebody sent who is not let in"),
     "botservice/turns/start/readings.py": ({"events"}, "says whose files are being read"),
-    "botservice/turns/waiting/going_on.py": ({"pending_calls"}, "puts off the calls of a turn"),
+    "botservice/turns/waiting/resuming.py": ({"pending_calls"}, "puts off the calls of a turn"),
     "botservice/turns/waiting/records.py": ({"deliveries", "turns"}, "parks a turn with the call that it waits for"),
     "botservice/turns/work/backlog.py": (
         {"events", "prompt_log", "steps", "turns"},

@@ -3,8 +3,8 @@
 import socket
 from typing import Any
 
+from botservice.cli.check_result import Finding
 from botservice.cli.doctor import check_everything
-from botservice.cli.finding import Finding
 from botservice.settings import Settings
 
 NAMES = [

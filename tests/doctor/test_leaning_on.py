@@ -19,8 +19,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from botservice.app import build_service
+from botservice.cli.check_result import Finding
 from botservice.cli.doctor import _check, _check_access, check_everything
-from botservice.cli.finding import Finding
 from botservice.settings import Settings
 
 

@@ -18,7 +18,7 @@ from botservice import (
 )
 from botservice.again.record import read_record
 from botservice.evaluation import evaluate, read_suite
-from botservice.evaluation.exporting import write_case
+from botservice.evaluation.turn_as_case import write_case
 from botservice.llm.demo import DemoChatLLM
 
 ran: list[tuple[int, int]] = []

@@ -7,7 +7,7 @@ from standins.web_pages import PagesWeb
 
 from botservice.pages.connecting import PublicNetwork
 from botservice.pages.fetching import FetchLimits, PageFetcher
-from botservice.pages.reading import Pages
+from botservice.pages.page_reader import Pages
 
 
 @pytest.fixture

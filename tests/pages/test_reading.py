@@ -8,8 +8,8 @@ from botservice.errors import PageRefused
 from botservice.pages.addresses import PageAddress
 from botservice.pages.connecting import PublicNetwork
 from botservice.pages.fetching import PageFetcher
-from botservice.pages.rates import PageRates
-from botservice.pages.reading import Pages
+from botservice.pages.page_reader import Pages
+from botservice.pages.rate_limit import PageRates
 from botservice.reading.reader import HtmlReader, PageLimits
 
 HERE = PageAddress.read("http://site.example/a/b")

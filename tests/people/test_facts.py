@@ -15,8 +15,8 @@ from botservice.people.facts import (
     share_fact,
     visible_facts,
 )
+from botservice.people.facts_in_prompt import describe_person
 from botservice.people.identities import find_identity
-from botservice.people.known import describe_person
 
 
 async def tell(storage, context, author, said, *, topic="t", text=None):

@@ -13,8 +13,8 @@ from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Author, Role
 from botservice.pages.connecting import PublicNetwork
 from botservice.pages.fetching import PageFetcher
-from botservice.pages.rates import PageRates
-from botservice.pages.reading import Pages
+from botservice.pages.page_reader import Pages
+from botservice.pages.rate_limit import PageRates
 from botservice.references import Reference, ReferenceKind
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.wording import ask as write_task

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-from transports.growing import Growing
+from transports.growing_answers import Growing
 
 LONG = 3600.0
 

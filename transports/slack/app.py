@@ -19,7 +19,7 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from botservice.turns.waiting.calls import PendingKind
 from botservice.turns.waiting.records import find_open
-from transports.errands import Errands
+from transports.background_tasks import Errands
 from transports.files.documents import Reading
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace

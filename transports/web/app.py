@@ -15,7 +15,6 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
-from transports.web.attached import Documents
 from transports.web.capabilities import CAPABILITIES
 from transports.web.chat import Chat
 from transports.web.conversations.endpoints import Conversations
@@ -23,9 +22,10 @@ from transports.web.entering.access import Access, Mode
 from transports.web.entering.browsers import Browsers
 from transports.web.entering.ended_logins import EndedLogins
 from transports.web.entering.gate import Gate
-from transports.web.entering.links import Links
+from transports.web.entering.link_page import Links
+from transports.web.files import Documents
 from transports.web.inbound import NAME, chat_in, read_event
-from transports.web.inspector.again import AgainPage
+from transports.web.inspector.ask_again_page import AgainPage
 from transports.web.inspector.routes import InspectorPages
 from transports.web.outgoing.outbound import plan_answer
 from transports.web.outgoing.streaming import Hub, LiveAnswer

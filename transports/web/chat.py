@@ -14,8 +14,8 @@ from botservice.messages import Attachment, Author
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
-from transports.web import attached, inbound
-from transports.web.conversations.mine import find_chat_of_delivery, find_chat_of_message, find_mine
+from transports.web import inbound
+from transports.web.conversations.conversation_list import find_chat_of_delivery, find_chat_of_message, find_mine
 from transports.web.entering.access import Access, Mode
 from transports.web.entering.gate import path_number
 from transports.web.entering.sessions import (
@@ -26,6 +26,7 @@ from transports.web.entering.sessions import (
     open_session,
     set_cookie,
 )
+from transports.web.files import MAX_FILES, MAX_FILES_BYTES
 from transports.web.inbound import FIRST, chat_of, session_in
 from transports.web.outgoing.events import PageStream
 from transports.web.outgoing.outbound import SHOWN_IMAGES
@@ -82,8 +83,8 @@ class Chat:
             conversation=await self._conversation(request, session),
             account=None if browser is None else browser.asker.label.replace("`", ""),
             max_text=inbound.MAX_TEXT,
-            max_files=attached.MAX_FILES,
-            max_files_bytes=attached.MAX_FILES_BYTES,
+            max_files=MAX_FILES,
+            max_files_bytes=MAX_FILES_BYTES,
             can_log_out=browser is not None or self._access.mode is Mode.TOKEN,
         )
         if secret is not None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from botservice.messages import Attachment, Author, InboundMessage
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
-from transports.web.attached import MAX_FILES_BYTES, parse_files, parse_text
+from transports.web.files import MAX_FILES_BYTES, parse_files, parse_text
 from transports.web.refusal import Refusal as Refusal  # noqa: PLC0414 - others take it from here
 
 NAME: Final = "web"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from botservice.tls import tls_context
-from botservice.tools.mcp.children import Children
+from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import explain, is_closed
 from botservice.tools.mcp.listing import ListedTool, clean, read_listing

@@ -19,9 +19,9 @@ from pydantic import AnyUrl
 
 from botservice.settings import is_loopback
 from botservice.storage import Storage
+from botservice.tools.mcp.allowed_networks import Reach
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import ServerDown
-from botservice.tools.mcp.reach import Reach
 from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns
 from botservice.tools.mcp.wire import Line, http_client
 

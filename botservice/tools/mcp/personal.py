@@ -14,7 +14,7 @@ from botservice.messages import Button
 from botservice.storage import Storage
 from botservice.storage.encryption import Cipher
 from botservice.texts import in_language
-from botservice.tools.mcp.children import Children
+from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.connection import Connection
 from botservice.tools.mcp.failures import ServerDown

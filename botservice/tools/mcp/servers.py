@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from botservice.contexts.context import AgentContext
 from botservice.storage import Storage
-from botservice.tools.mcp.children import Children
+from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig, read_file, read_servers
 from botservice.tools.mcp.connection import Connection
 from botservice.tools.mcp.listing import ListedTool

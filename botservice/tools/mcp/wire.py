@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from botservice.tls import tls_context
-from botservice.tools.mcp.children import Children, find_command
+from botservice.tools.mcp.child_processes import Children, find_command
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.listing import pack_schema
-from botservice.tools.mcp.program import LARGEST_MESSAGE, running
+from botservice.tools.mcp.stdio import LARGEST_MESSAGE, running
 
 if TYPE_CHECKING:
     import httpx2

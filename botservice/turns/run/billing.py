@@ -24,7 +24,7 @@ from botservice.telemetry.measuring import take_paid
 from botservice.turns.figures import add_figures
 from botservice.turns.options import RunOptions
 from botservice.turns.run.asking import Attempts
-from botservice.turns.run.speaking import Speech
+from botservice.turns.run.spoken_answers import Speech
 from botservice.turns.turn import Turn
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from botservice.memory import INTERRUPTED, ActionStep, StepError, Timing, ToolRe
 from botservice.messages import Attachment, ToolCall
 from botservice.storage import Claim
 from botservice.tools import Tool, ToolOutcome, execute
-from botservice.tools.limits import find_too_many
+from botservice.tools.call_limits import find_too_many
 from botservice.tools.progress import showing_progress
 from botservice.turns.buttons import offer_buttons
 from botservice.turns.run import journal

@@ -14,7 +14,7 @@ from botservice.memory import ActionStep, MemoryStep, Timing
 from botservice.messages import ToolCall
 from botservice.storage import Claim
 from botservice.tools import Tool, ToolOutcome
-from botservice.tools.limits import find_too_many
+from botservice.tools.call_limits import find_too_many
 from botservice.turns.options import RunOptions
 from botservice.turns.records import note_step
 from botservice.turns.run import journal
@@ -27,8 +27,8 @@ from botservice.turns.run.unapproved import refuse_unapproved
 from botservice.turns.transport import Live
 from botservice.turns.turn import TurnStatus
 from botservice.turns.waiting.approvals_needed import find_to_ask
-from botservice.turns.waiting.going_on import STOPPED, Settled, go_on, has_open, wait_again
 from botservice.turns.waiting.parking import Parking
+from botservice.turns.waiting.resuming import STOPPED, Settled, go_on, has_open, wait_again
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from botservice.memory.sub_runs import write_sub_run
 from botservice.messages import ToolCall
 from botservice.texts import in_language
 from botservice.tools import Tool, ToolOutcome, execute
+from botservice.tools.call_limits import find_too_many
 from botservice.tools.executor import refused as refuse
-from botservice.tools.limits import find_too_many
 from botservice.turns.failures import model_failure, unchecked, used_up
 from botservice.turns.run.answer import as_text
 from botservice.turns.run.calls import close_step, final_answer

@@ -39,7 +39,7 @@ from botservice.turns.run.failures import Failures
 from botservice.turns.run.open_step import OpenStep
 from botservice.turns.run.prompts import Said, record_answer, record_prompt
 from botservice.turns.run.saving import Saver
-from botservice.turns.run.speaking import speak
+from botservice.turns.run.spoken_answers import speak
 from botservice.turns.run.sub_agents import SubAgents
 from botservice.turns.run.sub_work import SubWork
 from botservice.turns.run.thoughts import thinking_about

@@ -26,8 +26,8 @@ from botservice.messages import InboundMessage
 from botservice.reminders.reminder import Reminder
 from botservice.storage import Claim, Storage
 from botservice.telemetry.measuring import in_turn
-from botservice.turns.agenda import put_off
 from botservice.turns.changes import Change, DueChanges, apply_changes, find_controls, mark_handled
+from botservice.turns.due_contexts import put_off
 from botservice.turns.outbox import Outbox, StoredStream
 from botservice.turns.owed_deliveries import drop_stopped
 from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
@@ -40,12 +40,12 @@ from botservice.turns.start.refusing import end_refused
 from botservice.turns.transport import Transport, was_spoken
 from botservice.turns.turn import Turn, TurnStatus
 from botservice.turns.waiting.records import withdraw_turn
-from botservice.turns.work.attending import Attending
 from botservice.turns.work.failed_turns import FailedTurns
 from botservice.turns.work.lanes import Lane, Lanes
 from botservice.turns.work.merging import move_here
 from botservice.turns.work.next_work import Begun, Moved, NextWork, Owed, Stopped, Waiting, Work
 from botservice.turns.work.reminders import Reminding
+from botservice.turns.work.waiting_turns import Attending
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from botservice.turns.retry import TURN_RETRIES, turn_delay
 from botservice.turns.start.refusing import plan_notice
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus, tell_end
-from botservice.turns.waiting.going_on import put_off
 from botservice.turns.waiting.records import close_pending, lock_turn
+from botservice.turns.waiting.resuming import put_off
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from botservice.errors import (
     StorageUnavailable,
 )
 from botservice.storage import Claim, Storage
-from botservice.turns.agenda import DueContext, What, find_due_contexts
+from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.records import find_stops
 from botservice.turns.retry import SUSPICIOUS_BEGINNINGS
 from botservice.turns.run.agent_run import RunOptions

@@ -17,9 +17,9 @@ from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 from botservice.tools import ToolOutcome, execute
+from botservice.tools.mcp.allowed_networks import Reach
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.oauth import _check_link
-from botservice.tools.mcp.reach import Reach
 from botservice.tools.mcp.sign_ins import Grant
 from botservice.tools.toolbox import Toolbox
 

@@ -10,7 +10,7 @@ from botservice.errors import LLMError
 from botservice.messages import Attachment
 from botservice.reading.reader import PdfReader
 from transports.files.documents import MAX_TEXT_CHARACTERS, Reading, read_document
-from transports.files.hearing import OpenAITranscriber
+from transports.files.speech_to_text import OpenAITranscriber
 
 
 def pdf(*texts: str) -> bytes:

@@ -11,7 +11,7 @@ from telegram import Message
 
 from transports.telegram.inbound import BotIdentity, read_event
 from transports.telegram.incoming.described import DESCRIBED_HERE
-from transports.telegram.incoming.fields import DESCRIBED, ENVELOPE, FILES, KNOWN, REPORTS, WORDS
+from transports.telegram.incoming.message_fields import DESCRIBED, ENVELOPE, FILES, KNOWN, REPORTS, WORDS
 from transports.telegram.incoming.reading import listen
 
 BOT = BotIdentity(7140000001, "stand_in_bot")

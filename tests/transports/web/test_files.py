@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from transports.web.attached import MAX_FILES_BYTES
+from transports.web.files import MAX_FILES_BYTES
 
 
 def file(data=b"the plan: go north", mime_type="text/plain", name="plan.txt"):

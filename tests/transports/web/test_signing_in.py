@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from botservice.errors import StorageUnavailable
-from transports.web.signing_in import sign_in_route
+from transports.web.tool_sign_in import sign_in_route
 
 GOOD = "good"
 

@@ -10,7 +10,7 @@ from botservice.messages import Author
 from botservice.turns.inbox import Inbox
 from botservice.turns.waiting.deciding import Decision
 from botservice.turns.waiting.parsing import order_of
-from transports.errands import Errands
+from transports.background_tasks import Errands
 from transports.slack.client import SlackClient
 from transports.slack.inbound import context_keys
 from transports.slack.incoming.interactions import Interactions, Press, read_press

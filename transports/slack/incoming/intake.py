@@ -11,7 +11,7 @@ from botservice.settings import SlackListen
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
-from transports.errands import Errands
+from transports.background_tasks import Errands
 from transports.slack.inbound import (
     SlackMessage,
     bots_of,

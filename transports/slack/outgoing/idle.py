@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from botservice.errors import BotServiceError
-from transports.errands import Errands
+from transports.background_tasks import Errands
 from transports.slack.outgoing.status import Statuses
 from transports.slack.workspaces.workspaces import Workspaces
 

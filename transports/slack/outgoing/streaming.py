@@ -10,7 +10,7 @@ from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.growing import Growing
+from transports.growing_answers import Growing
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word

@@ -14,7 +14,7 @@ from botservice.storage import Storage
 from botservice.storage.tables.conversations import events
 from botservice.storage.tables.slack import slack_titles
 from botservice.turns.turn import Delivery, EventKind, StoredEvent
-from transports.errands import Errands
+from transports.background_tasks import Errands
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import SlackMessage, Way, read_message, stored

@@ -7,8 +7,8 @@ from telegram import Chat, Message, MessageEntity, User
 from botservice.messages import Author
 from transports.telegram.inbound import BotIdentity
 from transports.telegram.incoming.described import describe, describe_newer
-from transports.telegram.incoming.fields import FILES
-from transports.telegram.incoming.rich import words_of
+from transports.telegram.incoming.message_fields import FILES
+from transports.telegram.incoming.rich_messages import words_of
 
 _HOLDING = ("forward_origin", "reply_to_message", "external_reply", "reply_to_story")
 _ADDRESSING = ("mention", "text_mention", "bot_command")

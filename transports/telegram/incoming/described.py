@@ -6,7 +6,7 @@ from typing import Any, Final
 from telegram import ExternalReplyInfo, Message
 
 from botservice.quoting import in_one_line, quote_name
-from transports.telegram.incoming.fields import name_content
+from transports.telegram.incoming.message_fields import name_content
 
 
 def describe(message: Message | ExternalReplyInfo) -> str | None:

@@ -17,7 +17,7 @@ from botservice.people.names import chat_name, person_name
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
-from transports.errands import Errands
+from transports.background_tasks import Errands
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import (
     BotIdentity,
@@ -30,7 +30,7 @@ from transports.telegram.inbound import (
     place_of,
     read_event,
 )
-from transports.telegram.incoming.presses import acknowledge, read_press
+from transports.telegram.incoming.button_presses import acknowledge, read_press
 from transports.telegram.incoming.reactions import keep_reaction, reaction_of
 from transports.telegram.outgoing.choosing import Choices
 

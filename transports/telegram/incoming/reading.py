@@ -14,6 +14,7 @@ from botservice.references import Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
 from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, is_press, stored_update
+from transports.telegram.incoming.button_presses import pressed_message
 from transports.telegram.incoming.content import (
     author_of,
     has_file,
@@ -23,9 +24,8 @@ from transports.telegram.incoming.content import (
     own_words_of,
     text_of,
 )
-from transports.telegram.incoming.fields import name_content
 from transports.telegram.incoming.files import Files, SentFile, sent_files
-from transports.telegram.incoming.presses import pressed_message
+from transports.telegram.incoming.message_fields import name_content
 from transports.telegram.incoming.references import references_of
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from telegram.error import BadRequest, InvalidToken
 
 from botservice.turns.transport import StreamRecord
-from transports.growing import Surface
+from transports.growing_answers import Surface
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.outgoing.entities import Rich

@@ -13,7 +13,7 @@ from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
-from transports.growing import Growing
+from transports.growing_answers import Growing
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, is_press, is_private_text, reply_target, stored_update

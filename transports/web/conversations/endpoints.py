@@ -9,11 +9,11 @@ from starlette.responses import JSONResponse, Response
 from botservice.commands import Command
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage import Storage
-from transports.web.attached import parse_text
-from transports.web.conversations.explaining import explain_answer
+from transports.web.conversations.conversation_list import LONGEST_SEARCH, PAGE, Listed, find_chat, find_mine, rename
 from transports.web.conversations.feedback import VERDICTS, write_feedback
-from transports.web.conversations.mine import LONGEST_SEARCH, PAGE, Listed, find_chat, find_mine, rename
+from transports.web.conversations.why import explain_answer
 from transports.web.entering.sessions import browser_of
+from transports.web.files import parse_text
 from transports.web.outgoing.outbound import iso
 from transports.web.outgoing.streaming import Hub
 from transports.web.pages import HEADERS

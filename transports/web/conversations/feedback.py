@@ -7,7 +7,7 @@ from botservice.contexts.feedback import write_feedback as write_feedback_of
 from botservice.messages import Author
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import messages
-from transports.web.conversations.mine import find_chat
+from transports.web.conversations.conversation_list import find_chat
 from transports.web.inbound import NAME, session_in
 
 __all__ = ["VERDICTS", "write_feedback"]

@@ -9,7 +9,7 @@ from transports.web.entering.gate import Endpoint, Gate
 from transports.web.inspector.actions import Actions
 from transports.web.inspector.charts_page import ChartsPage
 from transports.web.inspector.desk import Desk
-from transports.web.inspector.inspector import Inspector
+from transports.web.inspector.list_pages import Inspector
 from transports.web.inspector.turn_page import TurnPage
 from transports.web.pages import Pages
 

@@ -23,11 +23,11 @@ from botservice.turns.waiting.records import find_of_turn
 from transports.web.entering.gate import path_number
 from transports.web.inbound import Refusal
 from transports.web.inspector.desk import NOT_THERE, Desk, show_seconds
+from transports.web.inspector.model_request import make_request, write_curl, write_json
 from transports.web.inspector.prompt_pieces import Picture, PromptPainter
-from transports.web.inspector.requests import make_request, write_curl, write_json
 from transports.web.inspector.steps import Block, show_steps, show_text
 from transports.web.inspector.turn_lines import show_excerpt, show_state, turn_seconds
-from transports.web.inspector.waiting import show_waiting
+from transports.web.inspector.waiting_calls import show_waiting
 from transports.web.inspector.waterfall import draw_waterfall
 from transports.web.pages import HEADERS
 

@@ -4,9 +4,9 @@ import asyncio
 from typing import Final
 
 from botservice.tools.threads import run_in_thread
-from transports.web.outgoing.calls import ShownCalls
 from transports.web.outgoing.markdown import References, render_section
 from transports.web.outgoing.sections import Sections
+from transports.web.outgoing.tool_calls import ShownCalls
 from transports.web.outgoing.unfinished import presentable
 
 LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest

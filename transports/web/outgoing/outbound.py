@@ -10,7 +10,7 @@ from botservice.storage.references import full_text_of
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.waiting.parsing import order_of
-from transports.web.attached import without_contents
+from transports.web.files import without_contents
 from transports.web.outgoing.markdown import render_markdown
 
 SHOWN_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})

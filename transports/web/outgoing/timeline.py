@@ -17,8 +17,8 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
 from transports.web.inbound import NAME, context_keys, read_event, read_post
 from transports.web.outgoing.markdown import render_markdown
-from transports.web.outgoing.marks import IS_STOPPED, find_unanswered
 from transports.web.outgoing.outbound import iso, show_buttons, show_message
+from transports.web.outgoing.stopped_turns import IS_STOPPED, find_unanswered
 
 PAGE: Final = 100  # messages
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from botservice.again.answers import Answer, CallMade
 from botservice.again.record import cost_of
-from botservice.again.results import RecordedResults
+from botservice.again.recorded_results import RecordedResults
 from botservice.agents import Prompt
 from botservice.agents.sources import with_sources
 from botservice.budgets.budgets import Budgets

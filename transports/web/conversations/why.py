@@ -9,7 +9,7 @@ from botservice.commands.why import explain, read_sources
 from botservice.contexts.step_records import read_steps
 from botservice.texts import in_language
 from botservice.turns.start.exchanges import find_attempt
-from transports.web.conversations.mine import find_chat
+from transports.web.conversations.conversation_list import find_chat
 from transports.web.outgoing.markdown import render_markdown
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, SchemaError
 
 from botservice.app import load_service
-from botservice.cli.finding import Finding
+from botservice.cli.check_result import Finding
 from botservice.errors import LLMError
 from botservice.llm.demo import DemoChatLLM
 from botservice.service import AgentService

@@ -20,7 +20,6 @@ from botservice.turns.records import find_turn
 from botservice.turns.transport import Payload, Transport, glimpse, is_shared
 from botservice.turns.turn import Turn
 from botservice.turns.waiting.calls import WaitingCall
-from botservice.turns.waiting.going_on import expire
 from botservice.turns.waiting.grants import is_named
 from botservice.turns.waiting.question import Asked, show_question
 from botservice.turns.waiting.records import (
@@ -31,6 +30,7 @@ from botservice.turns.waiting.records import (
     put_back,
     withdraw_turn,
 )
+from botservice.turns.waiting.resuming import expire
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from botservice.again import Answer, Changes, Comparison
 from botservice.again.asker import Asker
 from botservice.again.changes import SECTIONS
+from botservice.again.comparison_table import say_answer, say_call, say_cost, say_difference, say_tokens
 from botservice.again.record import Record
-from botservice.again.showing import say_answer, say_call, say_cost, say_difference, say_tokens
 from botservice.errors import BotServiceError, StorageError, StorageUnavailable
 from botservice.llm.chat import ChatMessage
 from botservice.memory.masking import mask

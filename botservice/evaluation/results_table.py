@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from botservice.again.showing import say_answer, say_cost, say_tokens
+from botservice.again.comparison_table import say_answer, say_cost, say_tokens
 from botservice.evaluation.running import CaseResult, total_cost
 from botservice.memory.replay import visible
 

@@ -13,8 +13,7 @@ from botservice import Storage
 from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.storage import Claim
 from botservice.storage.tables.conversations import deliveries, reminders, turns
-from botservice.turns import agenda
-from botservice.turns.agenda import DueContext, What, find_due_contexts, put_off
+from botservice.turns.due_contexts import _DUE, DueContext, What, find_due_contexts, put_off
 from botservice.turns.records import insert_event, insert_turn
 from botservice.turns.turn import EventKind, InboundEvent, TurnStatus
 
@@ -155,7 +154,7 @@ async def test_who_has_waited_longest_comes_first(storage: Storage) -> None:
 )
 async def test_the_question_goes_through_partial_indexes(sqlite_storage: Storage, index: str) -> None:
     def explain(connection: Connection) -> list[str]:
-        query = re.sub(r"\(__\[POSTCOMPILE_\w+\]\)", "('web', 'telegram')", str(agenda._DUE.compile(connection)))
+        query = re.sub(r"\(__\[POSTCOMPILE_\w+\]\)", "('web', 'telegram')", str(_DUE.compile(connection)))
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", (1,) * query.count("?"))
         return [row.detail for row in plan]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
-from botservice.cli.finding import Finding
+from botservice.cli.check_result import Finding
 from botservice.settings import Settings
 
 _LIKENESS = 0.85

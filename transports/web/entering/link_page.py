@@ -10,7 +10,7 @@ from botservice.errors import StorageError
 from botservice.texts import in_language
 from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access
 from transports.web.entering.browsers import Browsers
-from transports.web.entering.guessing import Guesses
+from transports.web.entering.login_attempts import Guesses
 from transports.web.entering.sessions import drop_session, set_cookie
 from transports.web.pages import HEADERS, Pages
 

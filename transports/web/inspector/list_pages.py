@@ -17,7 +17,7 @@ from transports.web.inspector.desk import NOT_THERE, Desk, show_seconds
 from transports.web.inspector.filters import address, choices, filter_values, read_cursor, read_filter, write_cursor
 from transports.web.inspector.steps import show_text
 from transports.web.inspector.turn_lines import TurnLine, read_last_messages, read_turn_lines
-from transports.web.inspector.waiting import show_waiting
+from transports.web.inspector.waiting_calls import show_waiting
 from transports.web.pages import HEADERS
 from transports.web.refusal import Refusal
 

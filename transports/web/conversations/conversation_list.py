@@ -20,7 +20,7 @@ from botservice.personas import TITLE
 from botservice.quoting import in_one_line
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, messages
-from transports.web.attached import without_contents
+from transports.web.files import without_contents
 from transports.web.inbound import FIRST, NAME, chat_in, context_keys
 
 PAGE: Final = 50
