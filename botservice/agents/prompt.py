@@ -237,7 +237,8 @@ class PromptBuilder:
         is_somebody = author is not None and author.id is not None and not is_guest(context.context_keys)
         noted = read_notes(connection, context.id, is_shown=True) if self.notes_tokens else []
         facts = visible_facts(connection, context.id, author, with_ended=True) if is_somebody else []
-        return noted, facts, describe_waiting(connection, context.id, context.turn_id, now)
+        waiting = describe_waiting(connection, context.id, context.turn_id, now) if context.has_open_calls else ""
+        return noted, facts, waiting
 
     def _describe_known(self, context: AgentContext, known: _Known) -> tuple[str, str, str]:
         """Return what a prompt says of the notes, of whoever asks, and of the calls that wait; nothing of none."""

@@ -85,6 +85,7 @@ class AgentContext:
         open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
         steps_taken: How many action steps the current turn has begun, also those that were deleted since.
         last_step_number: Steps are numbered through all prompts of a context.
+        has_open_calls: Whether a call waits here for a word or a result, as far as it was looked.
     """
 
     def __init__(self, storage: Storage, context_id: int, context_keys: Mapping[str, str]) -> None:
@@ -107,6 +108,7 @@ class AgentContext:
         self.open_step: StoredStep | None = None
         self.steps_taken = 0
         self.last_step_number = 0
+        self.has_open_calls = True
         self._saved_metadata = "{}"
 
     def __repr__(self) -> str:
@@ -234,6 +236,7 @@ class AgentContext:
         self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
         self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
+        self.has_open_calls = snapshot.has_open_calls
         self.chat_history.remember_last(snapshot.last_user_message)
         self.asked_by = snapshot.asked_by
         self._load_steps(snapshot)

@@ -2,39 +2,78 @@
 
 A prompt repeats most of the one before it, so a step stores ranges of this log instead of a prompt. What is new in a
 prompt is one row. What came from the history is kept by its id: the words stay in one place, and go from here when they
-go from there.
+go from there. `prompt_log_reading` reads the rows.
+
+A row keeps what a prompt has that those before it had not, in the order of the prompt:
+
+    0                           the system prompt of the turn
+    [way, id, …]                messages of the history (ids as `shorten` gives them), shown in one of WAYS
+    [role, part, …]             a message whose text has parts: texts, and [way, id, …] with each message in its line
+    {"role": …, "content": …}   any other message as it is
+
+A long text, and the bytes of an image, are kept once per context; {"$text": digest}, {"$image": digest, …} name them.
+What is shown of the history stands in the history alone, and goes with it.
 """
 
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert
 
-from botservice.contexts.prompt_rows import (
-    FIRST_PLACE,
-    SYSTEM,
-    Entry,
-    Kept,
-    Said,
-    Showing,
-    as_content,
-    encode,
-    is_stored,
-    read_row,
-    said_way,
-)
-from botservice.history.shown import Source
+from botservice.history.shown import CUT, RECORD, WAYS, Records, Source
+from botservice.memory.fields.codec import shorten
+from botservice.memory.fields.data_urls import read_data_url
 from botservice.memory.fields.values import FrozenDict, FrozenList, freeze
 from botservice.messages import Message, Role
 from botservice.storage.blobs import store_blob
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import prompt_log
 
+SYSTEM: Final = 0
+FIRST_PLACE: Final = 100_000
+"""Where the places of these rows begin. Earlier releases count theirs from 0 and find nothing from here on."""
+
+_PLAIN: Final = ("role", "content")
+_LONG_TEXT: Final = 512  # characters; longer ones, such as what is known of a person, are kept once per context
+_RECURRING: Final = 128  # likewise of what stands in front of records: it is the same all day
+_HALVES: Final = re.compile("[\ud800-\udfff]")
+_NOTHING: Final[Mapping[str, bytes]] = MappingProxyType({})
 # Made once: making it anew for every call takes SQLAlchemy longer than running it.
-_INSERT = insert(prompt_log)
+_INSERT: Final = insert(prompt_log)
 
 Range = list[int]  # [first, end): end is not in it
+
+
+class Said(NamedTuple):
+    """A message that is all of one of the history."""
+
+    way: int
+    message_id: int
+
+
+class OlderSaid(NamedTuple):
+    """Likewise, as earlier releases kept it."""
+
+    message_id: int
+    role: str
+    prefix: str
+    way: int
+
+
+Kept = Said | OlderSaid | int | list[Any] | Mapping[str, Any]
+
+
+class Entry(NamedTuple):
+    """A message of a prompt as it is kept, with the bytes that it names, by digest."""
+
+    kept: Kept
+    blobs: Mapping[str, bytes] = _NOTHING
+
 
 Unsaved = tuple[int, Entry]
 """A message that is not stored yet, with its place in the log."""
@@ -121,20 +160,11 @@ class PromptLog:
         values = {"turn_id": self.turn_id, "seq": unsaved[0][0], "context_id": context_id, "content": content}
         execute(connection, _INSERT, values)
 
-    @classmethod
-    def load(cls, connection: Connection, context_id: int, turn_id: int) -> "PromptLog":
-        """Return the log of a turn."""
-        log = cls(turn_id)
-        query = select(prompt_log.c.seq, prompt_log.c.content).where(prompt_log.c.turn_id == turn_id)
-        kept: dict[int, Kept] = {}
-        for row in connection.execute(query.order_by(prompt_log.c.seq)):
-            kept.update(enumerate(read_row(row.content), row.seq))
-        showing = Showing(connection, context_id, turn_id, list(kept.values()))
-        for place, each in kept.items():
-            log._shown[place] = showing.show(each)
-            log._by_kept[_key(each)] = place
-        log._next = max([FIRST_PLACE, *(place + 1 for place in kept)])
-        return log
+    def note_stored(self, place: int, kept: Kept, shown: FrozenDict) -> None:
+        """Take note of a message that was read from a row, and of what it shows."""
+        self._shown[place] = shown
+        self._by_kept[_key(kept)] = place
+        self._next = max(self._next, place + 1)
 
     def _place(self, message: Mapping[str, Any], source: Source | None) -> int:
         if isinstance(source, Message) and source.id is not None:
@@ -158,6 +188,46 @@ class PromptLog:
         return place
 
 
+def said_way(message: Mapping[str, Any], source: Message, likely: int) -> int | None:
+    """Return the way in which a message of a prompt is one of the history; None where there is more or less to it.
+
+    Args:
+        likely: The way that is tried first.
+    """
+    if len(message) != len(_PLAIN) or message["role"] != source.role:
+        return None
+    content = message["content"]
+    if WAYS[likely](source) == content:
+        return likely
+    return next((way for way, show in enumerate(WAYS) if show(source) == content), None)
+
+
+def is_stored(system_prompt: str) -> bool:
+    """Return whether a system prompt is stored with its turn as it is: not an empty one, nor halves of characters."""
+    return bool(system_prompt) and (system_prompt.isascii() or not _HALVES.search(system_prompt))
+
+
+def encode(message: Mapping[str, Any], source: Source | None) -> Entry:
+    """Return what is kept of a message that is not the whole of one of the history."""
+    content = message.get("content")
+    blobs: dict[str, bytes] = {}
+    if source is not None and isinstance(content, str) and len(message) == len(_PLAIN):
+        parts = _parts(content, source, blobs)
+        if parts is not None:
+            return Entry([message["role"], *parts], blobs)
+    return Entry(_detach(message, blobs), blobs)
+
+
+def as_content(entries: Iterable[Entry]) -> dict[str, Any]:
+    """Return the content of a row for entries."""
+    sent: list[Any] = []
+    for way, same in groupby((each.kept for each in entries), _way_of):
+        kept = list(same)
+        ids = [each.message_id for each in kept if isinstance(each, Said)]
+        sent += kept if way is None else [[way, *shorten(ids)]]
+    return {"messages": [], "literal": {}, "sent": sent}  # earlier releases read the first two, and show nothing
+
+
 def _key(kept: Kept) -> object:
     """Return what tells the entries of a log apart."""
     return json.dumps(kept, sort_keys=True) if isinstance(kept, list | Mapping) else kept
@@ -178,3 +248,52 @@ def _as_ranges(sequence: Sequence[int]) -> list[Range]:
         else:
             ranges.append([place, place + 1])
     return ranges
+
+
+def _way_of(kept: Kept) -> int | None:
+    return kept.way if isinstance(kept, Said) else None
+
+
+def _parts(content: str, source: Source, blobs: dict[str, bytes]) -> list[Any] | None:
+    """Return content in parts, some of which show what is in the history; None where it shows nothing of that."""
+    if isinstance(source, Records):
+        found = [(source.text, _record_parts(source))] if source.text and source.text in content else []
+    else:
+        ways = ((way, show(source)) for way, show in enumerate(WAYS))
+        found = [(text, [[way, source.id]]) for way, text in ways if source.id is not None and text and text in content]
+    if not found:
+        return None
+    text, shown = found[0]
+    before, _, after = content.partition(text)
+    return [part for part in (_detach(before, blobs, _RECURRING), *shown, _detach(after, blobs)) if part]
+
+
+def _record_parts(records: Records) -> list[Any]:
+    """Return the parts of records: a message that was cut to fit is not what the history has."""
+    parts: list[Any] = []
+    pairs = zip(records.messages, records.texts, strict=True)
+    for is_stored, same in groupby(pairs, lambda each: each[0].id is not None and not each[0].text.endswith(CUT)):
+        group = list(same)
+        parts += ["\n"] if parts else []
+        ids = [message.id for message, _ in group if message.id is not None]
+        parts.append([RECORD, *shorten(ids)] if is_stored else "\n".join(text for _, text in group))
+    return parts
+
+
+def _detach(value: Any, blobs: dict[str, bytes], long_text: int = _LONG_TEXT) -> Any:
+    """Return value with the address of a blob in the place of each image and each long text."""
+    if isinstance(value, Mapping):
+        return {key: _detach(each, blobs) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_detach(each, blobs) for each in value]
+    if not isinstance(value, str) or len(value) < long_text:
+        return value
+    parsed = read_data_url(value) if value.startswith("data:") else None
+    if parsed is not None:
+        digest, mime_type, data = parsed
+        blobs[digest] = data
+        return {"$image": digest, "mime_type": mime_type}
+    data = value.encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(data).hexdigest()
+    blobs[digest] = data
+    return {"$text": digest}

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, exists, select
 
 from botservice.contexts.prompt_log import PromptLog
+from botservice.contexts.prompt_log_reading import read_prompt_log
 from botservice.contexts.step_records import (
     LAST_POSITION,
     StoredStep,
@@ -20,6 +21,7 @@ from botservice.memory import TaskStep
 from botservice.messages import Author, Message
 from botservice.storage.blobs import read_blobs
 from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import contexts, turns
 from botservice.storage.tables.waiting import pending_calls
 
@@ -54,6 +56,7 @@ _STATE = select(
     contexts.c.metadata,
     _LAST_STEP_NUMBER.scalar_subquery().label("last_step_number"),
     LAST_POSITION.scalar_subquery().label("last_position"),
+    exists().where(CALL_IS_OPEN, pending_calls.c.context_id == bindparam("context")).label("has_open_calls"),
 ).where(contexts.c.id == bindparam("context"))
 
 
@@ -88,6 +91,7 @@ class Snapshot:
     floor: float
     steps_taken: int
     last_step_number: int
+    has_open_calls: bool
     stride: float = 1.0
     asked_by: Author | None = None
 
@@ -108,7 +112,7 @@ def read_snapshot(
     stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
     current = in_view[0] if in_view else None
     if current is not None and current not in logs:
-        logs[current] = PromptLog.load(connection, context_id, current)
+        logs[current] = read_prompt_log(connection, context_id, current)
     floor = state.last_position or 0.0
     if in_view:
         floor = find_last_position(connection, context_id, without_turns=in_view)
@@ -126,6 +130,7 @@ def read_snapshot(
         floor,
         of_turn.steps_taken,
         state.last_step_number or 0,
+        state.has_open_calls,
         of_turn.stride,
         of_turn.asked_by if turn_id is not None else None,
     )

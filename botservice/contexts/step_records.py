@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from botservice.contexts.prompt_log import PromptLog, Range, Unsaved
+from botservice.contexts.prompt_log_reading import read_prompt_log
 from botservice.contexts.step_data import StepData, attach_files, detach_files
 from botservice.memory.items import MemoryItem, checked_item, revision_of
 from botservice.storage.blobs import store_blob
@@ -289,7 +290,7 @@ def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: 
     if row.prompt_ranges is not None:
         log = logs.get(row.turn_id)
         if log is None:
-            log = logs[row.turn_id] = PromptLog.load(connection, context_id, row.turn_id)
+            log = logs[row.turn_id] = read_prompt_log(connection, context_id, row.turn_id)
         item.set_value("model_input_messages", log.restore(row.prompt_ranges))
     return StoredStep(item, row.id, row.turn_id, row.position, row.is_open)
 

@@ -5,7 +5,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from botservice.contexts.numbers import lengthen, shorten
+from botservice.memory.fields.codec import lengthen, shorten
 
 
 @given(st.lists(st.integers(-(2**63), 2**63)))

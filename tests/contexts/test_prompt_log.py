@@ -7,6 +7,7 @@ from sqlalchemy import insert, select, update
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector
 from botservice.contexts.prompt_log import PromptLog
+from botservice.contexts.prompt_log_reading import read_prompt_log
 from botservice.history.shown import Records
 from botservice.storage.tables.conversations import messages, prompt_log, steps
 from tests.turns.bots import make_service
@@ -127,7 +128,7 @@ async def test_rows_of_earlier_releases_are_read_and_gone_on_with(context, stora
         [number] = connection.execute(select(steps.c.id).where(steps.c.prompt_ranges.is_not(None))).scalars()
         ranges = connection.execute(select(steps.c.prompt_ranges).where(steps.c.id == number)).scalar_one()
         connection.execute(update(steps).where(steps.c.id == number).values(prompt_ranges=[[0, 4], *ranges]))
-        return PromptLog.load(connection, context.id, turn)
+        return read_prompt_log(connection, context.id, turn)
 
     log = await storage.write(write)
     older_prompt = [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.contexts.step_facts import lengthen_facts, shorten_facts
+from botservice.contexts.step_data import lengthen_facts, shorten_facts
 from botservice.memory import FinalAnswerStep, MemoryItem, Timing
 from botservice.memory.fields.codec import dumps, loads
 

@@ -9,8 +9,10 @@ import json
 import math
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import accumulate, chain, groupby, repeat
+from operator import sub
 from typing import Any, Final
 
 from botservice.errors import InvalidField
@@ -23,6 +25,9 @@ SPLIT_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _DECIMAL_BITS: Final = 2_000
 _TAGS: Final = {cls: "$" + re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower() for cls in VALUE_CLASSES}
 _CLASSES: Final = {tag: cls for cls, tag in _TAGS.items()}
+Short = list[int | list[int]]
+"""The first number, and how much larger each next one is than the one before; [n, d] stands for n times d."""
+_FEWEST_ALIKE: Final = 3  # fewer are longer as a pair
 _DERIVED: Final[Mapping[type, str]] = {Timing: "duration_seconds", TokenUsage: "total_tokens"}
 """What is said of a value in a record for reading, and read over by `decode`."""
 
@@ -78,6 +83,20 @@ def encode_in_full(value: Any) -> Any:
     if derived is not None:
         encoded[_TAGS[type(value)]][derived] = getattr(value, derived)
     return encoded
+
+
+def shorten(numbers: Sequence[int]) -> Short:
+    """Return numbers in few characters of JSON; `lengthen` gives them back."""
+    short: Short = []
+    for step, same in groupby(map(sub, numbers, (0, *numbers))):
+        count = len(list(same))
+        short += [[count, step]] if count >= _FEWEST_ALIKE else [step] * count
+    return short
+
+
+def lengthen(short: Iterable[int | list[int]]) -> list[int]:
+    """Return the numbers that `shorten` was given."""
+    return list(accumulate(chain.from_iterable(repeat(*reversed(e)) if isinstance(e, list) else (e,) for e in short)))
 
 
 def _same(value: Any) -> Any:
