@@ -4,7 +4,7 @@ import pytest
 
 from botservice import ChatResponse, PlanningStep
 from botservice.texts import LANGUAGES
-from botservice.turns.run.answer import with_ending
+from botservice.turns.run.saving import with_ending
 from botservice.turns.run.thoughts import thinking_about
 from tests.turns.bots import make_service
 

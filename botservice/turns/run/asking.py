@@ -1,29 +1,60 @@
-"""Asking the model for a step: again where that may help, cut off where somebody stops it, each attempt noted."""
+"""Asking the model for a step: again where that may help, cut off where somebody stops it; and what is kept of it."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, case, func, select, type_coerce
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import TypeEngine
 
 from botservice.agents import Prompt
 from botservice.contexts.prompt_log import PromptLog
 from botservice.errors import LLMError
-from botservice.llm.chat import ChatMessage, ToolSchema
+from botservice.llm.chat import ChatMessage, ModelItem, ToolSchema
 from botservice.memory import MemoryStep
+from botservice.messages import TokenUsage
+from botservice.storage.statements import execute
+from botservice.storage.tables.conversations import turns
+from botservice.storage.tables.figures import turn_figures
 from botservice.telemetry import redact
-from botservice.turns.figures import Figures
 from botservice.turns.retry import RetryPolicy, model_delay
-from botservice.turns.run.prompts import record_prompt
 
 logger = logging.getLogger(__name__)
 
 _LONGEST_ERROR: Final = 500  # characters
 _MOST_ATTEMPTS: Final = 50  # of one step, as they are kept
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SUMS = ("calls", "failed_calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "model_ms")
+_TYPES: dict[str, TypeEngine[Any]] = {"model": Text(), "tools": Text(), "first_token_ms": Integer()}
+_COLUMNS = (*_SUMS, *_TYPES)
 
 T = TypeVar("T")
+
+
+class Said(Protocol):
+    """What an agent made of an answer of its model."""
+
+    @property
+    def token_usage(self) -> TokenUsage | None:
+        """What it took."""
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered."""
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the answer ended."""
+
+    @property
+    def model_items(self) -> Sequence[ModelItem]:
+        """What the model wants to read again."""
 
 
 class WorkCut(Exception):
@@ -117,6 +148,29 @@ async def ask_model(call: Callable[[], Coroutine[Any, Any, T]], policy: RetryPol
             if delay is None:
                 raise
             await interruption.guard(asyncio.sleep(delay))
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What calls of a model add to the figures of their turn.
+
+    Attributes:
+        cost: In billionths of the currency.
+        model_ms: How long the model took, in milliseconds.
+        first_token_ms: How long it was before its first words; None where it said none.
+        tools: The names of the tools that it called.
+    """
+
+    calls: int = 0
+    failed_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: int = 0
+    model_ms: int = 0
+    first_token_ms: int | None = None
+    model: str | None = None
+    tools: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -223,6 +277,27 @@ class Attempts:
         self._attempts, self._prompt, self._offered, self._called = [], (), [], ()
 
 
+def record_prompt(step: MemoryStep, prompt: Sequence[ChatMessage], log: PromptLog) -> None:
+    """Write into step what the model was sent for it, and where the parts of that come from."""
+    if isinstance(prompt, Prompt):
+        step.set_value(
+            "model_input_messages", log.record(prompt.kept(), sources=prompt.sources(), origins=prompt.origins())
+        )
+        step.set_value("prompt_sections", prompt.sections())
+        if prompt.model is not None:
+            step.set_value("model", prompt.model)
+    else:
+        step.set_value("model_input_messages", log.record(prompt))
+
+
+def record_answer(step: MemoryStep, said: Said) -> None:
+    """Write into step what is known of the answer that it comes from."""
+    facts: dict[str, object] = {"token_usage": said.token_usage, "finish_reason": said.finish_reason}
+    if said.model is not None:
+        facts["model"] = said.model
+    step.set_values_from_dict({**facts, "model_items": said.model_items or None})
+
+
 def _name(tool: ToolSchema) -> str:
     """Return what an offered tool is called; what a server runs itself has a type alone."""
     function = tool.get("function")
@@ -231,3 +306,31 @@ def _name(tool: ToolSchema) -> str:
 
 def _milliseconds(since: datetime, until: datetime | None) -> int:
     return 0 if until is None else max(0, round((until - since).total_seconds() * 1_000))
+
+
+def _adding(dialect: Any) -> Any:
+    given = [bindparam(name, type_=_TYPES.get(name, BigInteger())).label(name) for name in _COLUMNS]
+    # Nothing is added to a turn that was forgotten meanwhile.
+    lasted = (bindparam("now", type_=BigInteger()) - type_coerce(turns.c.created_at, BigInteger)) // 1_000
+    of_turn = select(turns.c.id, *given, lasted.label("lasted_ms")).where(turns.c.id == bindparam("turn"))
+    new = dialect.insert(turn_figures).from_select(["turn_id", *_COLUMNS, "lasted_ms"], of_turn)
+    changed: dict[str, Any] = {name: turn_figures.c[name] + new.excluded[name] for name in _SUMS}
+    mine, theirs = turn_figures.c, new.excluded
+    changed["first_token_ms"] = func.coalesce(mine.first_token_ms, theirs.first_token_ms)
+    # The first that answered; as long as none did, the one that was asked.
+    changed["model"] = case((mine.calls == 0, theirs.model), else_=mine.model)
+    changed["tools"] = turn_figures.c.tools + new.excluded.tools
+    changed["lasted_ms"] = new.excluded.lasted_ms
+    return new.on_conflict_do_update(index_elements=["turn_id"], set_=changed)
+
+
+_ADD = {"sqlite": _adding(sqlite), "postgresql": _adding(postgresql)}
+
+
+def add_figures(connection: Connection, turn_id: int, figures: Figures, now: datetime) -> None:
+    """Add to the figures of a turn, which has lasted until now; nothing happens where it was forgotten."""
+    values: dict[str, Any] = {name: getattr(figures, name) for name in _COLUMNS}
+    values["tools"] = "".join(f" {name} " for name in figures.tools)
+    execute(
+        connection, _ADD[connection.dialect.name], {**values, "turn": turn_id, "now": (now - _EPOCH) // _MICROSECOND}
+    )

@@ -21,9 +21,8 @@ from botservice.messages import TokenUsage
 from botservice.policies import Scope, Unit
 from botservice.storage.blobs import store_blob
 from botservice.telemetry.measuring import take_paid
-from botservice.turns.figures import add_figures
 from botservice.turns.options import RunOptions
-from botservice.turns.run.asking import Attempts
+from botservice.turns.run.asking import Attempts, add_figures
 from botservice.turns.run.spoken_answers import Speech
 from botservice.turns.turn import Turn
 

@@ -11,10 +11,9 @@ from botservice.memory import ActionStep, FailedStep, MemoryStep, StepError, Tim
 from botservice.turns.failures import unchecked
 from botservice.turns.options import RunOptions
 from botservice.turns.records import note_failure, note_step
-from botservice.turns.run.answer import as_text
+from botservice.turns.run.asking import record_answer, record_prompt
 from botservice.turns.run.billing import Bill
-from botservice.turns.run.prompts import record_answer, record_prompt
-from botservice.turns.run.saving import Saver
+from botservice.turns.run.saving import Saver, as_text
 
 CallBack = Callable[[MemoryStep], Awaitable[None]]
 

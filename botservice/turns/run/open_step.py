@@ -18,10 +18,9 @@ from botservice.tools.call_limits import find_too_many
 from botservice.turns.options import RunOptions
 from botservice.turns.records import note_step
 from botservice.turns.run import journal
-from botservice.turns.run.asking import Interruption, WorkCut
+from botservice.turns.run.asking import Interruption, WorkCut, record_answer, record_prompt
 from botservice.turns.run.billing import Bill
 from botservice.turns.run.calls import CallRunner, close_step, stopped_outcomes
-from botservice.turns.run.prompts import record_answer, record_prompt
 from botservice.turns.run.saving import Saver
 from botservice.turns.run.unapproved import refuse_unapproved
 from botservice.turns.transport import Live
@@ -237,7 +236,7 @@ class OpenStep:
         self.step = self._context.open_step = None
         if step.is_final_answer:
             self.final = step
-        await self._saver.save_with(lambda connection, _: journal.delete_calls(connection, row_id), _ignore)
+        await self._saver.save_with(lambda connection, _: journal.delete_calls(connection, row_id))
         await self._call_back(step)
 
     async def _stopped_outcomes(self, step: ActionStep) -> list[ToolOutcome]:
@@ -268,7 +267,3 @@ class OpenStep:
         """Return the step whose tool gave the answer, where a process ended between that and the answer."""
         done = reversed(context.completed_steps)
         return next((step for step in done if step.is_final_answer and context.records.is_own(step)), None)
-
-
-def _ignore(_: object) -> None:
-    return None

@@ -1,17 +1,31 @@
-"""Storing what changed in a context's memory and metadata, under the claim of whoever works on it."""
+"""Storing what a turn has come to, under its claim: what changed in memory and metadata, and its answer."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, select
 
+from botservice.agents import FinishAction
 from botservice.contexts.context import AgentContext, write_metadata
 from botservice.errors import ClaimLost
+from botservice.history.chat_history import count_text
+from botservice.history.rows import NewMessage, insert_message
+from botservice.llm.chat import FinishReason
 from botservice.memory import MemoryItem
+from botservice.memory.readable import readable
+from botservice.messages import Button, Message, Role
 from botservice.storage import Claim
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, interleave
 from botservice.storage.tables.conversations import turns
+from botservice.texts import in_language
+from botservice.turns.outbox import begin_deliveries, write_deliveries
+from botservice.turns.records import finish_turn
+from botservice.turns.transport import Payload
+from botservice.turns.turn import Delivery, Outcome, Turn
 
 T = TypeVar("T")
 Also = Callable[[Connection, Sequence[int]], T]
@@ -19,10 +33,6 @@ Also = Callable[[Connection, Sequence[int]], T]
 
 # Locked, so that whoever forgets it at this moment waits: the turn goes first, and then what it wrote.
 _TURN = select(turns.c.id).where(turns.c.id == bindparam("turn")).with_for_update(read=True, key_share=True)
-
-
-def _nothing(_connection: Connection, _row_ids: Sequence[int]) -> None:
-    return None
 
 
 class Saver:
@@ -42,38 +52,39 @@ class Saver:
             ClaimLost: somebody else works on the context.
             InvalidField: something that is no item was put among the steps.
         """
-        await self._write(_nothing, _ignore, opened, is_due=False)
+        await self._write(None, None, opened)
 
-    async def save_with(self, also: Also[T], then: Callable[[T], object], opened: MemoryItem | None = None) -> None:
+    async def save_with(
+        self, also: Also[T], then: Callable[[T], object] | None = None, opened: MemoryItem | None = None
+    ) -> None:
         """Store what changed in one transaction with what `also` writes.
 
         Args:
             then: Called with what `also` returned as soon as it is committed, also where the caller was cancelled.
         """
-        await self._write(also, then, opened, is_due=True)
+        await self._write(also, then, opened)
 
-    async def _write(
-        self, also: Also[T], then: Callable[[T], object], opened: MemoryItem | None, *, is_due: bool
-    ) -> None:
+    async def _write(self, also: Also[T] | None, then: Callable[[T], object] | None, opened: MemoryItem | None) -> None:
         context = self._context
         changes = context.records.changes(context.memory.steps, opened)
         metadata = context.changed_metadata()
-        if not changes and metadata is None and not is_due:
+        if not changes and metadata is None and also is None:
             return
 
-        def operation(connection: Connection) -> tuple[list[int], T]:
+        def operation(connection: Connection) -> tuple[list[int], T | None]:
             _check_turn(connection, context.turn_id)
             row_ids = context.records.apply(connection, changes)
             if metadata is not None:
                 write_metadata(connection, context.id, metadata)
-            return row_ids, also(connection, row_ids)
+            return row_ids, None if also is None else also(connection, row_ids)
 
-        def confirm(written: tuple[list[int], T]) -> None:
+        def confirm(written: tuple[list[int], Any]) -> None:
             row_ids, result = written
             context.records.confirm(changes, row_ids)
             if metadata is not None:
                 context.confirm_metadata(metadata)
-            then(result)
+            if then is not None:
+                then(result)
 
         writing = context.storage.issue(operation, fence=self._claim, sort_key=(context.id,), is_confined=True)
         try:
@@ -94,5 +105,62 @@ def _check_turn(connection: Connection, turn_id: int | None) -> None:
         raise ClaimLost(f"turn {turn_id} was forgotten while it was worked on")
 
 
-def _ignore(_: object) -> None:
-    return None
+async def new_answer(turn_id: int, action: FinishAction, now: datetime, language: str | None = None) -> NewMessage:
+    """Return the assistant's message that answers a turn; one that was cut off says so."""
+    text = with_ending(as_text(action.output), action.finish_reason, language)
+    counter, count = await count_text(text)
+    return NewMessage(
+        role=Role.ASSISTANT,
+        text=text,
+        created_at=now,
+        attachments=tuple(action.attachments),
+        token_count=count,
+        token_encoding=counter.name,
+        answers_turn_id=turn_id,
+    )
+
+
+def preview(new: NewMessage, buttons: Sequence[Button] = (), language: str | None = None) -> Message:
+    """Return the message as it will be once it is stored, for a transport to plan with."""
+    shown = Message(None, new.role, new.text, new.attachments, new.author, new.created_at, buttons=tuple(buttons))
+    return replace(shown, language=language)
+
+
+def write_answer(
+    connection: Connection, turn: Turn, new: NewMessage, payloads: Sequence[Payload], now: datetime
+) -> tuple[Message, Delivery | None]:
+    """Store an answer and end its turn; return it with the message that is to be sent now, if one is."""
+    message, begun = interleave(
+        partial(insert_message, connection, turn.context_id, new),
+        partial(begin_deliveries, connection, turn, payloads, now),
+    )
+    finish_turn(connection, turn.id, now, Outcome.ANSWERED)
+    return message, begun
+
+
+def write_stopped(
+    connection: Connection, turn: Turn, new: NewMessage | None, payloads: Sequence[Payload], now: datetime
+) -> None:
+    """End a turn that was stopped; new is what had been said by then."""
+    if new is not None:
+        insert_message(connection, turn.context_id, new)
+    write_deliveries(connection, turn, payloads, now)
+    finish_turn(connection, turn.id, now, Outcome.STOPPED)
+
+
+def as_text(output: object) -> str:
+    """Return what an agent or a final tool gave as text, word for word where it is one."""
+    if isinstance(output, str):
+        return output
+    return "" if output is None else readable(output)
+
+
+def with_ending(text: str, finish_reason: str | None, language: str | None) -> str:
+    """Return an answer with a line about its end, where it is not whole."""
+    has_text = bool(text.strip())
+    if finish_reason == FinishReason.LENGTH:
+        line = in_language("answer.cut" if has_text else "answer.nothing_left", language)
+        return f"{text}\n\n{line}" if has_text else line
+    if finish_reason == FinishReason.REFUSAL and not has_text:
+        return in_language("answer.refused", language)
+    return text

@@ -30,15 +30,13 @@ from botservice.tools.threads import run_in_thread
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.failures import is_used_up, model_failure, unchecked, used_up
 from botservice.turns.options import RunOptions
-from botservice.turns.run import answer
-from botservice.turns.run.answer import as_text, new_answer, preview
-from botservice.turns.run.asking import Interruption, WorkCut, ask_model
+from botservice.turns.run import saving
+from botservice.turns.run.asking import Interruption, Said, WorkCut, ask_model, record_answer, record_prompt
 from botservice.turns.run.billing import Bill
 from botservice.turns.run.calls import final_answer
 from botservice.turns.run.failures import Failures
 from botservice.turns.run.open_step import OpenStep
-from botservice.turns.run.prompts import Said, record_answer, record_prompt
-from botservice.turns.run.saving import Saver
+from botservice.turns.run.saving import Saver, as_text, new_answer, preview
 from botservice.turns.run.spoken_answers import speak
 from botservice.turns.run.sub_agents import SubAgents
 from botservice.turns.run.sub_work import SubWork
@@ -151,10 +149,10 @@ class TurnWork:
 
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
             self._bill.write(connection, now)
-            answer.write_stopped(connection, self._turn, new, payloads, now)
+            saving.write_stopped(connection, self._turn, new, payloads, now)
             close_pending(connection, self._turn.id)
 
-        await self._saver.save_with(write_stopped, _ignore)
+        await self._saver.save_with(write_stopped)
 
     async def _step(self) -> MemoryStep:
         opened = self._opened
@@ -306,7 +304,7 @@ class TurnWork:
                 self._bill.write_speech(connection, speech, now)
             is_due = warning is not None and self._bill.is_due(connection, warning, now)
             sent = warned if is_due else payloads
-            message, delivery = answer.write_answer(connection, self._turn, new, sent, now)
+            message, delivery = saving.write_answer(connection, self._turn, new, sent, now)
             return replace(message, buttons=shown.buttons) if shown.buttons else message, delivery
 
         self._memory.steps.append(step)
@@ -380,7 +378,3 @@ class TurnWork:
     def _show_thought(self, thought: str) -> None:
         if self._live is not None and (activity := thinking_about(thought)):
             self._live.on_activity(activity)
-
-
-def _ignore(_: object) -> None:
-    return None
