@@ -1,8 +1,7 @@
 """Answers that grow on a platform: shown to whoever has waited for a moment, and as often as its tempo allows."""
 
 import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
 
@@ -24,15 +23,23 @@ class Surface(Protocol):
         """Take note that what is shown has become old."""
 
 
-class Growing(ABC):
-    """What is seen of an answer while it is made. One that is there at once is not seen growing, and costs nothing."""
+class Growing:
+    """Shows an answer while it is made. One that is there at once needs none of this."""
 
-    def __init__(self, first_sign_seconds: float) -> None:
-        self._text: list[str] = []
-        self._changed = asyncio.Event()
+    def __init__(self, changed: asyncio.Event) -> None:
+        """Begin with nothing to show.
+
+        Args:
+            changed: Is set whenever there is something new.
+        """
+        self._changed = changed
         self._surface: Surface | None = None
         self._in_flight: asyncio.Task[Any] | None = None
-        self._running = [asyncio.create_task(self._begin_after(first_sign_seconds), name="answer-begins")]
+        self._running: list[asyncio.Task[None]] = []
+
+    def begin(self, *works: Coroutine[Any, Any, None]) -> None:
+        """Do what shows the answer until it is there, side by side."""
+        self._running = [asyncio.create_task(work, name="answer-grows") for work in works]
 
     async def close(self) -> None:
         """End it. What is on its way is waited for, briefly: it must not come after the answer."""
@@ -44,32 +51,18 @@ class Growing(ABC):
             self._in_flight.cancel()
             await asyncio.wait([self._in_flight])
 
-    @abstractmethod
-    def _begin(self) -> Iterable[Coroutine[Any, Any, None]]:
-        """Return what shows the answer from now on until it is there."""
+    async def grow(
+        self, surface: Surface, due: Callable[[], float | None], paint: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Bring a surface up to date whenever there is something new, at its own pace; not every piece is looked at.
 
-    @abstractmethod
-    def _due(self) -> float | None:
-        """Return the seconds until something should be shown; None if nothing need be."""
-
-    @abstractmethod
-    async def _paint(self) -> None:
-        """Show what there is."""
-
-    def _said(self) -> str:
-        """Return what there is of the answer; its pieces are put together once."""
-        self._text[:] = ["".join(self._text)]
-        return self._text[0]
-
-    async def _begin_after(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        self._running += [asyncio.create_task(work, name="answer-grows") for work in self._begin()]
-
-    async def _grow(self, surface: Surface) -> None:
-        """Bring a surface up to date whenever there is something new, at its own pace; not every piece is looked at."""
+        Args:
+            due: Returns the seconds until something should be shown; None if nothing need be.
+            paint: Shows what there is.
+        """
         self._surface = surface
         while True:
-            wait = self._due()
+            wait = due()
             if wait is None:
                 self._changed.clear()
                 await asyncio.sleep(surface.rest())
@@ -77,7 +70,12 @@ class Growing(ABC):
             elif wait > 0:
                 await asyncio.sleep(wait)
             else:
-                await self._paint()
+                await paint()
+
+    async def finish(self, call: Coroutine[Any, Any, Any]) -> Any:
+        """Return what comes of a call; it comes to its end also where the answer cuts short what shows it."""
+        self._in_flight = asyncio.create_task(call)
+        return await asyncio.shield(self._in_flight)
 
     async def _wait_for_change(self, surface: Surface) -> None:
         try:
@@ -86,7 +84,8 @@ class Growing(ABC):
         except TimeoutError:
             surface.fade()
 
-    async def _finish(self, call: Coroutine[Any, Any, Any]) -> Any:
-        """Return what comes of a call; it comes to its end also where the answer cuts short what shows it."""
-        self._in_flight = asyncio.create_task(call)
-        return await asyncio.shield(self._in_flight)
+
+def joined(pieces: list[str]) -> str:
+    """Return what there is of a text; its pieces are put together once."""
+    pieces[:] = ["".join(pieces)]
+    return pieces[0]

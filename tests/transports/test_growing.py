@@ -1,10 +1,11 @@
 """An answer that grows is looked at as often as it may be shown, and one that is there at once not at all."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import Any
 
-from transports.growing_answers import Growing
+from transports.growing_answers import Growing, joined
+from transports.telegram.client import BotClient
+from transports.telegram.outgoing.drafts import Draft, Tempo
+from transports.telegram.outgoing.streaming import Show
 
 LONG = 3600.0
 
@@ -23,32 +24,32 @@ class Page:
         raise AssertionError("nothing here fades")
 
 
-class Answer(Growing):
-    def __init__(self, page: Page, first_sign_seconds: float) -> None:
+class Answer:
+    def __init__(self, page: Page) -> None:
         self.page = page
         self.looks = 0
-        self.has_begun = asyncio.Event()
-        super().__init__(first_sign_seconds)
+        self._text: list[str] = []
+        self._changed = asyncio.Event()
+        self._growing = Growing(self._changed)
+        self._growing.begin(self._growing.grow(page, self._due, self._paint))
 
     def say(self, piece: str) -> None:
         self._text.append(piece)
         self._changed.set()
 
-    def _begin(self) -> Iterable[Coroutine[Any, Any, None]]:
-        self.has_begun.set()
-        return (self._grow(self.page),)
+    async def close(self) -> None:
+        await self._growing.close()
 
     def _due(self) -> float | None:
         self.looks += 1
-        return 0.0 if self._said() and not self.page.shown else None
+        return 0.0 if joined(self._text) and not self.page.shown else None
 
     async def _paint(self) -> None:
-        self.page.shown.append(self._said())
+        self.page.shown.append(joined(self._text))
 
 
 async def test_what_was_just_shown_is_not_looked_at_again_for_every_piece() -> None:
-    answer = Answer(Page(), 0.0)
-    await answer.has_begun.wait()
+    answer = Answer(Page())
     for number in range(500):
         answer.say(f"{number} ")
         await asyncio.sleep(0)
@@ -58,8 +59,16 @@ async def test_what_was_just_shown_is_not_looked_at_again_for_every_piece() -> N
 
 
 async def test_an_answer_that_is_there_at_once_is_shown_on_nothing() -> None:
-    answer = Answer(Page(), LONG)
-    answer.say("It is there.")
+    begun: list[str] = []
+
+    def open_draft() -> Draft:
+        begun.append("draft")
+        raise AssertionError("nothing is drawn")
+
+    client = BotClient("1:token", "http://127.0.0.1:9")
+    answer = Show(client, Tempo(first_sign=LONG), {"chat_id": "42"}, open_draft)
+    answer.on_text("It is there.")
     await asyncio.sleep(0)
     await answer.close()
-    assert not answer.has_begun.is_set()
+    await client.close_connections()
+    assert not begun

@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
 
 from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.growing_answers import Growing
+from transports.growing_answers import Growing, joined
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
@@ -99,7 +98,7 @@ class Stage:
         self._without_streams.add((target.team_id, target.channel if failure.is_about_place else None))
 
 
-class Show(Growing):
+class Show:
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
     def __init__(
@@ -116,12 +115,14 @@ class Show(Growing):
         self._open_draft = open_draft
         self._draft: Draft | None = None
         self._style = style
-        self._workspace: Workspace | None = None
         self._shown_before = ""
         self._is_working = False
         self._has_status = False
         self._is_closed = False
-        super().__init__(style.tempo.first_sign)
+        self._text: list[str] = []
+        self._changed = asyncio.Event()
+        self._growing: Growing | None = None
+        self._first_sign = asyncio.get_running_loop().call_later(style.tempo.first_sign, self._begin)
 
     @cached_property
     def _tasks(self) -> Tasks:
@@ -166,7 +167,9 @@ class Show(Growing):
 
     async def close(self) -> None:
         """End it, and have the session rest."""
-        await super().close()
+        self._first_sign.cancel()
+        if self._growing is not None:
+            await self._growing.close()
         was_closed, self._is_closed = self._is_closed, True
         if self._has_status and not was_closed:
             await self._end()
@@ -177,10 +180,11 @@ class Show(Growing):
         except BotServiceError as error:
             logger.debug("slack.status_left", extra={"reason": str(error)})
 
-    def _begin(self) -> Iterable[Coroutine[Any, Any, None]]:
+    def _begin(self) -> None:
         self._has_status = True
-        self._draft = self._open_draft()
-        return (self._status(),) if self._draft is None else (self._status(), self._show(self._draft))
+        self._draft, self._growing = self._open_draft(), Growing(self._changed)
+        works = () if self._draft is None else (self._show(self._draft, self._growing),)
+        self._growing.begin(self._status(), *works)
 
     async def _status(self) -> None:
         try:
@@ -188,11 +192,12 @@ class Show(Growing):
         except BotServiceError as error:
             logger.debug("slack.status_not_set", extra={"reason": str(error)})
 
-    async def _show(self, draft: Draft) -> None:
+    async def _show(self, draft: Draft, growing: Growing) -> None:
         try:
-            self._workspace = await self._stage.workspace(self._target)
-            draft.language = await self._stage.language(self._workspace, self._target)
-            await self._grow(draft)
+            workspace = await self._stage.workspace(self._target)
+            draft.language = await self._stage.language(workspace, self._target)
+            paint = partial(self._paint, draft, growing, workspace)
+            await growing.grow(draft, lambda: draft.wait(joined(self._text), self._tasks.shown), paint)
         except SlackFailure as failure:
             logger.info("slack.stream_left_alone", extra={"reason": failure.code})
             if failure.is_without_streams:
@@ -202,14 +207,9 @@ class Show(Growing):
         except Exception:  # a border: showing what is half written must not cost the answer
             logger.exception("slack.stream_failed")
 
-    def _due(self) -> float | None:
-        return None if self._draft is None else self._draft.wait(self._said(), self._tasks.shown)
-
-    async def _paint(self) -> None:
-        if self._draft is None or self._workspace is None:
-            return
+    async def _paint(self, draft: Draft, growing: Growing, workspace: Workspace) -> None:
         try:
-            await self._finish(self._draft.paint(self._workspace, self._said(), dict(self._tasks.shown)))
+            await growing.finish(draft.paint(workspace, joined(self._text), dict(self._tasks.shown)))
         except SlackFailure as failure:
             if failure.code != "ratelimited":
                 raise

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from telegram.error import TelegramError
 
@@ -13,7 +12,7 @@ from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
-from transports.growing_answers import Growing
+from transports.growing_answers import Growing, joined
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, is_press, is_private_text, reply_target, stored_update
@@ -59,7 +58,7 @@ class Stage:
         return heard is not None and (heard.is_addressed or is_under_way)
 
 
-class Show(Growing):
+class Show:
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
     def __init__(
@@ -72,7 +71,10 @@ class Show(Growing):
         self._draft: Draft | None = None
         self._activity = ""
         self._painted_at: float | None = None
-        super().__init__(tempo.first_sign)
+        self._text: list[str] = []
+        self._changed = asyncio.Event()
+        self._growing: Growing | None = None
+        self._first_sign = asyncio.get_running_loop().call_later(tempo.first_sign, self._begin)
 
     def on_text(self, piece: str) -> None:
         """Take the next piece of the answer."""
@@ -99,9 +101,15 @@ class Show(Growing):
             self._draft.begin_again()
         self._changed.set()
 
-    def _begin(self) -> Iterable[Coroutine[Any, Any, None]]:
-        self._draft = self._open_draft()
-        return self._type(), self._show(self._draft)
+    async def close(self) -> None:
+        """End it."""
+        self._first_sign.cancel()
+        if self._growing is not None:
+            await self._growing.close()
+
+    def _begin(self) -> None:
+        self._draft, self._growing = self._open_draft(), Growing(self._changed)
+        self._growing.begin(self._type(), self._show(self._draft, self._growing))
 
     async def _type(self) -> None:
         try:
@@ -117,17 +125,14 @@ class Show(Growing):
         except TelegramError as error:
             logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
 
-    async def _show(self, draft: Draft) -> None:
+    async def _show(self, draft: Draft, growing: Growing) -> None:
+        async def paint() -> None:
+            if await growing.finish(draft.paint(joined(self._text), self._activity)):
+                self._painted_at = time.monotonic()
+
         try:
-            await self._grow(draft)
+            await growing.grow(draft, lambda: draft.wait(joined(self._text), self._activity), paint)
         except (TelegramError, BotServiceError) as error:
             logger.info("telegram.stream_ended", extra={"reason": type(error).__name__})
         except Exception:  # a border: formatting what is half written must not cost the answer
             logger.exception("telegram.stream_failed")
-
-    def _due(self) -> float | None:
-        return None if self._draft is None else self._draft.wait(self._said(), self._activity)
-
-    async def _paint(self) -> None:
-        if self._draft is not None and await self._finish(self._draft.paint(self._said(), self._activity)):
-            self._painted_at = time.monotonic()
