@@ -5,8 +5,7 @@ lists, or rows of a table that has a thousand columns. What is counted here take
 """
 
 import re
-from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from botservice.messages import storable
 from botservice.texts import in_language
@@ -14,6 +13,7 @@ from botservice.texts import in_language
 MAX_MESSAGES: Final = 10
 _NAME: Final = "answer.txt"
 MAX_CHARACTERS: Final = 40_000
+SHORT_CHARACTERS: Final = 500  # so much is formatted in a moment, whatever its shape
 _MAX_MARKS: Final = 5_000
 _MAX_CELLS: Final = 20_000
 _MARKS: Final = "*_`~[]<<>|$#!\\&\n"  # what may open a tag counts twice
@@ -21,26 +21,11 @@ _MARKS: Final = "*_`~[]<<>|$#!\\&\n"  # what may open a tag counts twice
 _DEEP: Final = re.compile(r"^[ \t]*(?:(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))[ \t]*){13}", re.MULTILINE)
 _INDENTED: Final = re.compile(r"^(?:[ ]{40}|[ ]{0,3}\t{10})[ \t]*(?:>|[-+*][ \t]|\d{1,9}[.)][ \t])", re.MULTILINE)
 
-T = TypeVar("T")
-
 
 def head_of(text: str) -> str:
-    """Return the beginning of an answer, as much as may become messages, up to the end of a line where that goes."""
-    if len(text) <= MAX_CHARACTERS:
-        return text
+    """Return the beginning of a long answer, as much as may become messages, up to the end of a line if possible."""
     end = text.rfind("\n", MAX_CHARACTERS // 2, MAX_CHARACTERS)
     return text[: end if end > 0 else MAX_CHARACTERS]
-
-
-def fitting(pieces: Sequence[T], *, is_all: bool) -> tuple[Sequence[T], bool]:
-    """Return the pieces that are sent as messages, and whether these are the whole answer.
-
-    Args:
-        is_all: Whether the pieces were made of the whole answer.
-    """
-    if is_all and len(pieces) <= MAX_MESSAGES:
-        return pieces, True
-    return pieces[: MAX_MESSAGES - 1], False
 
 
 def whole_file(text: str) -> dict[str, Any]:

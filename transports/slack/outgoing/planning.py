@@ -17,7 +17,7 @@ from botservice.turns.turn import StoredEvent
 from transports.slack.capabilities import CAPABILITIES
 from transports.slack.inbound import SlackMessage, Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
-from transports.too_long import fitting, head_of, note, whole_file
+from transports.too_long import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
 # What these tell concerns whoever asked: in channels nobody else reads it.
 _PERSONAL: Final = frozenset({"access", "export", "link", "memory", "unlink", "usage", "why"})
@@ -35,9 +35,11 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
     asked = [_read(event) for event in events]
     place = _place(asked)
     is_notice, is_for_service = answer.role is Role.SYSTEM, _is_for_service(asked)
-    head = head_of(as_typed(answer.text) if is_notice or is_for_service else answer.text)
-    texts, is_all = fitting(format_answer(head, pings), is_all=len(head) == len(answer.text))
-    pieces: list[dict[str, Any]] = [{"text": piece} for piece in texts]
+    text = as_typed(answer.text) if is_notice or is_for_service else answer.text
+    is_long = len(text) > MAX_CHARACTERS
+    texts = format_answer(head_of(text) if is_long else text, pings)
+    is_long = is_long or len(texts) > MAX_MESSAGES
+    pieces: list[dict[str, Any]] = [{"text": each} for each in (texts[: MAX_MESSAGES - 1] if is_long else texts)]
     if pieces and answer.buttons:
         pieces[-1]["choices"] = [
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
@@ -51,7 +53,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
     asker = _asker_alone(asked)
     if asker is not None:
         place["only_for"] = asker
-    whole = [] if is_all else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
+    whole = [] if not is_long else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
     payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]
     return [payload | place for payload in payloads]
 

@@ -7,15 +7,16 @@ from botservice.texts import in_language
 from botservice.turns.transport import Payload
 from transports.telegram.inbound import field, integer
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
-from transports.too_long import head_of
+from transports.too_long import MAX_CHARACTERS, head_of
 
 _ROOM_UNITS: Final = 3_600  # of 4,096: the rest is for what may have to be said around it
 
 
 def plan_guest(answer: Message, asked: object) -> list[Payload]:
     """Return the message that makes answer visible: text alone, so much of it as one message holds."""
-    pieces = format_markdown(head_of(answer.text), max_units=_ROOM_UNITS)
-    is_cut = len(pieces) > 1 or head_of(answer.text) != answer.text or bool(answer.attachments)
+    is_long = len(answer.text) > MAX_CHARACTERS
+    pieces = format_markdown(head_of(answer.text) if is_long else answer.text, max_units=_ROOM_UNITS)
+    is_cut = len(pieces) > 1 or is_long or bool(answer.attachments)
     if not pieces and not is_cut:
         return []
     language = answer.language or language_of(asked)

@@ -14,10 +14,10 @@ from botservice.turns.turn import StoredEvent
 from transports.telegram.inbound import reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.outgoing.attaching import ALBUM, plan_files
-from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown
+from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown, may_hold_table
 from transports.telegram.outgoing.recipients import receiver_of
 from transports.telegram.outgoing.rich import as_rich
-from transports.too_long import fitting, head_of, note, whole_file
+from transports.too_long import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
 RICH = "rich"
 VOICE = "voice"
@@ -79,7 +79,7 @@ def _said(answer: Message, files: Sequence[Any], *, is_rich: bool) -> list[dict[
     if answer.spoken is not None and not files and (spoken := _captioned(answer, plan_files([answer.spoken]))):
         return [spoken[0] | {"form": VOICE, "plain": texts}]
     is_long, text = len(texts) > 1, answer.text
-    may_gain = is_long or "$" in text or ("|" in text and "-" in text)  # a formula; a table, whose second line has both
+    may_gain = is_long or "$" in text or may_hold_table(text)  # "$" for a formula
     if not is_rich or answer.role is Role.SYSTEM or not texts or not may_gain:
         return texts
     rich = as_rich(text, is_long=is_long)
@@ -94,14 +94,15 @@ def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
     Args:
         has_more: Whether there is anything to show without a text.
     """
-    head = head_of(answer.text)
-    formatted = format_markdown(head or ("" if has_more else _NO_WORDS), moments=answer.moments)
-    pieces, is_all = fitting(formatted, is_all=head == answer.text)
+    is_long = len(answer.text) > MAX_CHARACTERS
+    head = head_of(answer.text) if is_long else answer.text
+    pieces = format_markdown(head or ("" if has_more else _NO_WORDS), moments=answer.moments)
+    is_long = is_long or len(pieces) > MAX_MESSAGES
     payloads: list[dict[str, Any]] = []
-    for piece in pieces:
+    for piece in pieces[: MAX_MESSAGES - 1] if is_long else pieces:
         entities = as_wire(piece)
         payloads.append({"method": "sendMessage", "text": piece.text} | ({"entities": entities} if entities else {}))
-    if not is_all:
+    if is_long:
         file = {"field": "document", **whole_file(answer.text)}
         payloads.append({"method": "sendDocument", "file": file, "caption": note(answer.language)})
     return payloads

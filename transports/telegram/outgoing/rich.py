@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyromark
 
 from transports.telegram.outgoing.entities import checked_link
-from transports.telegram.outgoing.markdown import OPTIONS, count_sources, escape
+from transports.telegram.outgoing.formatting import OPTIONS, count_sources, escape
 from transports.telegram.outgoing.splitting import units
 from transports.too_long import is_too_intricate
 
