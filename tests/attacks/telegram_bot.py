@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from standins.bot_api import BotApi
+from standins.clocks import fast_pace
 from standins.models import echo
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
@@ -25,7 +26,7 @@ async def running(api: BotApi, storage: Storage, script: Any = echo, **options: 
     service = AgentService(FunctionsBasedAgent(llm=llm, search_k=0), storage)
     of_service = {name: options.pop(name) for name in ("budgets", "access") if name in options}
     service.options = replace(service.options, **of_service)
-    transport = TelegramTransport(token=api.token, api_url=api.url, **options)
+    transport = TelegramTransport(token=api.token, api_url=api.url, pace=fast_pace(), **options)
     worker = Worker(storage, service.options, [transport], commands=service.commands)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(transport.close)

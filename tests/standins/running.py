@@ -11,6 +11,7 @@ from botservice.access.access import Access
 from botservice.budgets.budgets import Budgets
 from botservice.turns.inbox import Inbox
 from botservice.turns.work.worker import Worker
+from standins.clocks import fast_pace
 from standins.models import Typist, echo
 from standins.web_server import web_server
 from transports.slack.app import Manners, SlackTransport
@@ -37,7 +38,7 @@ class Running:
 async def telegram_bot(api: Any, storage: Storage, script: Any = echo, **options: Any) -> AsyncIterator[Running]:
     """Run a bot of Telegram that polls a stand-in."""
     async with _running(storage, script, options) as (stack, service, _):
-        transport = TelegramTransport(token=api.token, api_url=api.url, **options)
+        transport = TelegramTransport(token=api.token, api_url=api.url, pace=fast_pace(), **options)
         yield await serving(stack, service, transport, "")
 
 
@@ -48,7 +49,12 @@ async def slack_bot(api: Any, storage: Storage, script: Any = echo, **options: A
     manners = replace(options.pop("manners", Manners()), tempo=tempo)
     async with _running(storage, script, options) as (stack, service, listener):
         transport = SlackTransport(
-            token=api.bot_token, signing_secret=api.signing_secret, api_url=api.url, manners=manners, **options
+            token=api.bot_token,
+            signing_secret=api.signing_secret,
+            api_url=api.url,
+            manners=manners,
+            pace=fast_pace(),
+            **options,
         )
         await stack.enter_async_context(web_server(transport.routes, listener))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from standins.clocks import fast_pace
 from standins.models import Typist, echo
 from standins.slack_api import SlackApi
 from standins.web_server import web_server
@@ -68,6 +69,7 @@ async def running_bot(
     if approval_lasts is not None:
         service.options = replace(service.options, approval_lasts=approval_lasts)
     options.setdefault("token", api.bot_token)
+    options.setdefault("pace", fast_pace())
     options.setdefault("manners", Manners(tempo=QUICK))
     if way == "http":
         options.setdefault("signing_secret", api.signing_secret)

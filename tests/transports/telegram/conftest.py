@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from standins.bot_api import BotApi
 from standins.bot_api.entities import Strictness
+from standins.clocks import fast_pace
 from standins.models import Typist, echo
 from standins.web_server import web_server
 
@@ -77,6 +78,7 @@ async def running_bot(
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         if webhook:
             options.setdefault("public_url", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        options.setdefault("pace", fast_pace())
         transport = TelegramTransport(token=api.token, api_url=api.url, **options)
         stack.push_async_callback(transport.close)
         if webhook:

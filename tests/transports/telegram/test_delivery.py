@@ -10,6 +10,7 @@ from standins.bot_api.calls import Call
 from botservice import AgentContext, Attachment, Storage, Tool, ToolCall
 from botservice.messages import Message, Role
 from botservice.storage.tables.conversations import deliveries
+from transports.pacing import Pace
 from transports.telegram.outgoing.planning import plan_answer
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
@@ -78,7 +79,7 @@ async def test_a_flood_is_waited_out_as_told(api: BotApi, bot_on, monkeypatch) -
 
 async def test_published_limits_are_kept_after_the_first_refusal(api: BotApi, bot_on) -> None:
     api.limits = RateLimits(second=0.3)
-    async with bot_on(api):
+    async with bot_on(api, pace=Pace()):
         for number in range(4):
             api.person_says(f"message {number}", chat_id=42)
         await api.messages(42, 4, timeout=60)
@@ -87,7 +88,7 @@ async def test_published_limits_are_kept_after_the_first_refusal(api: BotApi, bo
 
 async def test_the_parts_of_one_answer_keep_to_the_published_limits(api: BotApi, bot_on) -> None:
     api.limits = RateLimits(second=0.3)
-    async with bot_on(api, ["word " * 2500]):
+    async with bot_on(api, ["word " * 2500], pace=Pace()):
         api.order(Refuse(404, "Not Found: method not found"), "sendRichMessage", times=None)
         api.person_says("go on", chat_id=42)
         await api.messages(42, 4, timeout=60)

@@ -17,6 +17,7 @@ from standins.bot_api import (
 
 from botservice import LLMError, Storage, Tool, ToolCall, progress
 from botservice.storage.tables.conversations import deliveries, metadata
+from transports.pacing import Pace
 from transports.telegram.outgoing.drafts import Tempo
 
 GROUP = -1001000000001
@@ -212,7 +213,7 @@ async def test_a_short_answer_in_a_group_is_one_message(api: BotApi, bot_on, typ
 async def test_a_stream_in_a_group_keeps_to_the_published_limits(api: BotApi, bot_on, typist) -> None:
     api.add_group(GROUP)
     api.limits = RateLimits(second=0.3)
-    async with bot_on(api, typist, tempo=Tempo(first_message=0.0, edit=1.2)):
+    async with bot_on(api, typist, pace=Pace(), tempo=Tempo(first_message=0.0, edit=1.2)):
         api.person_says(f"@{api.username} tell us", chat_id=GROUP)
         typist.write(SENTENCE * 4)
         await api.message(GROUP)
