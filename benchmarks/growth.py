@@ -25,7 +25,7 @@ from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import Payer, UsageBy, list_usage
 from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
-from botservice.overview import list_contexts, read_turns
+from botservice.overview.conversations import list_contexts, read_turns
 from botservice.policies import Scope, parse_limits
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import turns

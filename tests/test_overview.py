@@ -25,7 +25,7 @@ from botservice import (
 from botservice.errors import StorageError
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
-from botservice.overview import export_context, forget_context, list_contexts, read_turns
+from botservice.overview.conversations import export_context, forget_context, list_contexts, read_turns
 from botservice.reminders import Repeats
 from botservice.reminders.records import NewReminder, insert_reminder
 from botservice.storage.tables.conversations import metadata

@@ -7,7 +7,8 @@ from botservice.commands import Command
 from botservice.commands.accounts.web import web_command
 from botservice.errors import SettingsError
 from botservice.policies import WebAccess
-from botservice.settings import OPENAI_API_URL, Settings, SlackPings, reveal
+from botservice.setting_choices import SlackPings
+from botservice.settings import OPENAI_API_URL, Settings, reveal
 from botservice.turns.served import ServedTransport
 
 if TYPE_CHECKING:

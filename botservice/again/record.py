@@ -16,7 +16,7 @@ from botservice.memory import ActionStep, FailedStep, FinalAnswerStep, MemoryIte
 from botservice.memory.readable import listed, readable
 from botservice.memory.sub_runs import usage_of
 from botservice.messages import TokenUsage, ToolCall
-from botservice.overview import TurnRecord, check_context, read_turns
+from botservice.overview.conversations import TurnRecord, check_context, read_turns
 from botservice.personas import prompt_of
 from botservice.storage import Storage
 

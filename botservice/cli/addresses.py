@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from botservice.errors import BotServiceError
 from botservice.messages import Author
-from botservice.overview import check_context, list_contexts
+from botservice.overview.conversations import check_context, list_contexts
 from botservice.storage import Storage
 
 _MOST_DIGITS = 18  # what a database's integer holds for certain

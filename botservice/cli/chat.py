@@ -13,7 +13,8 @@ import typer
 
 from botservice.cli.console import build_service, load_settings
 from botservice.errors import DatabaseInUse
-from botservice.settings import LogLevel, Settings
+from botservice.setting_choices import LogLevel
+from botservice.settings import Settings
 
 if TYPE_CHECKING:
     from botservice.service import AgentService

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from botservice.settings import LogLevel, Settings, reveal
+from botservice.setting_choices import LogLevel
+from botservice.settings import Settings, reveal
 
 if TYPE_CHECKING:
     from botservice.service import AgentService
@@ -56,12 +57,9 @@ def open_storage(settings: Settings, *, migrate: bool = False) -> "Storage":
 
 def quiet_service(settings: Settings, app: str | None) -> "AgentService":
     """Return the service of the settings, or one's own, logging only errors unless more is set."""
-    from botservice.app import build_service, load_service, prepare
-
     if settings.log_level is LogLevel.INFO:
         settings.log_level = LogLevel.ERROR
-    prepare(settings)
-    return load_service(app) if app else build_service(settings)
+    return build_service(settings, app)
 
 
 def printable(text: str) -> str:

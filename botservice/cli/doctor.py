@@ -91,10 +91,7 @@ async def check_everything(
     except BotServiceError as error:
         bot = Finding("bot", redact(str(error)), is_wrong=True)
         return [bot, *await _check_all(checks, settings, limit_seconds)]
-    checks |= {
-        "model": lambda _: check_model(service),
-        "tools": lambda _: check_toolsets(service),
-    }
+    checks |= {"model": lambda _: check_model(service), "tools": lambda _: check_toolsets(service)}
     try:
         return [bot, *await _check_all(checks, settings, limit_seconds)]
     finally:

@@ -29,7 +29,7 @@ from botservice.cli.prove import prove
 from botservice.cli.replay import replay
 from botservice.cli.turns import turns_cli
 from botservice.errors import BotServiceError
-from botservice.settings import LogLevel
+from botservice.setting_choices import LogLevel
 
 if TYPE_CHECKING:
     from botservice.privacy.accounting import Forgotten
@@ -144,7 +144,7 @@ def migrate() -> None:
 @cli.command()
 def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
     """List the conversations, those with the newest messages first."""
-    from botservice.overview import list_contexts
+    from botservice.overview.conversations import list_contexts
 
     for each in with_storage(list_contexts):
         if as_json:
@@ -176,7 +176,7 @@ def export(
 ) -> None:
     """Write everything that is kept of a conversation, or of a person in all of theirs, as JSON."""
     from botservice.cli.addresses import find_context_id, parse_person
-    from botservice.overview import export_context
+    from botservice.overview.conversations import export_context
     from botservice.privacy.archive import as_values, make_archive, read_person
     from botservice.storage.sqlite.files import write_private
 
@@ -207,7 +207,7 @@ def forget(
 ) -> None:
     """Delete a conversation for good, or all that is a person's: messages, facts, steps, files and events."""
     from botservice.cli.addresses import find_context_id, parse_person
-    from botservice.overview import forget_context
+    from botservice.overview.conversations import forget_context
     from botservice.privacy.forgetting import forget_person
 
     _check_one_of(context, person)

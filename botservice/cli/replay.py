@@ -70,7 +70,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         return
 
     async def read(storage: "Storage") -> Any:
-        from botservice.overview import read_turns
+        from botservice.overview.conversations import read_turns
 
         context_id, turn_id = await _find(storage, context, turn, is_last=last, is_failed=failed)
         return await read_turns(storage, context_id, turn_id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from botservice.settings import FetchAsks
+from botservice.setting_choices import FetchAsks
 from botservice.tools.builtin import current_time
 from botservice.tools.hosted import WEB_SEARCH
 from botservice.tools.recalling import recall

@@ -16,7 +16,7 @@ from botservice.people.older_texts import take_apart
 from botservice.quoting import quote_name, quote_text
 from botservice.references import write_out
 from botservice.reminders.wording import holds_task
-from botservice.settings import FetchAsks
+from botservice.setting_choices import FetchAsks
 from botservice.tools.tool import Tool
 
 PAGE_START: Final = "<page>"

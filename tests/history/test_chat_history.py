@@ -10,7 +10,7 @@ from standins.patience import PATIENT
 from botservice import AgentContext, Attachment, Author, Message, Role, Storage
 from botservice.errors import StorageError
 from botservice.history.rows import LAST_OF_A_PERSON
-from botservice.overview import forget_context
+from botservice.overview.conversations import forget_context
 from botservice.storage.tables.conversations import blobs, contexts, messages
 
 ODD_TEXTS = [

@@ -16,7 +16,7 @@ from botservice import AgentContext, Storage
 from botservice.contexts.context import ContextKeys
 from botservice.contexts.snapshots import read_snapshot
 from botservice.errors import InvalidContextKeys, StorageError
-from botservice.overview import list_contexts
+from botservice.overview.conversations import list_contexts
 from botservice.storage.tables.conversations import turns
 
 any_text = st.text(st.characters(exclude_categories=[]), max_size=8)

@@ -16,8 +16,8 @@ from botservice import (
     ScriptedChatLLM,
     ToolCall,
 )
-from botservice.overview import list_contexts
 from botservice.overview.chat_titles import read_titles
+from botservice.overview.conversations import list_contexts
 from botservice.overview.turn_search import Cursor, Order, Rating, State, TurnFilter, find_turns
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.figures import turn_figures

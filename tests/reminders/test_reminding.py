@@ -11,7 +11,7 @@ from turns.test_worker import history
 
 from botservice import AgentContext, Author, Storage
 from botservice.access.access import Access
-from botservice.overview import forget_context, read_turns
+from botservice.overview.conversations import forget_context, read_turns
 from botservice.policies import AccessMode
 from botservice.reminders import Repeats
 from botservice.reminders.records import (

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, create_engine, delete, func, insert, make_url
 
 from botservice import AgentContext, Storage
 from botservice.budgets.usage import ModelCall, Payer, UsageBy, list_usage, record_call
-from botservice.overview import list_contexts
+from botservice.overview.conversations import list_contexts
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import contexts, messages
 

@@ -18,7 +18,8 @@ from botservice.pages.rate_limit import PageRates
 from botservice.references import Reference, ReferenceKind
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.wording import ask as write_task
-from botservice.settings import FetchAsks, Settings
+from botservice.setting_choices import FetchAsks
+from botservice.settings import Settings
 from botservice.tools.fetching import PAGE_END, FetchPage
 from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.tools.skills import Skills

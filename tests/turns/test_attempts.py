@@ -16,7 +16,7 @@ from botservice import (
 )
 from botservice.llm import ChatResponse
 from botservice.messages import TokenUsage
-from botservice.overview import forget_context
+from botservice.overview.conversations import forget_context
 from botservice.storage.tables.figures import turn_figures
 
 

@@ -15,7 +15,7 @@ from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, Attachment, LLMError, Storage, ToolCall, tool
 from botservice.errors import DeliveryError
-from botservice.overview import read_turns
+from botservice.overview.conversations import read_turns
 from botservice.storage.tables.conversations import blobs, deliveries, events, metadata, prompt_log, reminders, steps
 from botservice.upkeep import Compacted, Retention, Upkeep
 from tests.reminders.test_reminding import put

@@ -12,7 +12,7 @@ from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import BotServiceError, SettingsError
 from botservice.messages import InboundMessage, Message
 from botservice.reading.reader import PdfReader
-from botservice.settings import SlackListen
+from botservice.setting_choices import SlackListen
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord

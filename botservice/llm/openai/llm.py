@@ -19,7 +19,8 @@ from botservice.llm.openai.errors import reported, translate
 from botservice.llm.openai.events import DONE, EventReader
 from botservice.llm.openai.habits import WEB_SEARCH, ServerHabits, Wire
 from botservice.llm.openai.options import CallOptions, is_openai
-from botservice.settings import ApiChoice, ModelSettings, ReasoningEffort, ReasoningSummary, one_of
+from botservice.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
+from botservice.settings import ModelSettings, one_of
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from standins.slack_api.world import Post
 
 from botservice import AgentContext, Storage
 from botservice.errors import StorageUnavailable
-from botservice.settings import SlackListen
+from botservice.setting_choices import SlackListen
 from transports.slack.app import Manners
 
 MENTION = f"<@{BOT_USER}>"

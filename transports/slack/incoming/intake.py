@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from botservice.access.records import note_departure, note_invitation
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import StorageUnavailable
-from botservice.settings import SlackListen
+from botservice.setting_choices import SlackListen
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent

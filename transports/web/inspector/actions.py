@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from botservice.commands.notes import erase_note
 from botservice.errors import BotServiceError, StorageError, StorageUnavailable
-from botservice.overview import export_context, forget_context
+from botservice.overview.conversations import export_context, forget_context
 from botservice.telemetry import redact
 from botservice.turns.work.backlog import drop_turn, retry_turn
 from transports.web.entering.gate import path_number, read_within

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from botservice.history.notes import read_notes
-from botservice.overview import ContextSummary, list_contexts
 from botservice.overview.chat_titles import PLATFORMS, ChatTitle, read_titles
+from botservice.overview.conversations import ContextSummary, list_contexts
 from botservice.overview.turn_details import find_context_of
 from botservice.overview.turn_search import LOOKED_AT, FoundPage, Order, State, TurnFilter, find_turns
 from botservice.turns.waiting.records import list_waiting

@@ -13,8 +13,8 @@ from botservice.errors import StorageError, StorageUnavailable
 from botservice.memory import MemoryItem
 from botservice.memory.readable import listed
 from botservice.memory.replay import visible
-from botservice.overview import TurnRecord, read_turns
 from botservice.overview.chat_titles import ChatTitle, read_titles
+from botservice.overview.conversations import TurnRecord, read_turns
 from botservice.overview.turn_details import TurnDetails, read_details, read_said
 from botservice.tools.threads import run_in_thread
 from botservice.turns.turn import Outcome, TurnStatus

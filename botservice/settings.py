@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from botservice.errors import SettingsError
 from botservice.policies import AccessMode, Limit, Prices, WebAccess, parse_identities, parse_limits, parse_prices
-from botservice.settings.choices import (
+from botservice.setting_choices import (
     ApiChoice,
     FetchAsks,
     LogFormat,
