@@ -14,14 +14,14 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from botservice.agents.fitting import Pieces, Scales, count_left_out, fit
 from botservice.contexts.context import AgentContext
 from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
-from botservice.history.notes import StoredNote, describe_notes, read_notes
+from botservice.history.notes import ARE_SHOWN, StoredNote, describe_notes, read_notes
 from botservice.history.shown import (
     Source,
     as_is,
@@ -40,10 +40,11 @@ from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.memory import TaskStep
 from botservice.memory.agent_memory import RenderedStep, start_of_work
 from botservice.memory.readable import image_url
-from botservice.messages import Message, Role
-from botservice.people.facts import Fact, visible_facts
+from botservice.messages import Author, Message, Role, storable
+from botservice.people.facts import ARE_KNOWN, Fact, visible_facts
 from botservice.people.facts_in_prompt import describe_person
 from botservice.people.names import is_guest
+from botservice.storage.statements import execute
 
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
@@ -51,6 +52,8 @@ _IMAGE_TOKENS_TEXT = "i " * 800  # an image counts like so many words, whatever 
 _NOT_KEPT = "[what the person had open: not kept]"
 
 T = TypeVar("T")
+# Most chats have nothing of all this: one question for all of it.
+_KNOWN = select(ARE_SHOWN.label("notes"), ARE_KNOWN.label("facts"))
 _Known = tuple[list[StoredNote], list[Fact], str]  # notes, facts, which calls wait
 
 
@@ -233,10 +236,12 @@ class PromptBuilder:
     def _read_known(self, connection: Connection, context: AgentContext, now: datetime) -> _Known:
         """Return the notes of a context, what may be told there of whoever asks, and which calls wait for a word."""
         question = context.chat_history.last_user_message
-        author = None if question is None else question.author
-        is_somebody = author is not None and author.id is not None and not is_guest(context.context_keys)
-        noted = read_notes(connection, context.id, is_shown=True) if self.notes_tokens else []
-        facts = visible_facts(connection, context.id, author, with_ended=True) if is_somebody else []
+        author = (question and question.author) or Author()
+        account = {"platform": storable(author.platform or ""), "platform_id": storable(author.id or "")}
+        (known,) = execute(connection, _KNOWN, {"context": context.id, **account}).all()
+        noted = read_notes(connection, context.id, is_shown=True) if known.notes and self.notes_tokens else []
+        is_told = known.facts and not is_guest(context.context_keys)
+        facts = visible_facts(connection, context.id, author, with_ended=True) if is_told else []
         waiting = describe_waiting(connection, context.id, context.turn_id, now) if context.has_open_calls else ""
         return noted, facts, waiting
 

@@ -1,10 +1,9 @@
 """The conversation of one context: what people and the assistant said, and nothing else."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -190,25 +189,17 @@ class ChatHistory:
             beside: What else is to be read, in the same view: a few rows.
         """
         message, counter = self._last_user_message, counter_for(model)
-        indexes = SearchIndexes.of(self._storage)
 
         def read(connection: Connection) -> Recall:
             return self._read_window(connection, selector, counter, beside)
 
-        def search(connection: Connection, question: Question) -> Recall | None:
-            seen = read(connection)
-            shown = [each.id for each in seen.window if each.id is not None]
-            found = self._find(connection, indexes, replace(question, shown=shown), counter)
-            return None if found is None else replace(seen, found=found if room is None else room.fill(found))
-
-        # A chat has an index once it is longer than its window: before that, the window is all that is read.
-        is_longer, is_short = self._context_id in indexes, is_quick(selector)
-        seen = None if is_longer and search_k else await self._storage.read(read, is_short=is_short)
-        question = None if message is None or (seen and seen.is_whole) else await self._question(message, search_k)
+        seen = await self._storage.read(read, is_short=is_quick(selector))
+        question = None if message is None or seen.is_whole else await self._question(message, search_k, seen.window)
         if question is None:
-            return await self._storage.read(read, is_short=is_short) if seen is None else seen
-        await indexes.make(self._storage, self._context_id)
-        return await indexes.read(self._storage, partial(search, question=question))
+            return seen
+        indexes = SearchIndexes.of(self._storage)
+        found = await indexes.read(self._storage, lambda connection: self._find(connection, indexes, question, counter))
+        return replace(seen, found=found if room is None else room.fill(found))
 
     def _read_window(
         self,
@@ -275,14 +266,15 @@ class ChatHistory:
 
         return await indexes.read(self._storage, query)
 
-    async def _question(self, message: Message, search_k: int) -> Question | None:
-        """Return what to look for, for a person's message; None where nothing is to be looked for."""
+    async def _question(self, message: Message, search_k: int, window: Sequence[Message]) -> Question | None:
+        """Return what to look for besides a window, for a person's message; None where nothing is to be looked for."""
         text = question_of(message) if search_k else ""
         if not text:
             return None
         vector = await SearchIndexes.of(self._storage).vector_of(self._storage, self._context_id, text)
         exclude = [] if message.id is None else [message.id]
-        return Question(text, search_k, message.created_at, message.author, exclude, vector)
+        shown = [each.id for each in window if each.id is not None]
+        return Question(text, search_k, message.created_at, message.author, exclude, vector, shown)
 
     async def delete_messages(self, message_ids: Collection[int | None]) -> int:
         """Delete messages by their ids and return how many were there; ids of other contexts are not found."""

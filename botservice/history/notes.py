@@ -43,6 +43,8 @@ _SHOWN: Final = _OF_CONTEXT.where(
     notes.c.first_position
     > select(contexts.c.fresh_from).where(contexts.c.id == bindparam("context")).scalar_subquery()
 )
+ARE_SHOWN: Final = _SHOWN.exists()
+"""Whether notes of a context stand in its prompts."""
 _REFUSE: Final = {
     name: dialect.insert(refused_notes).on_conflict_do_nothing()
     for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))

@@ -139,6 +139,15 @@ _ENDED = (
     .order_by(facts.c.valid_to.desc(), facts.c.id.desc())
     .limit(_MOST_ENDED)
 )
+_ACCOUNT = identities.alias()
+ARE_KNOWN = (
+    select(facts.c.id)
+    .join(identities, identities.c.id == facts.c.identity_id)
+    .join(_ACCOUNT, _ACCOUNT.c.person_id == identities.c.person_id)
+    .where(_ACCOUNT.c.platform == bindparam("platform"), _ACCOUNT.c.platform_id == bindparam("platform_id"))
+    .exists()
+)
+"""Whether any fact is kept of an account's person, wherever it may be told."""
 
 
 def visible_facts(

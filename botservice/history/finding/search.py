@@ -58,9 +58,6 @@ class SearchIndexes:
     def __len__(self) -> int:
         return len(self._indexes)
 
-    def __contains__(self, context_id: int) -> bool:
-        return context_id in self._indexes
-
     @property
     def size_bytes(self) -> int:
         """Estimated bytes of all indexes."""
@@ -74,22 +71,13 @@ class SearchIndexes:
         asked = await self.read(storage, lambda connection: self._without_names(connection, context_id, text))
         return await question_vectors.vector_of(asked) if asked else None
 
-    async def read(self, storage: Storage, query: Callable[[Connection], T | None], *, is_short: bool = False) -> T:
+    async def read(self, storage: Storage, query: Callable[[Connection], T | None]) -> T:
         """Return what query returns once it is not None: that asks for one more go, after other readers."""
-        while (result := await storage.read(query, is_short=is_short)) is None:
+        while (result := await storage.read(query)) is None:
             while self._full:
                 _, stretch = self._full.popitem()
                 await storage.write(partial(write_stretch, stretch=stretch))
         return result
-
-    async def make(self, storage: Storage, context_id: int) -> None:
-        """Make a context's index where there is none: that takes several goes, and nothing else is read in them."""
-        if context_id not in self._indexes:
-            await self.read(storage, lambda connection: self._is_current(connection, context_id) or None)
-
-    def _is_current(self, connection: Connection, context_id: int) -> bool:
-        with self._caught_up(connection, context_id) as (entry, is_current):
-            return entry is None or is_current
 
     def search(
         self,
