@@ -1,9 +1,9 @@
 """Which contexts have something to do now: one question, for whoever was not woken for it.
 
 What a context has to do next is the first of: a message that it owes, a change of what was said, the turn that has
-begun, one that has waited, a reminder, the next turn (`NextWork`). Where the first of them is not due yet, the others
-are put off to the same moment: each row says by itself when it is due, and a chat that waits is not looked at before
-its time.
+begun, one that has waited, a reminder, the next turn (`ContextWork`). Where the first of them is not due yet, the
+others are put off to the same moment: each row says by itself when it is due, and a chat that waits is not looked at
+before its time.
 """
 
 from collections.abc import Collection

@@ -1,6 +1,7 @@
 """Making answers visible: in order, once where a platform lets us know, again where it did not take them."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -89,15 +90,39 @@ class Outbox:
         transports: Mapping[str, Transport],
         clock: Clock,
         retries: RetryPolicy = DELIVERY_RETRIES,
+        *,
+        most_at_once: int | None = None,
     ) -> None:
+        """Make an outbox.
+
+        Args:
+            most_at_once: How many messages may be on their way to one platform; None for any number.
+        """
+        self._under_way: Counter[str] = Counter()
+        self._most_at_once = most_at_once
         self._storage = storage
         self._transports = transports
         self._clock = clock
         self._retries = retries
 
-    async def attempt(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
-        """Send the first delivery that a context owes; return whether that is over, and not to be tried again later."""
-        return not await self._begin(delivery, claim) or await self.go_on(context_keys, delivery, claim)
+    def may_send(self, transport: str) -> bool:
+        """Return whether a platform takes messages so quickly that more may be on their way to it."""
+        return self._most_at_once is None or self._under_way[transport] < self._most_at_once
+
+    async def send(
+        self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim, *, has_begun: bool = False
+    ) -> bool:
+        """Send the first delivery that a context owes; return whether that is over, and not to be tried again later.
+
+        Args:
+            has_begun: Whether it is stored as on its way already.
+        """
+        self._under_way[delivery.transport] += 1
+        try:
+            is_owed = has_begun or await self._begin(delivery, claim)
+            return not is_owed or await self._go_on(context_keys, delivery, claim)
+        finally:
+            self._under_way[delivery.transport] -= 1
 
     async def _begin(self, delivery: Delivery, claim: Claim) -> bool:
         """Take note that a delivery is on its way; return whether it is still owed: it may be forgotten by now."""
@@ -109,7 +134,7 @@ class Outbox:
             is_confined=True,
         )
 
-    async def go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
+    async def _go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
         """Send a delivery that is stored as on its way; return whether that is over."""
         now = self._clock
         confirm = partial(self._storage.confirm, claim)

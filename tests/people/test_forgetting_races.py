@@ -110,7 +110,7 @@ async def test_what_is_forgotten_between_the_look_and_the_sending_is_not_sent(st
     claim = await storage.claims.try_claim(context.id)
     await forget_person(storage, PERSON)
     messenger = Crowd()
-    await Outbox(storage, {"messenger": messenger}, storage.now).attempt(context.context_keys, owed, claim)
+    await Outbox(storage, {"messenger": messenger}, storage.now).send(context.context_keys, owed, claim)
     assert messenger.tries == []
 
 

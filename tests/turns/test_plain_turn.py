@@ -17,7 +17,12 @@ NOT_NEEDED = {
     *("turns/changes.py", "turns/buttons.py", "turns/wakeups.py"),
     *("turns/work/reminders.py", "turns/work/failed_turns.py"),
     *("turns/run/failures.py", "turns/run/sub_agents.py", "turns/run/open_step.py", "turns/run/speaking.py"),
-    *("turns/waiting/records.py", "turns/waiting/parking.py", "turns/start/admission.py", "turns/start/effects.py"),
+    *(
+        "turns/waiting/records.py",
+        "turns/waiting/parking.py",
+        "turns/start/admission.py",
+        "turns/work/control_effects.py",
+    ),
     *("budgets/records.py", "budgets/periods.py", "commands/catalogue.py", "capabilities.py", "personas.py"),
 }
 

@@ -196,7 +196,7 @@ async def test_a_stop_that_nobody_may_give_ends_nothing_and_is_over_with_the_tur
         async def none(stops, keys):
             return None
 
-        bot.worker._context_work._effects.newest = none
+        bot.worker._context_work._controls.find_newest = none
         await bot.write("tell me", order=1)
         await asyncio.wait_for(llm.talking.wait(), PATIENCE_SECONDS)
         await bot.stop_turn(order=2)

@@ -1,18 +1,21 @@
-"""What is done in one claimed context, until it has nothing more to do: messages sent, edits applied, turns run."""
+"""What a claimed context has to do next, and doing it: messages sent, edits applied, turns run.
+
+`due_contexts` finds the contexts that have something to do, and goes by the same order.
+"""
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, select
 
 from botservice.budgets.texts import used_up_text
 from botservice.capabilities import capabilities_of
-from botservice.contexts.context import read_context_keys
+from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.errors import (
     BudgetExceeded,
     ClaimLost,
@@ -22,34 +25,96 @@ from botservice.errors import (
     TurnGrew,
     TurnWaiting,
 )
-from botservice.messages import InboundMessage
 from botservice.reminders.reminder import Reminder
 from botservice.storage import Claim, Storage
+from botservice.storage.ranges import is_of
+from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, EVENT_IS_UNHANDLED, TURN_IS_OPEN
+from botservice.storage.tables.conversations import deliveries, events, turns
+from botservice.storage.tables.waiting import pending_calls
 from botservice.telemetry.measuring import in_turn
-from botservice.turns.changes import Change, DueChanges, apply_changes, find_controls, mark_handled
+from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
 from botservice.turns.due_contexts import put_off
-from botservice.turns.outbox import Outbox, StoredStream
-from botservice.turns.owed_deliveries import drop_stopped
+from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
+from botservice.turns.owed_deliveries import find_fairest_delivery
+from botservice.turns.records import GATHERING, find_next_turn, find_turn
 from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
 from botservice.turns.run.agent_run import AgentRun, RunOptions
-from botservice.turns.start.admission import Admission
 from botservice.turns.start.beginning import Beginning
 from botservice.turns.start.commands import Commands
-from botservice.turns.start.effects import Effects
 from botservice.turns.start.refusing import end_refused
-from botservice.turns.transport import Transport, was_spoken
-from botservice.turns.turn import Turn, TurnStatus
-from botservice.turns.waiting.records import withdraw_turn
+from botservice.turns.transport import Transport, is_shared, was_spoken
+from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
+from botservice.turns.waiting.records import find_due_turn
+from botservice.turns.work.control_effects import ControlEffects
 from botservice.turns.work.failed_turns import FailedTurns
-from botservice.turns.work.lanes import Lane, Lanes
 from botservice.turns.work.merging import move_here
-from botservice.turns.work.next_work import Begun, Moved, NextWork, Owed, Stopped, Waiting, Work
 from botservice.turns.work.reminders import Reminding
 from botservice.turns.work.waiting_turns import Attending
 
 logger = logging.getLogger(__name__)
 
 _CUT_OFF: Final = "it was cut off too often, or what it had done was forgotten"
+_A_WHILE = timedelta(seconds=1)
+
+# What there is at all, in one look: most contexts have one thing to do, and what that is is read then.
+_CONTEXT: Any = bindparam("context")
+_OWES = select(deliveries.c.id).where(DELIVERY_IS_OWED, is_of(deliveries, _CONTEXT))
+_CONTROL = select(events.c.id).where(EVENT_IS_UNHANDLED, events.c.context_id == _CONTEXT)
+_TURN = select(turns.c.id).where(TURN_IS_OPEN, turns.c.context_id == _CONTEXT)
+_WAITING = select(pending_calls.c.id).where(CALL_IS_OPEN, is_of(pending_calls, _CONTEXT))
+_LOOK: Final = select(
+    _OWES.limit(1).scalar_subquery().label("owes"),
+    _CONTROL.limit(1).scalar_subquery().label("control"),
+    _TURN.limit(1).scalar_subquery().label("turn"),
+    _WAITING.limit(1).scalar_subquery().label("waiting"),
+)
+_NO_CONTROLS: Final = Controls()
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A message that a context owes to somebody."""
+
+    delivery: Delivery
+    context_keys: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Wishes that something be stopped, oldest first: what is left of answers goes, and nothing runs any more."""
+
+    stops: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A conversation that goes on at the end of another one."""
+
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn to begin, or to begin again, or one that has waited and is to be seen to.
+
+    Attributes:
+        controls: What has not taken effect: the wish that it stop, and changes of messages that it may begin with.
+    """
+
+    turn: Turn
+    context: AgentContext
+    controls: Controls
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing may be done before a moment: the first thing is not due, and the others come after it."""
+
+    until: datetime
+
+
+Work = Owed | Stopped | Moved | DueChanges | Reminder | Begun | Waiting
 
 
 @dataclass(slots=True)
@@ -69,6 +134,7 @@ class ContextWork:
 
     Attributes:
         runs: The turns that run, by context.
+        outbox: Sends what is owed.
         reminding: What of reminders is due.
         is_closing: No turn begins any more; what runs goes on.
     """
@@ -79,21 +145,24 @@ class ContextWork:
         options: RunOptions,
         transports: Mapping[str, Transport],
         commands: Commands,
-        lanes: Lanes,
+        most_sends: int,
     ) -> None:
+        """Make one.
+
+        Args:
+            most_sends: How many messages may be on their way to one platform.
+        """
         self._storage = storage
         self._options = options
         self._clock = options.clock
         self._transports = transports
-        self._lanes = lanes
         self._beginning = Beginning(storage, options, commands)
-        self._admission = Admission(storage, options)
-        self._outbox = Outbox(storage, transports, options.clock)
-        self._effects = Effects(storage, options, transports)
+        self.outbox = Outbox(storage, transports, options.clock, most_at_once=most_sends)
         self._failed_turns = FailedTurns(storage, options.clock)
         self._attending = Attending(storage, options)
+        self._controls = ControlEffects(storage, options, transports, self._attending)
         self.reminding = Reminding(storage, options, transports)
-        self._next = NextWork(storage, transports, self.reminding, options.clock, self._may_begin)
+        self._decided: set[int] = set()
         self._born_at = time.monotonic()
         self.runs: dict[int, Running] = {}
         self.is_closing = False
@@ -105,50 +174,37 @@ class ContextWork:
 
     def expect(self, context_id: int) -> None:
         """Take note that something may have become of what a turn of a context waits with."""
-        self._next.expect(context_id)
+        self._decided.add(context_id)
 
-    async def do(self, claim: Claim, lane: Lane, on_look: Callable[[], None]) -> Lane | None:
-        """Do what a context has to do, as far as it belongs in a lane and others do not wait for the place in it.
+    async def find(self, claim: Claim, *, gives_way: bool) -> Work | None:
+        """Return what a context has to do next; None where there is nothing, or all of it has to wait.
 
         Args:
-            on_look: Called before each look at what there is: what was known until then is about to be seen.
-
-        Returns:
-            The lane in which to go on; None where there is nothing more, or all of it has to wait.
+            gives_way: Whether a turn may begin first where other people wait behind a long answer.
         """
-        done: Work | None = None
+        find = partial(self._find_next, context_id=claim.context_id, gives_way=gives_way)
         while True:
-            on_look()
-            gives_way = not isinstance(done, Begun)
-            find = partial(self._next.find, context_id=claim.context_id, gives_way=gives_way)
             work = await self._storage.read(find, is_short=True)
-            if work is None or isinstance(work, Waiting):
-                if await self._turn_away_changes(claim):
-                    continue
-                if work is not None and not self.is_closing:
-                    await self._put_off(work.until, claim)
-                return None
-            place = self._lane_of(work)
-            # After a turn, a message comes before the next: however many ask, a long answer comes to its end.
-            is_enough = done is not None and (gives_way or not isinstance(work, Owed))
-            if place is not lane or (is_enough and lane.waiting):
-                return place
-            if not await self._do(work, claim):
-                return None
-            done = work
+            if work is not None and not isinstance(work, Waiting):
+                return work
+            if await self._controls.turn_away_changes(claim):
+                continue
+            if work is not None and not self.is_closing:
+                await self._put_off(work.until, claim)
+            return None
 
-    async def _do(self, work: Work, claim: Claim) -> bool:
+    async def do(self, work: Work, claim: Claim) -> bool:
         """Do one thing; return whether something else may be done now."""
         match work:
             case Owed(delivery, context_keys):
-                with self._lanes.sending(delivery.transport):
-                    return await self._outbox.attempt(context_keys, delivery, claim)
+                return await self.outbox.send(context_keys, delivery, claim)
             case Stopped(stops):
-                await self._stop_all(claim, stops)
+                await self._controls.stop_all(claim, stops)
+                self.expect(claim.context_id)
             case Moved(change):
                 return await move_here(self._storage, claim, change, self._clock())
             case DueChanges():
-                await self._apply_changes(work, claim)
+                await self._controls.apply(work, claim)
             case Reminder():
                 await self.reminding.fire(work, claim)
             case Begun(turn):
@@ -161,65 +217,9 @@ class ContextWork:
         now, context_id = self._clock(), claim.context_id
         await self._storage.write(lambda connection: put_off(connection, context_id, until, now), fence=claim)
 
-    def _lane_of(self, work: Work) -> Lane:
-        match work:
-            case Owed(delivery):
-                return self._lanes.of_delivery(delivery.transport, delivery.attempts)
-            case Begun(turn):
-                return self._lanes.of_turn(turn.attempts, sum(len(event.raw) for event in turn.events))
-            case _:
-                return self._lanes.usual
-
-    async def _apply_changes(self, due: DueChanges, claim: Claim) -> None:
-        keys = await self._storage.read(lambda connection: read_context_keys(connection, claim.context_id))
-
-        async def read(change: Change) -> InboundMessage | None:
-            return await self._admission.read_change(change.event, claim, keys, self._transports[change.transport])
-
-        async def may(change: Change) -> bool:
-            return await self._effects.may(change.event, change.transport, keys)
-
-        await apply_changes(self._storage, read, due, claim, self._clock(), may)
-
-    async def _turn_away_changes(self, claim: Claim) -> bool:
-        """Drop the edits of people who are not let in, while they wait for their message; return whether any do."""
-        if await self._options.access.is_idle(self._storage):
-            return False
-        context_id = claim.context_id
-        controls, keys = await self._storage.read(
-            lambda connection: (
-                find_controls(connection, context_id, self._transports),
-                read_context_keys(connection, context_id),
-            )
-        )
-        refused = await self._admission.turn_away_changes(controls, keys, self._transports)
-        if refused:
-            now = self._clock()
-            await self._storage.write(lambda connection: mark_handled(connection, refused, now), fence=claim)
-            self._storage.scrub_soon()
-        return bool(refused)
-
     def _may_begin(self, turn: Turn) -> bool:
         may_end_processes = turn.attempts >= SUSPICIOUS_BEGINNINGS and turn.attempts >= self.beginnings_not_yet
         return not self.is_closing and not may_end_processes and turn.transport in self._transports
-
-    async def _stop_all(self, claim: Claim, stops: Sequence[Change]) -> None:
-        """Have stops take effect where no turn runs: nothing more is sent of answers of which some has gone out."""
-        now, context_id = self._clock(), claim.context_id
-        keys = await self._storage.read(lambda connection: read_context_keys(connection, context_id))
-        stop = await self._effects.newest(stops, keys)
-        waiting = await self._attending.find_stopped(context_id, [each for each in stops if stop], self._transports)
-
-        def write(connection: Connection) -> None:
-            mark_handled(connection, [each.event.id for each in stops], now)
-            if stop is not None:
-                drop_stopped(connection, context_id, stop.order_key, now)
-            for turn_id in waiting:
-                withdraw_turn(connection, turn_id, now)
-
-        await self._storage.write(write, fence=claim)
-        self.expect(context_id)
-        logger.info("context.stopped", extra={"context": context_id})
 
     async def _work_on(self, turn: Turn, work: Begun, claim: Claim) -> None:
         transport = self._transports[turn.transport]
@@ -281,31 +281,108 @@ class ContextWork:
             del self.runs[claim.context_id]
             if live is not None:
                 await live.close()
-        if run.begun is not None and self._lanes.may_send(turn.transport):
-            with self._lanes.sending(turn.transport):
-                await self._outbox.go_on(work.context.context_keys, run.begun, claim)
+        if run.begun is not None and self.outbox.may_send(turn.transport):
+            await self.outbox.send(work.context.context_keys, run.begun, claim, has_begun=True)
 
     async def _is_stopped(self, turn: Turn, work: Begun) -> bool:
         """Return whether somebody who may has said stop since a question was asked."""
         stops = work.controls.stops_after(turn.order_key)
-        return await self._effects.newest(stops, work.context.context_keys) is not None
+        return await self._controls.find_newest(stops, work.context.context_keys) is not None
 
     async def stop(self, context_id: int) -> bool:
         """Stop the turn that runs in a context, if somebody wants that who may; return whether one runs."""
         running = self.runs.get(context_id)
         if running is None:
             return False
-        controls, keys = await self._storage.read(
-            lambda connection: (
-                find_controls(connection, context_id, self._transports),
-                read_context_keys(connection, context_id),
-            )
-        )
+        controls, keys = await self._controls.find(context_id)
         stops = controls.stops_after(running.heard)
-        is_meant = await self._effects.newest(stops, keys) is not None
+        is_meant = await self._controls.find_newest(stops, keys) is not None
         if self.runs.get(context_id) is not running:
             return False  # it has ended meanwhile: the stop is about what is owed of its answer
         running.heard = max([running.heard, *(each.order_key for each in stops)])
         if is_meant:
             running.run.interrupt()
         return True
+
+    def _find_next(self, connection: Connection, *, context_id: int, gives_way: bool) -> Work | None:
+        """Return it: stops first, then what is owed, what is changed, and a turn; None where there is nothing."""
+        there = execute(connection, _LOOK, {"context": context_id}).all()[0]
+        delivery = find_next_delivery(connection, context_id, self._transports) if there.owes else None
+        controls = find_controls(connection, context_id, self._transports) if there.control else _NO_CONTROLS
+        turn = find_next_turn(connection, context_id, self._transports) if there.turn else None
+        if controls.stops:
+            return self._stop(connection, turn, controls)
+        if controls.moves:
+            return Moved(controls.moves[0])
+        is_ready = turn is not None and self._is_due(turn) and self._may_begin(turn)
+        if delivery is not None:
+            keys = read_context_keys(connection, context_id)
+            is_for_many = not delivery.attempts and is_shared(self._transports[delivery.transport], keys)
+            if not (is_for_many and gives_way and is_ready):
+                return self._owe(connection, context_id, delivery, keys, is_for_many=is_for_many)
+        found = self._find_due(connection, context_id, controls, turn, is_any_waiting=there.waiting is not None)
+        if found is not None:
+            return found
+        if turn is None:
+            return find_stale(controls, self._clock()) if controls.changes else None
+        return self._claimed_turn(connection, turn, controls) if is_ready else self._wait_for(turn)
+
+    def _find_due(
+        self, connection: Connection, context_id: int, controls: Controls, turn: Turn | None, *, is_any_waiting: bool
+    ) -> Work | None:
+        """Return what goes before the next turn: what is changed, a turn that has waited, or a reminder."""
+        changes = find_due(connection, context_id, controls) if controls.changes else None
+        if changes is not None or (turn is not None and turn.status is not TurnStatus.QUEUED):
+            return changes
+        if is_any_waiting:
+            waited = self._find_waited(connection, context_id, is_last=turn is None)
+            if waited is not None:
+                return self._claimed_turn(connection, waited, controls)
+        elif self._decided:
+            self._decided.discard(context_id)
+        return self.reminding.find(connection, context_id) if context_id in self.reminding.due else None
+
+    def _find_waited(self, connection: Connection, context_id: int, *, is_last: bool) -> Turn | None:
+        """Return the turn that has waited and is to be seen to. It is looked for where it is expected, or last."""
+        if not is_last and context_id not in self._decided:
+            return None
+        turn_id = find_due_turn(connection, context_id, self._transports, self._clock())
+        turn = None if turn_id is None else find_turn(connection, context_id, turn_id)
+        if turn is None or not self._may_begin(turn):
+            self._decided.discard(context_id)
+            return None
+        return turn
+
+    def _is_due(self, turn: Turn) -> bool:
+        """Return whether a turn is due.
+
+        One that has not begun gathers the parts of a message for a moment. Where it is to wait longer, it was put off
+        behind something that is gone.
+        """
+        now = self._clock()
+        return is_due(turn, now) or (turn.status is TurnStatus.QUEUED and turn.due_at > now + GATHERING)
+
+    def _wait_for(self, turn: Turn) -> Waiting | None:
+        """Return until when those behind a turn wait that has begun, and may not go on: in this process, or yet."""
+        if turn.status is TurnStatus.QUEUED:
+            return None
+        return Waiting(max(turn.due_at, self._clock() + _A_WHILE))
+
+    def _stop(self, connection: Connection, turn: Turn | None, controls: Controls) -> Work | None:
+        """Return what a stop makes of a turn that has begun before it; there is no such turn where it is stopped."""
+        if turn is None or turn.status is TurnStatus.QUEUED or not controls.stops_after(turn.order_key):
+            return Stopped(controls.stops)
+        return self._claimed_turn(connection, turn, controls) if self._may_begin(turn) else None
+
+    def _owe(
+        self, connection: Connection, context_id: int, first: Delivery, keys: Mapping[str, str], *, is_for_many: bool
+    ) -> Owed | Waiting:
+        """Return the message to send, as soon as it is due."""
+        now = self._clock()
+        fairest = find_fairest_delivery(connection, context_id, self._transports) if is_for_many else None
+        delivery = fairest if fairest is not None and is_due(fairest, now) else first
+        return Owed(delivery, keys) if is_due(delivery, now) else Waiting(delivery.due_at)
+
+    def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Begun:
+        context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.is_open)
+        return Begun(turn, context, controls)

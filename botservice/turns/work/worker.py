@@ -3,26 +3,23 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.errors import (
-    BotServiceError,
-    ClaimLost,
-    StorageUnavailable,
-)
+from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.records import find_stops
-from botservice.turns.retry import SUSPICIOUS_BEGINNINGS
+from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 from botservice.turns.run.agent_run import RunOptions
 from botservice.turns.start.commands import Commands, NoCommands
 from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import EventKind, Share
 from botservice.turns.wakeups import Wakeup
-from botservice.turns.work.context_work import ContextWork
-from botservice.turns.work.lanes import Lane, Lanes
+from botservice.turns.work.context_work import Begun, ContextWork, Owed, Work
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +27,96 @@ MAX_TURNS_AT_ONCE = 256
 SWEEP_SECONDS = 0.5
 _STORAGE_PAUSE_SECONDS = 1.0
 _THOROUGH_EVERY = 10  # looks: a clock is seldom wrong
+
+RESENDS_AT_ONCE: Final = 16
+SMALL_BYTES: Final = 128 * 1024
+# A turn that is worked on holds what asks it three times over: of each size there are at most 32 MiB at once.
+_LARGE: Final = ((512 * 1024, 64), (2 * 1024 * 1024, 16), (float("inf"), 4))
+_WAITING_PER_PLACE: Final = 8  # contexts that the sweep lines up for each one that may be worked on
+
+
+class Lane:
+    """Lets so many in at once, the others in the order in which they came.
+
+    Attributes:
+        waiting: How many wait to be let in.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.waiting = 0
+        self._width = width
+        self._room = asyncio.Semaphore(width)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many wait that the sweep need not line up more: it finds them later."""
+        return self.waiting >= _WAITING_PER_PLACE * self._width
+
+    async def __aenter__(self) -> None:
+        self.waiting += 1
+        try:
+            await self._room.acquire()
+        finally:
+            self.waiting -= 1
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._room.release()
+
+
+class Lanes:
+    """The lanes of a worker.
+
+    Attributes:
+        usual: What nothing is known against. A message that its platform did not take waits elsewhere: for each
+            platform apart, because one that hangs is slow to say no. So do new ones, where those that are under way to
+            the same platform hold half of the places.
+        suspects: Turns that may end their process. Large ones wait apart as well, the fewer at once the larger they
+            are: however much comes, memory is bounded, and small ones do not wait for them.
+    """
+
+    def __init__(self, max_turns: int, may_send: Callable[[str], bool]) -> None:
+        self.usual = Lane(max_turns)
+        self.suspects = Lane(SUSPECTS_AT_ONCE)
+        self._large = [(most, Lane(min(width, max_turns))) for most, width in _LARGE]
+        self._resends: dict[str, Lane] = {}
+        self._may_send = may_send
+
+    def of_due(self, due: DueContext) -> Lane:
+        """Return the lane in which a context waits to be worked on."""
+        match due.what:
+            case What.DELIVERY:
+                return self.of_delivery(due.transport, due.tries)
+            case What.TURN:
+                return self.of_turn(due.tries)
+            case What.CONTROL | What.REMINDER | What.WAITING:
+                return self.usual
+
+    def of_work(self, work: Work) -> Lane:
+        """Return the lane in which a context does what it has to do next."""
+        match work:
+            case Owed(delivery):
+                return self.of_delivery(delivery.transport, delivery.attempts)
+            case Begun(turn):
+                return self.of_turn(turn.attempts, sum(len(event.raw) for event in turn.events))
+            case _:
+                return self.usual
+
+    def of_turn(self, beginnings: int, size: int = 0) -> Lane:
+        """Return the lane of a turn that was begun so often; what is only given up can end nothing.
+
+        Args:
+            size: Bytes of what asks it, where that is known.
+        """
+        if SUSPICIOUS_BEGINNINGS <= beginnings < MAX_CUT_OFF_BEGINNINGS:
+            return self.suspects
+        return self.usual if size <= SMALL_BYTES else next(lane for most, lane in self._large if size <= most)
+
+    def of_delivery(self, transport: str, tries: int) -> Lane:
+        """Return the lane of a message that was tried so often."""
+        is_usual = not tries and self._may_send(transport)
+        return self.usual if is_usual else self._resends.setdefault(transport, Lane(RESENDS_AT_ONCE))
 
 
 class Worker:
@@ -58,8 +145,9 @@ class Worker:
         self._clock = options.clock
         self._transports: dict[str, Transport] = {"api": NoTransport()}
         self._transports.update({transport.name: transport for transport in transports})
-        self._lanes = Lanes(max_turns)
-        self._context_work = ContextWork(storage, options, self._transports, commands, self._lanes)
+        most_sends = max(1, max_turns // 2)
+        self._context_work = ContextWork(storage, options, self._transports, commands, most_sends)
+        self._lanes = Lanes(max_turns, self._context_work.outbox.may_send)
         self._sweep_seconds = sweep_seconds
         self._share = share
         self._looks = itertools.count()
@@ -195,18 +283,9 @@ class Worker:
             if each.what is What.WAITING:
                 self._context_work.expect(each.context_id)
             is_held_up = each.what is What.REMINDER and each.context_id not in reminded
-            lane = self._lane_of(each)
+            lane = self._lanes.of_due(each)
             if each.context_id not in self._busy and not lane.is_full and not is_held_up:
                 self._begin(each.context_id, lane)
-
-    def _lane_of(self, due: DueContext) -> Lane:
-        match due.what:
-            case What.DELIVERY:
-                return self._lanes.of_delivery(due.transport, due.tries)
-            case What.TURN:
-                return self._lanes.of_turn(due.tries)
-            case What.CONTROL | What.REMINDER | What.WAITING:
-                return self._lanes.usual
 
     async def _work(self, context_id: int, lane: Lane) -> None:
         """Do what a context has to do: in one lane after the other, as long as there is anything for it there."""
@@ -238,11 +317,33 @@ class Worker:
             return None
         self._claims[context_id] = claim
         try:
-            return await self._context_work.do(claim, lane, on_look=lambda: self._again.discard(context_id))
+            return await self._do_all(claim, lane)
         finally:
             del self._claims[context_id]
             self._let_go_at[context_id] = asyncio.get_running_loop().time()
             await asyncio.shield(self._storage.claims.release(claim))
+
+    async def _do_all(self, claim: Claim, lane: Lane) -> Lane | None:
+        """Do what a context has to do, as far as it belongs in a lane and others do not wait for the place in it.
+
+        Returns:
+            The lane in which to go on; None where there is nothing more, or all of it has to wait.
+        """
+        done: Work | None = None
+        while True:
+            self._again.discard(claim.context_id)  # what was known until now is about to be seen
+            gives_way = not isinstance(done, Begun)
+            work = await self._context_work.find(claim, gives_way=gives_way)
+            if work is None:
+                return None
+            place = self._lanes.of_work(work)
+            # After a turn, a message comes before the next: however many ask, a long answer comes to its end.
+            is_enough = done is not None and (gives_way or not isinstance(work, Owed))
+            if place is not lane or (is_enough and lane.waiting):
+                return place
+            if not await self._context_work.do(work, claim):
+                return None
+            done = work
 
     async def _stop_turn(self, context_id: int) -> None:
         """Stop the turn that runs in a context. Where none does, whoever looks there next sees to the control."""

@@ -104,7 +104,7 @@ async def test_a_photo_is_seen_by_the_model_in_its_largest_size(api: BotApi, bot
 async def test_an_album_is_one_turn(
     api: BotApi, bot_on, sqlite_storage: Storage, webhook: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("records", "work.next_work"):  # a busy machine may need a second for a part
+    for module in ("records", "work.context_work"):  # a busy machine may need a second for a part
         monkeypatch.setattr(f"botservice.turns.{module}.GATHERING", timedelta(seconds=5))
     async with bot_on(api, lambda prompt: f"seen {len(api.calls('getFile'))}", webhook=webhook):
         await api.until(lambda: api.webhooks.url if webhook else api.calls("getUpdates"))
