@@ -22,6 +22,7 @@ from standins.openai_api import (
 )
 
 from botservice import ContextOverflow, LLMError, OpenAIChatLLM
+from botservice.llm.openai.clients import Connections
 from botservice.llm.openai.errors import translate
 
 HELLO = [{"role": "user", "content": "hello, my secret is 12345"}]
@@ -153,8 +154,8 @@ async def test_nonsense_is_logged_and_no_answer(
     def respond(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": "application/json"}, content=b"[1")
 
-    llm._clients._of_loop[asyncio.get_running_loop()] = openai.AsyncOpenAI(
-        api_key="x", http_client=httpx2.AsyncClient(transport=httpx2.MockTransport(respond))
+    llm._clients._of_loop[asyncio.get_running_loop()] = Connections.by(
+        httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), api_key="x", base_url=llm.base_url
     )
     with pytest.raises(LLMError, match="could not be read"):
         await llm.chat(HELLO)

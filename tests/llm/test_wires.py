@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx2
-import openai
 import pytest
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi, Reply, ToolUse
 
 from botservice import LLMError, LLMFailure, OpenAIChatLLM
+from botservice.llm.openai.clients import Connections
 
 HELLO = [{"role": "user", "content": "hello"}]
 ADD: dict[str, Any] = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
@@ -200,8 +200,8 @@ def _like_openai(llm: OpenAIChatLLM, api: OpenAIApi) -> OpenAIChatLLM:
             request.url = httpx2.URL(f"{api.url}{request.url.path}")
             return await super().handle_async_request(request)
 
-    llm._clients._of_loop[asyncio.get_running_loop()] = openai.AsyncOpenAI(
-        api_key="sk-test", max_retries=0, http_client=httpx2.AsyncClient(transport=Redirected())
+    llm._clients._of_loop[asyncio.get_running_loop()] = Connections.by(
+        httpx2.AsyncClient(transport=Redirected()), api_key="sk-test", base_url=llm.base_url
     )
     return llm
 

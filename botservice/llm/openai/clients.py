@@ -1,7 +1,8 @@
 """The one place that makes clients of OpenAI's API, and of every server that speaks it."""
 
 import asyncio
-from dataclasses import replace
+import json
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from botservice.errors import SettingsError
@@ -10,11 +11,35 @@ from botservice.telemetry import register_secret
 from botservice.tls import tls_context
 
 if TYPE_CHECKING:
+    import httpx2
     from openai import AsyncOpenAI
 
 _CONNECT_SECONDS = 10.0
 # Servers close what was idle for 5 s (uvicorn, and so vLLM; Node): a call that is sent at that moment would fail.
 _IDLE_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What one event loop asks by.
+
+    Attributes:
+        http: What the client asks by, too.
+        headers: What goes with each request.
+    """
+
+    client: "AsyncOpenAI"
+    http: "httpx2.AsyncClient"
+    headers: dict[str, str]
+
+    @classmethod
+    def by(cls, http: "httpx2.AsyncClient", *, api_key: str, base_url: str) -> "Connections":
+        """Return what asks a server by http, once: the service knows how long people wait."""
+        import openai
+
+        client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, http_client=http)
+        sent = {**client.default_headers, **client.auth_headers}
+        return cls(client, http, {name: value for name, value in sent.items() if isinstance(value, str)})
 
 
 class OpenAIClients:
@@ -39,40 +64,58 @@ class OpenAIClients:
         register_secret(api_key)
         self.base_url = base_url or OPENAI_API_URL
         self._api_key = api_key or "none"
-        self._of_loop: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._of_loop: dict[asyncio.AbstractEventLoop, Connections] = {}
 
     def __len__(self) -> int:
         return len(self._of_loop)
 
     def current(self) -> "AsyncOpenAI":
-        """Return the client of the running loop.
+        """Return the client of the running loop."""
+        return self._connections().client
 
-        It neither tries again nor ends what takes long: the service knows how long somebody has waited.
+    def address(self, path: str) -> str:
+        """Return where a path of the server is."""
+        return f"{self.base_url.rstrip('/')}{path}"
+
+    async def post(self, path: str, body: dict[str, Any]) -> "httpx2.Response":
+        """Send a request, and return the answer before it is read.
+
+        Asked for by its client, a call costs half as much again: options that never change are copied and checked.
+
+        Raises:
+            httpx2.RequestError: the server could not be asked.
+            openai.APIStatusError: it refused.
         """
-        import openai
-
-        loop = asyncio.get_running_loop()
-        client = self._of_loop.get(loop)
-        if client is None:
-            self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}
-            client = self._of_loop[loop] = openai.AsyncOpenAI(
-                api_key=self._api_key,
-                base_url=self.base_url,
-                max_retries=0,
-                timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
-                http_client=openai.DefaultAsyncHttpxClient(limits=_limits(), verify=tls_context()),
-            )
-        return client
+        connections = self._connections()
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        request = connections.http.build_request(
+            "POST", self.address(path), content=content, headers=connections.headers
+        )
+        response = await connections.http.send(request, stream=True)
+        if not response.is_success:
+            await response.aread()
+            raise connections.client._make_status_error_from_response(response)  # noqa: SLF001 - as for its own calls
+        return response
 
     async def close(self) -> None:
         """Close the connections of the running loop; those of other loops have ended with them."""
-        client = self._of_loop.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        connections = self._of_loop.pop(asyncio.get_running_loop(), None)
+        if connections is not None:
+            await connections.client.close()
+
+    def _connections(self) -> Connections:
+        loop = asyncio.get_running_loop()
+        known = self._of_loop.get(loop)
+        if known is None:
+            self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}
+            known = self._of_loop[loop] = Connections.by(_http_client(), api_key=self._api_key, base_url=self.base_url)
+        return known
 
 
-def _limits() -> Any:
-    """Return what connections are kept, and how long; how many there are at once, MAX_TURNS bounds."""
+def _http_client() -> "httpx2.AsyncClient":
+    """Return a client that waits as long as it takes; how many connections there are at once, MAX_TURNS bounds."""
     import openai
 
-    return replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)
+    limits = replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)
+    timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
+    return openai.DefaultAsyncHttpxClient(timeout=timeout, limits=limits, verify=tls_context())

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import openai
 
 from botservice.errors import ContextOverflow, LLMError, LLMFailure
@@ -44,7 +45,7 @@ _LASTING = (LLMFailure.OUT_OF_QUOTA, LLMFailure.UNKNOWN_MODEL, LLMFailure.UNAUTH
 
 
 def translate(
-    error: openai.OpenAIError, model: str, named_by: str = "OPENAI_MODEL, OPENAI_FALLBACK_MODELS"
+    error: openai.OpenAIError | httpx2.RequestError, model: str, named_by: str = "OPENAI_MODEL, OPENAI_FALLBACK_MODELS"
 ) -> LLMError:
     """Return the error without anything that the server repeats of the request, and with what to do.
 
@@ -54,10 +55,10 @@ def translate(
     if is_overflow(error):
         return ContextOverflow("the prompt is longer than the model's context window")
     match error:
-        case openai.APITimeoutError():
+        case openai.APITimeoutError() | httpx2.TimeoutException():
             return LLMError("the model's server did not take the call in time")
-        case openai.APIConnectionError():
-            return LLMError(_unreachable(error))
+        case openai.APIConnectionError() | httpx2.RequestError():
+            return LLMError(_unreachable(error.request.url.host))
         case openai.APIStatusError():
             return _of_status(error, model, named_by)
         case openai.APIError():  # an event in the stream
@@ -66,9 +67,8 @@ def translate(
             return LLMError(f"the openai client failed with {type(error).__name__}")
 
 
-def _unreachable(error: openai.APIConnectionError) -> str:
+def _unreachable(host: str) -> str:
     """Return which server could not be reached, and which setting names it where it is not OpenAI's own."""
-    host = error.request.url.host
     where = "is there a way to it from here" + ("" if host == _OPENAI_HOST else ", and is OPENAI_BASE_URL right")
     return f"the model's server ({host}) cannot be reached, or it cut the connection: {where}?"
 
@@ -87,7 +87,7 @@ def reported(error: Any, *, otherwise: str = "APIError") -> LLMError:
     return LLMError(text, is_transient=kind not in _LASTING, kind=kind, code=code)
 
 
-def is_overflow(error: openai.OpenAIError) -> bool:
+def is_overflow(error: Exception) -> bool:
     """Return whether error says that the prompt is too long for the model."""
     if not isinstance(error, openai.APIError):
         return False

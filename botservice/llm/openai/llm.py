@@ -5,11 +5,10 @@ import json
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import httpx2
 import openai
-from openai import AsyncStream
 
 from botservice.errors import LLMError
 from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
@@ -137,7 +136,7 @@ class OpenAIChatLLM:
     def preview(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> dict[str, Any]:
         """Return where a call would be sent at this moment ("url"), and what ("body"); nothing is sent."""
         call = OpenAICall(messages, tools, self._options(), self._habits)
-        return {"url": f"{self.base_url.rstrip('/')}{call.path}", "body": call.body()}
+        return {"url": self._clients.address(call.path), "body": call.body()}
 
     async def close(self) -> None:
         """Close the connections of the running loop; those of other loops have ended with them."""
@@ -162,10 +161,8 @@ class OpenAIChatLLM:
             raise
         except TimeoutError as error:
             raise LLMError(f"the model sent nothing for {self.timeout_seconds:g} seconds") from error
-        except openai.OpenAIError as error:
+        except (openai.OpenAIError, httpx2.RequestError) as error:
             raise translate(error, self.model) from error
-        except httpx2.RequestError as error:  # while it answered
-            raise translate(openai.APIConnectionError(request=error.request), self.model) from error
         except Exception as error:  # a border: what a server sends can be anything
             logger.warning("model.unreadable", exc_info=True)
             raise LLMError(f"the model's answer could not be read ({type(error).__name__})") from error
@@ -175,10 +172,7 @@ class OpenAIChatLLM:
         answer = call.new_answer(on_text, on_thought)
         try:
             async with asyncio.timeout(self.timeout_seconds) as limit:
-                sent = self._clients.current().post(
-                    call.path, cast_to=httpx2.Response, body=call.body(), stream=True, stream_cls=AsyncStream[object]
-                )
-                async with aclosing(cast("httpx2.Response", await sent)) as response:
+                async with aclosing(await self._clients.post(call.path, call.body())) as response:
                     if "json" in response.headers.get("content-type", ""):  # a server that does not stream
                         answer.add_whole(json.loads(await response.aread()))
                         return answer.response()
