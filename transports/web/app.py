@@ -15,6 +15,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
+from transports.web.backend import Backend
 from transports.web.capabilities import CAPABILITIES
 from transports.web.chat import Chat
 from transports.web.conversations.endpoints import Conversations
@@ -25,8 +26,8 @@ from transports.web.entering.gate import Gate
 from transports.web.entering.link_page import Links
 from transports.web.files import Documents
 from transports.web.inbound import NAME, chat_in, read_event
-from transports.web.inspector.ask_again_page import AgainPage
-from transports.web.inspector.routes import InspectorPages
+from transports.web.inspector.desk import Desk
+from transports.web.inspector.routes import inspector_routes
 from transports.web.outgoing.outbound import plan_answer
 from transports.web.outgoing.streaming import Hub, LiveAnswer
 from transports.web.pages import Assets, Pages
@@ -66,34 +67,24 @@ class WebTransport:
             commands: What the page offers to complete; by default what every service knows.
         """
         self._access = access
-        self._storage: Storage | None = None
-        self._documents = Documents(reading or Reading(), lambda: self._storage)
+        self._backend = Backend()
+        self._documents = Documents(reading or Reading(), lambda: self._backend.opened)
         self._hub = Hub()
         assets = Assets()
         self._pages = Pages(service_name, assets)
-        self._ended_logins = EndedLogins()
-        self._browsers = Browsers(access)
-        self._chat = Chat(access, self._pages, self._hub)
-        self._inspector = InspectorPages(self._pages, service)
-        self._again = AgainPage(self._pages, asker)
-        self._conversations = Conversations(self._hub, standard_commands() if commands is None else commands)
-        self.routes: Sequence[BaseRoute] = self._make_routes(assets)
+        self._desk = Desk(self._pages, self._backend, service)
+        commands = standard_commands() if commands is None else commands
+        self.routes: Sequence[BaseRoute] = self._make_routes(assets, asker, commands)
         self.exception_handlers: Mapping[Any, Any] = self._pages.exception_handlers
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take messages from now on."""
-        self._storage = storage
-        self._ended_logins.connect(storage)
-        self._browsers.connect(storage, inbox.access)
-        self._conversations.connect(storage)
-        self._chat.connect(inbox, storage)
-        self._inspector.connect(storage)
-        self._again.connect(storage)
+        self._backend.connect(inbox, storage)
         self._hub.open()
 
     async def stop(self) -> None:
         """Take in no more, and close the open event streams at once. Browsers come back by themselves."""
-        self._chat.disconnect()
+        self._backend.disconnect()
         self._hub.close()
 
     async def close(self) -> None:
@@ -131,9 +122,11 @@ class WebTransport:
         """Return what shows the turn's progress to the open pages of its conversation."""
         return LiveAnswer(self._hub.channel(chat_in(context_keys)))
 
-    def _make_routes(self, assets: Assets) -> list[BaseRoute]:
-        gate = Gate(self._access, self._pages, self._ended_logins, self._browsers)
-        chat, mine = self._chat, self._conversations
+    def _make_routes(self, assets: Assets, asker: Asker | None, commands: Iterable[Command]) -> list[BaseRoute]:
+        browsers = Browsers(self._access, self._backend)
+        gate = Gate(self._access, self._pages, EndedLogins(self._backend), browsers)
+        chat = Chat(self._access, self._pages, self._hub, self._backend)
+        mine = Conversations(self._hub, self._backend, commands)
         routes: list[BaseRoute] = [
             Route("/", gate.guard(chat.page)),
             Route("/web/messages", gate.guard(chat.post_message, changes=True), methods=["POST"]),
@@ -150,19 +143,13 @@ class WebTransport:
             Route("/web/earlier", gate.guard(chat.earlier)),
             Route("/web/files/{message:int}/{index:int}", gate.guard(chat.file)),
             Route("/web/notices/{notice:int}/{index:int}", gate.guard(chat.notice_file)),
-            *self._inspector.routes(gate),
-            Route("/inspect/{context:int}/{turn:int}/again", gate.guard(self._again.form)),
-            Route(
-                "/inspect/{context:int}/{turn:int}/again",
-                gate.guard(self._again.ask, changes=True),
-                methods=["POST"],
-            ),
+            *inspector_routes(self._desk, asker, gate),
             Route("/web/login", gate.secure(gate.login_page)),
             Route("/web/login", gate.secure(gate.log_in), methods=["POST"]),
             Route("/web/logout", gate.guard(gate.log_out, changes=True), methods=["POST"]),
         ]
         if self._access.has_links:
-            links = Links(self._access, self._pages, self._browsers)
+            links = Links(self._access, self._pages, browsers)
             shown = Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.show))
             shown.methods = {"GET"}  # without the HEAD that comes along
             routes += [shown, Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.open), methods=["POST"])]

@@ -11,10 +11,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
 
 from botservice.messages import Attachment, Author
-from botservice.storage import Storage
-from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from transports.web import inbound
+from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import find_chat_of_delivery, find_chat_of_message, find_mine
 from transports.web.entering.access import Access, Mode
 from transports.web.entering.gate import path_number
@@ -33,7 +32,6 @@ from transports.web.outgoing.outbound import SHOWN_IMAGES
 from transports.web.outgoing.streaming import Hub
 from transports.web.outgoing.timeline import Cursor, read_earlier, read_file, read_notice_file
 from transports.web.pages import HEADERS, Pages
-from transports.web.refusal import Refusal
 from transports.web.requests import (
     chat_of_fields,
     chat_of_request,
@@ -49,29 +47,18 @@ _MAX_DECISION_BYTES: Final = 10_000
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")  # in the name of a file that is saved
 
-_ABOUT_TO_STOP: Final = "The service is about to stop, or has not started yet."
 _GONE: Final = "This file is not there any more."
 
 
 class Chat:
     """The endpoints of the chat."""
 
-    def __init__(self, access: Access, pages: Pages, hub: Hub) -> None:
+    def __init__(self, access: Access, pages: Pages, hub: Hub, backend: Backend) -> None:
         self._access = access
         self._pages = pages
         self._hub = hub
-        self._order_keys = inbound.OrderKeys(lambda: self._opened().now())
-        self._inbox: Inbox | None = None
-        self._storage: Storage | None = None
-
-    def connect(self, inbox: Inbox, storage: Storage) -> None:
-        """Take messages from now on."""
-        self._inbox = inbox
-        self._storage = storage
-
-    def disconnect(self) -> None:
-        """Take no more."""
-        self._inbox = None
+        self._backend = backend
+        self._order_keys = inbound.OrderKeys(lambda: backend.storage.now())  # noqa: PLW0108 - it is not there yet
 
     async def page(self, request: Request) -> Response:
         """Answer with the page of a conversation, and give the browser a session where it has none."""
@@ -111,13 +98,8 @@ class Chat:
         """Carry out what a pressed button decides about a call of a tool; the message that asked will say so."""
         fields = await read_fields(request, _MAX_DECISION_BYTES)
         chat, post = chat_of_fields(request, fields), inbound.parse_post(fields)
-        if self._inbox is None:
-            raise Refusal(503, _ABOUT_TO_STOP)
-        decision = await self._inbox.decide(
-            inbound.context_keys(chat),
-            post.text,
-            Author(inbound.NAME, session_in(chat), post.name),
-        )
+        author = Author(inbound.NAME, session_in(chat), post.name)
+        decision = await self._backend.inbox.decide(inbound.context_keys(chat), post.text, author)
         if decision is None:
             raise Refusal(400, "This button decides nothing.")
         self._hub.note_stored(chat)
@@ -139,14 +121,14 @@ class Chat:
         if self._hub.is_closed or is_one_too_many or self._hub.count_watchers() >= MAX_STREAMS:
             raise Refusal(503, "Too many pages are open at the moment.")
         cursor = Cursor.parse(request.headers.get("last-event-id") or request.query_params.get("after", ""))
-        stream = PageStream(self._opened(), self._hub, chat, cursor)
+        stream = PageStream(self._backend.storage, self._hub, chat, cursor)
         return _EventStream(stream.events(), media_type="text/event-stream", headers=headers)
 
     async def earlier(self, request: Request) -> Response:
         """Answer with the messages before one."""
         before = row_number(request.query_params.get("before", ""), "before")
         chat = chat_of_request(request)
-        span = await self._opened().read(lambda connection: read_earlier(connection, chat, before))
+        span = await self._backend.storage.read(lambda connection: read_earlier(connection, chat, before))
         shown = {"messages": span.messages, "notices": span.notices, "has_earlier": span.has_earlier}
         return JSONResponse(shown, headers=HEADERS)
 
@@ -159,7 +141,7 @@ class Chat:
             chat = find_chat_of_message(connection, session, message_id)
             return None if chat is None else read_file(connection, chat, message_id, index)
 
-        return _give(await self._opened().read(find))
+        return _give(await self._backend.storage.read(find))
 
     async def notice_file(self, request: Request) -> Response:
         """Answer with a file that came with what is no part of the conversation, to be saved under its name."""
@@ -170,7 +152,7 @@ class Chat:
             chat = find_chat_of_delivery(connection, session, notice_id)
             return None if chat is None else read_notice_file(connection, chat, notice_id, index)
 
-        return _give(await self._opened().read(find), is_shown=False)
+        return _give(await self._backend.storage.read(find), is_shown=False)
 
     async def _conversation(self, request: Request, session: str) -> str:
         """Return which conversation a page shows: the one that its address names, or the newest."""
@@ -178,22 +160,15 @@ class Chat:
         if named is not None:
             chat_of(session, named)
             return named
-        if self._storage is None:
+        if self._backend.opened is None:
             return FIRST
-        found = await self._storage.read(lambda connection: find_mine(connection, session, limit=1))
+        found = await self._backend.opened.read(lambda connection: find_mine(connection, session, limit=1))
         return found[0].name if found else FIRST
 
     async def _accept(self, chat: str, *events: InboundEvent) -> Response:
-        if self._inbox is None:
-            raise Refusal(503, _ABOUT_TO_STOP)
-        is_new = await self._inbox.accept(inbound.NAME, events) > 0
+        is_new = await self._backend.inbox.accept(inbound.NAME, events) > 0
         self._hub.note_stored(chat)
         return JSONResponse({"accepted": True, "is_new": is_new}, 202, headers=HEADERS)
-
-    def _opened(self) -> Storage:
-        if self._storage is None:
-            raise Refusal(503, "The service has not started yet.")
-        return self._storage
 
     def _keep(self, response: Response, secret: str, request: Request) -> None:
         is_https = self._access.is_https(request)

@@ -14,7 +14,7 @@ from botservice.turns.turn import StoredEvent
 from transports.files.attempts import Attempt
 from transports.files.documents import Reading, read_document
 from transports.files.fetched import Fetched
-from transports.web.refusal import Refusal
+from transports.web.backend import Refusal
 
 MAX_FILES: Final = 10
 MAX_FILES_BYTES: Final = 10_000_000  # of all files of a message together
@@ -34,11 +34,7 @@ _KINDS: Final = {"image": "picture", "audio": "audio", "video": "video"}
 
 
 def parse_files(fields: Mapping[str, Any]) -> tuple[Attachment, ...]:
-    """Return the files in a post; what pages of earlier versions post as images are pictures.
-
-    Raises:
-        Refusal: they are too many or too large, or what is called a picture there is none.
-    """
+    """Return the files in a post; what pages of earlier versions post as images are pictures."""
     images = [_file(each, is_image=True) for each in _list(fields, "images", _OLD_LIMIT)]
     files = [*images, *(_file(each) for each in _list(fields, "files", MAX_FILES))]
     if sum(len(each.data or b"") for each in files) > MAX_FILES_BYTES:
@@ -47,11 +43,7 @@ def parse_files(fields: Mapping[str, Any]) -> tuple[Attachment, ...]:
 
 
 def parse_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """Return a text in a post; None where there is none.
-
-    Raises:
-        Refusal: it is something else.
-    """
+    """Return a text in a post; None where there is none."""
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise Refusal(400, f'"{name}" must be a text.')

@@ -10,8 +10,8 @@ from typing import Any, Final
 from botservice.messages import Attachment, Author, InboundMessage
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+from transports.web.backend import Refusal
 from transports.web.files import MAX_FILES_BYTES, parse_files, parse_text
-from transports.web.refusal import Refusal as Refusal  # noqa: PLC0414 - others take it from here
 
 NAME: Final = "web"
 FIRST: Final = "first"
@@ -58,11 +58,7 @@ class OrderKeys:
 
 
 def chat_of(session: str, conversation: str) -> str:
-    """Return what a session's conversation is called in here: the session, and behind a slash which one it is.
-
-    Raises:
-        Refusal: no conversation has such a name.
-    """
+    """Return what a session's conversation is called in here: the session, and behind a slash which one it is."""
     if not _CONVERSATION.fullmatch(conversation):
         raise Refusal(400, '"conversation" must be 1 to 32 small letters and digits.')
     return session if conversation == FIRST else f"{session}/{conversation}"
@@ -87,11 +83,7 @@ def session_in(chat: str) -> str:
 
 
 def parse_fields(body: bytes) -> Mapping[str, Any]:
-    """Return what the body of a post holds.
-
-    Raises:
-        Refusal: it is no JSON object.
-    """
+    """Return what the body of a post holds."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
@@ -102,11 +94,7 @@ def parse_fields(body: bytes) -> Mapping[str, Any]:
 
 
 def parse_post(fields: Mapping[str, Any]) -> Post:
-    """Return the message in a post.
-
-    Raises:
-        Refusal: there is none, or it is too large.
-    """
+    """Return the message in a post."""
     text = parse_text(fields, "text") or ""
     if len(text) > MAX_TEXT:
         raise Refusal(413, f"This message has {len(text):,} characters; at most {MAX_TEXT:,} can be sent at once.")
@@ -119,11 +107,7 @@ def parse_post(fields: Mapping[str, Any]) -> Post:
 
 
 def parse_client_id(fields: Mapping[str, Any], field: str = "id") -> str:
-    """Return the id that the page gave to what it posts.
-
-    Raises:
-        Refusal: it gave none.
-    """
+    """Return the id that the page gave to what it posts."""
     client_id = fields.get(field)
     if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
         raise Refusal(400, f'"{field}" must be 8 to 64 letters, digits, _ or -, made anew for each message.')

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from starlette.requests import Request
 
+from transports.web.backend import Refusal
 from transports.web.entering.gate import read_within
 from transports.web.entering.sessions import find_session
 from transports.web.inbound import FIRST, chat_of, parse_fields
-from transports.web.refusal import Refusal
 
 MAX_SMALL_BYTES: Final = 2_000
 
@@ -17,11 +17,7 @@ _OTHER_CHAT: Final = "Somebody else has begun to use this browser. Reload the pa
 
 
 def session_of_request(request: Request) -> str:
-    """Return whose request it is.
-
-    Raises:
-        Refusal: no page has been loaded yet.
-    """
+    """Return whose request it is."""
     session = find_session(request)
     if session is None:
         raise Refusal(409, _NO_CHAT)
@@ -29,20 +25,12 @@ def session_of_request(request: Request) -> str:
 
 
 def chat_of_request(request: Request) -> str:
-    """Return the chat that the address of a request names, of whoever sent it.
-
-    Raises:
-        Refusal: it is nobody's.
-    """
+    """Return the chat that the address of a request names, of whoever sent it."""
     return chat_of(session_of_request(request), request.query_params.get("conversation", FIRST))
 
 
 def chat_of_fields(request: Request, fields: Mapping[str, Any]) -> str:
-    """Return the chat that the body of a request names, of whoever sent it.
-
-    Raises:
-        Refusal: it is nobody's, or was written while the browser was another person's.
-    """
+    """Return the chat that the body of a request names, of whoever sent it."""
     session, conversation = session_of_request(request), fields.get("conversation", FIRST)
     if fields.get("chat") not in (None, session):
         raise Refusal(409, _OTHER_CHAT)
@@ -52,11 +40,7 @@ def chat_of_fields(request: Request, fields: Mapping[str, Any]) -> str:
 
 
 async def read_json(request: Request, limit_bytes: int) -> bytes:
-    """Return the body of a request that says that it is JSON, which no other site's form can.
-
-    Raises:
-        Refusal: it does not say so, or is too long.
-    """
+    """Return the body of a request that says that it is JSON, which no other site's form can."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise Refusal(415, "This takes application/json.")
@@ -64,20 +48,12 @@ async def read_json(request: Request, limit_bytes: int) -> bytes:
 
 
 async def read_fields(request: Request, limit_bytes: int = MAX_SMALL_BYTES) -> Mapping[str, Any]:
-    """Return what the body of a request holds.
-
-    Raises:
-        Refusal: it is no JSON object, or too long.
-    """
+    """Return what the body of a request holds."""
     return parse_fields(await read_json(request, limit_bytes))
 
 
 def row_number(value: object, what: str) -> int:
-    """Return a number that can be a row's.
-
-    Raises:
-        Refusal: none has it.
-    """
+    """Return a number that can be a row's."""
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
         raise Refusal(400, f'"{what}" must be the number of a message.')

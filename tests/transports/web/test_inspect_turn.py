@@ -84,7 +84,7 @@ async def test_a_failed_turn_shows_its_prompt_and_every_attempt(run_site):
 async def test_pieces_of_a_prompt_have_their_tokens_and_their_share_of_the_money(run_site):
     usage = TokenUsage(1_000, 10, 0)
     async with run_site([lambda _: ChatResponse("Fine", usage=usage, model="m")], tools=[add]) as site:
-        service = site.transport._inspector._desk.service
+        service = site.transport._desk.service
         service.options = replace(service.options, budgets=Budgets(prices=parse_prices("*=1000/1000")))
         page = await read(await said(site, "hello"), "/inspect/1/1")
     rows = re.findall(r'<th scope="row"><svg class="key".*?</tr>', page, re.DOTALL)
@@ -270,7 +270,7 @@ async def test_nothing_that_anybody_writes_does_anything_on_any_page(run_site):
         for number, text in enumerate(HOSTILE):
             keys = {"transport": f"t{number}", "chat_id": text, text[:50]: "key"}
             context = await AgentContext.get_or_create(site.storage, keys)
-            service = site.transport._inspector._desk.service
+            service = site.transport._desk.service
             await service.prompt(context, text, author=text[:200])
         forged = {"error": HOSTILE[3] + HOSTILE[1], "status": "set_aside", "outcome": "failed"}
         await site.storage.write(lambda c: c.execute(turns.update().where(turns.c.id == 2).values(**forged)))

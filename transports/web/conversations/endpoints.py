@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from botservice.commands import Command
 from botservice.privacy.forgetting import forget_chat
-from botservice.storage import Storage
+from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import LONGEST_SEARCH, PAGE, Listed, find_chat, find_mine, rename
 from transports.web.conversations.feedback import VERDICTS, write_feedback
 from transports.web.conversations.why import explain_answer
@@ -17,7 +17,6 @@ from transports.web.files import parse_text
 from transports.web.outgoing.outbound import iso
 from transports.web.outgoing.streaming import Hub
 from transports.web.pages import HEADERS
-from transports.web.refusal import Refusal
 from transports.web.requests import chat_of_fields, chat_of_request, read_fields, row_number, session_of_request
 
 _NO_CONVERSATION: Final = "This conversation is not there, or not any more."
@@ -27,14 +26,10 @@ _NO_ANSWER: Final = "This answer is not there, or nothing is kept of how it was 
 class Conversations:
     """The endpoints beside the chat's own."""
 
-    def __init__(self, hub: Hub, commands: Iterable[Command]) -> None:
+    def __init__(self, hub: Hub, backend: Backend, commands: Iterable[Command]) -> None:
         self._hub = hub
+        self._backend = backend
         self._commands = [{"name": each.name, "about": each.description(None)} for each in commands if each.is_listed]
-        self._storage: Storage | None = None
-
-    def connect(self, storage: Storage) -> None:
-        """Answer from this storage from now on."""
-        self._storage = storage
 
     async def list_mine(self, request: Request) -> Response:
         """Answer with the conversations of whoever asks."""
@@ -45,7 +40,7 @@ class Conversations:
         def find(connection: Any) -> list[Listed]:
             return find_mine(connection, session, search=search, before=before, limit=PAGE + 1)
 
-        found = await self._opened().read(find)
+        found = await self._backend.storage.read(find)
         shown = [_show(each) for each in found[:PAGE]]
         return _json({"conversations": shown, "has_more": len(found) > PAGE})
 
@@ -53,13 +48,13 @@ class Conversations:
         """Give a conversation a title."""
         fields = await read_fields(request)
         chat, title = chat_of_fields(request, fields), parse_text(fields, "title") or ""
-        if not await self._opened().write(lambda connection: rename(connection, chat, title)):
+        if not await self._backend.storage.write(lambda connection: rename(connection, chat, title)):
             raise Refusal(404, _NO_CONVERSATION)
         return _json({"ok": True})
 
     async def delete(self, request: Request) -> Response:
         """Forget a conversation with all that came of it."""
-        chat, storage = chat_of_fields(request, await read_fields(request)), self._opened()
+        chat, storage = chat_of_fields(request, await read_fields(request)), self._backend.storage
         context_id = await storage.read(lambda connection: find_chat(connection, chat))
         if context_id is None:
             raise Refusal(404, _NO_CONVERSATION)
@@ -74,7 +69,7 @@ class Conversations:
         verdict = parse_text(fields, "verdict")
         if verdict is not None and verdict not in VERDICTS:
             raise Refusal(400, '"verdict" must be "good", "bad" or null.')
-        if not await write_feedback(self._opened(), chat, message_id, verdict):
+        if not await write_feedback(self._backend.storage, chat, message_id, verdict):
             raise Refusal(404, _NO_ANSWER)
         return _json({"ok": True})
 
@@ -82,7 +77,7 @@ class Conversations:
         """Answer with what an answer was made of."""
         chat = chat_of_request(request)
         message_id = row_number(request.query_params.get("message", ""), "message")
-        shown = await self._opened().read(lambda connection: explain_answer(connection, chat, message_id))
+        shown = await self._backend.storage.read(lambda connection: explain_answer(connection, chat, message_id))
         if shown is None:
             raise Refusal(404, _NO_ANSWER)
         return _json(shown if browser_of(request) is None else {**shown, "inspect": None})
@@ -90,11 +85,6 @@ class Conversations:
     async def list_commands(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint
         """Answer with the commands that this agent offers."""
         return _json({"commands": self._commands})
-
-    def _opened(self) -> Storage:
-        if self._storage is None:
-            raise Refusal(503, "The service has not started yet.")
-        return self._storage
 
 
 def _show(listed: Listed) -> dict[str, Any]:

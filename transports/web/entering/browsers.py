@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from starlette.requests import HTTPConnection
 
-from botservice.access.access import Access as PeopleAccess
 from botservice.errors import StorageError
 from botservice.people.browsers import Browser, asker_of, close_browser, find_browser, new_secret, open_browser
 from botservice.people.identities import Identity
-from botservice.storage import Storage
+from transports.web.backend import Backend
 from transports.web.entering.access import Access
 
 _MARK: Final = "p."  # a login of the owner begins with a digit
@@ -19,24 +18,18 @@ _LOOK_SECONDS: Final = 1.0  # how long an open page may go on for somebody who w
 
 
 class Browsers:
-    """Finds out who has come by a link, and lets nobody go on who was taken out."""
+    """Finds out who has come by a link, and lets nobody go on who was taken out.
 
-    def __init__(self, access: Access) -> None:
+    A StorageError of its methods means that the database does not answer.
+    """
+
+    def __init__(self, access: Access, backend: Backend) -> None:
         self._access = access
-        self._storage: Storage | None = None
-        self._people = PeopleAccess()
-
-    def connect(self, storage: Storage, people: PeopleAccess) -> None:
-        """Look into storage from now on, and ask people who is let in."""
-        self._storage, self._people = storage, people
+        self._backend = backend
 
     async def of(self, request: HTTPConnection) -> Browser | None:
-        """Return whose browser sent a request; None for the owner's, and for one that nobody is logged in with.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
-        cookie, storage = self._access.login_of(request) or "", self._storage
+        """Return whose browser sent a request; None for the owner's, and for one that nobody is logged in with."""
+        cookie, storage = self._access.login_of(request) or "", self._backend.opened
         if not self._access.has_links or not cookie.startswith(_MARK) or storage is None:
             return None
         now = storage.now()
@@ -44,12 +37,8 @@ class Browsers:
         return found if found is not None and await self._lets_in(found.asker) else None
 
     async def asker_of(self, secret: str) -> Identity | None:
-        """Return whose chat a link opens; None for a link that opens nothing.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
-        storage = self._storage
+        """Return whose chat a link opens; None for a link that opens nothing."""
+        storage = self._backend.opened
         if storage is None:
             return None
         now = storage.now()
@@ -57,12 +46,8 @@ class Browsers:
         return asker if asker is not None and await self._lets_in(asker) else None
 
     async def open(self, secret: str) -> str | None:
-        """Use up a link and return the cookie that logs a browser in; None for a link that opens nothing.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
-        storage = self._storage
+        """Use up a link and return the cookie that logs a browser in; None for a link that opens nothing."""
+        storage = self._backend.opened
         if storage is None or await self.asker_of(secret) is None:
             return None
         cookie, now = f"{_MARK}{new_secret()}", storage.now()
@@ -70,14 +55,10 @@ class Browsers:
         return None if found is None else cookie
 
     async def close(self, request: HTTPConnection) -> None:
-        """Log a browser out.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
+        """Log a browser out."""
         cookie = self._access.login_of(request) or ""
-        if self._storage is not None and cookie.startswith(_MARK):
-            await self._storage.write(lambda connection: close_browser(connection, cookie))
+        if self._backend.opened is not None and cookie.startswith(_MARK):
+            await self._backend.opened.write(lambda connection: close_browser(connection, cookie))
 
     async def following(
         self, request: HTTPConnection, stream: AsyncIterable[Any], is_in: Callable[[HTTPConnection], Awaitable[bool]]
@@ -101,6 +82,6 @@ class Browsers:
             return False
 
     async def _lets_in(self, asker: Identity) -> bool:
-        storage = self._storage
+        storage = self._backend.opened
         keys = {"transport": asker.platform, "chat_id": asker.platform_id}
-        return storage is not None and await self._people.lets_in(storage, keys, asker.author, is_shared=False)
+        return storage is not None and await self._backend.people.lets_in(storage, keys, asker.author, is_shared=False)

@@ -5,28 +5,23 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection, delete, insert, select
 
-from botservice.storage import Storage
 from botservice.storage.tables.access import ended_logins
+from transports.web.backend import Backend
 from transports.web.entering.access import LOGIN_SECONDS
 
 
 class EndedLogins:
-    """Ends logins, and knows those that have ended."""
+    """Ends logins, and knows those that have ended.
 
-    def __init__(self) -> None:
-        self._storage: Storage | None = None
+    A StorageError of its methods means that the database does not answer.
+    """
 
-    def connect(self, storage: Storage) -> None:
-        """Keep what ends in storage from now on."""
-        self._storage = storage
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
 
     async def end(self, cookie: str) -> None:
-        """Have a login cookie open nothing any more.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
-        storage, digest = self._storage, _digest(cookie)
+        """Have a login cookie open nothing any more."""
+        storage, digest = self._backend.opened, _digest(cookie)
         if storage is None or await self.is_ended(cookie):
             return
         now = datetime.now(UTC)
@@ -40,15 +35,13 @@ class EndedLogins:
         await storage.write(write)
 
     async def is_ended(self, cookie: str) -> bool:
-        """Return whether a login cookie was ended.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
-        if self._storage is None:
+        """Return whether a login cookie was ended."""
+        if self._backend.opened is None:
             return False
         query = select(ended_logins.c.digest).where(ended_logins.c.digest == _digest(cookie))
-        return await self._storage.read(lambda connection: connection.execute(query).first() is not None, is_short=True)
+        return await self._backend.opened.read(
+            lambda connection: connection.execute(query).first() is not None, is_short=True
+        )
 
 
 def _digest(cookie: str) -> str:

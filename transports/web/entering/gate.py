@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from botservice.errors import InboxFull, StorageError
 from botservice.texts import in_language
 from transports.bodies import TooLargeError, read_body
+from transports.web.backend import Refusal
 from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict, bearer_of, cookie_name
 from transports.web.entering.browsers import Browsers
 from transports.web.entering.ended_logins import EndedLogins
@@ -18,7 +19,6 @@ from transports.web.entering.link_page import language_of
 from transports.web.entering.login_attempts import Guesses
 from transports.web.entering.sessions import browser_of, set_cookie
 from transports.web.pages import HEADERS, Pages
-from transports.web.refusal import Refusal
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Gate:
         if not self._access.is_own_page(request.headers):
             return self._pages.refuse(request, 403, _FOREIGN)
         try:
-            form = parse_qs((await read_within(request, _MAX_FORM_BYTES)).decode("utf-8", "replace"))
+            form = await read_form(request, _MAX_FORM_BYTES)
         except Refusal as refused:
             return self._pages.refuse(request, refused.status, str(refused))
         target = _safe_target(form.get("next", ["/"])[0])
@@ -207,23 +207,20 @@ class Gate:
 
 
 async def read_within(request: Request, limit_bytes: int) -> bytes:
-    """Return the body of a request, and read no more of it than may be.
-
-    Raises:
-        Refusal: it is longer.
-    """
+    """Return the body of a request, and read no more of it than may be."""
     try:
         return await read_body(request, limit_bytes)
     except TooLargeError:
         raise Refusal(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.") from None
 
 
-def path_number(request: Request, name: str) -> int:
-    """Return a number of a request's address that can be a row's.
+async def read_form(request: Request, limit_bytes: int, *, keeps_blank: bool = False) -> dict[str, list[str]]:
+    """Return the fields of a posted form."""
+    return parse_qs((await read_within(request, limit_bytes)).decode("utf-8", "replace"), keep_blank_values=keeps_blank)
 
-    Raises:
-        Refusal: no row has it.
-    """
+
+def path_number(request: Request, name: str) -> int:
+    """Return a number of a request's address that can be a row's."""
     number = int(request.path_params[name])
     if number >= _LARGEST_ID:
         raise Refusal(404, "This is not there, or not any more.")

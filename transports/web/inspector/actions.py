@@ -1,20 +1,17 @@
 """What the owner can do to turns and conversations: try again, drop, delete, take a copy."""
 
 import json
-from collections.abc import Awaitable, Callable
-from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from botservice.commands.notes import erase_note
-from botservice.errors import BotServiceError, StorageError, StorageUnavailable
 from botservice.overview.conversations import export_context, forget_context
 from botservice.telemetry import redact
 from botservice.turns.work.backlog import drop_turn, retry_turn
-from transports.web.entering.gate import path_number, read_within
-from transports.web.inbound import Refusal
-from transports.web.inspector.desk import NOT_THERE, Desk
+from transports.web.backend import Refusal
+from transports.web.entering.gate import path_number, read_form
+from transports.web.inspector.desk import Desk, refusing
 from transports.web.pages import HEADERS
 
 _MAX_FORM_BYTES = 1_000
@@ -39,33 +36,32 @@ class Actions:
     async def retry(self, request: Request) -> Response:
         """Have a turn tried again, and show it."""
         turn_id, storage = path_number(request, "turn"), self._desk.storage
-        await _do(lambda: retry_turn(storage, turn_id, storage.now()))
+        with refusing():
+            await retry_turn(storage, turn_id, storage.now())
         return _go(f"/inspect/t/{turn_id}")
 
     async def drop(self, request: Request) -> Response:
         """End a turn without an answer, and show it."""
         await _check_confirmed(request)
         turn_id, storage = path_number(request, "turn"), self._desk.storage
-        await _do(lambda: drop_turn(storage, turn_id, storage.now()))
+        with refusing():
+            await drop_turn(storage, turn_id, storage.now())
         return _go(f"/inspect/t/{turn_id}")
 
     async def delete(self, request: Request) -> Response:
         """Delete a conversation with all that belongs to it, and show those that are left."""
         await _check_confirmed(request)
         context_id, storage = path_number(request, "context"), self._desk.storage
-        await _do(lambda: forget_context(storage, context_id))
+        with refusing():
+            await forget_context(storage, context_id)
         await storage.scrub()
         return _go("/inspect")
 
     async def export(self, request: Request) -> Response:
         """Answer with all that is kept of a conversation, as a file."""
         context_id = path_number(request, "context")
-        found: dict[str, object] = {}
-
-        async def export() -> None:
-            found.update(await export_context(self._desk.storage, context_id))
-
-        await _do(export)
+        with refusing():
+            found = await export_context(self._desk.storage, context_id)
         text = redact(json.dumps(found, indent=2, ensure_ascii=True, default=str))
         name = f'attachment; filename="conversation-{context_id}.json"'
         return Response(text, media_type="application/json", headers={**HEADERS, "Content-Disposition": name})
@@ -75,28 +71,7 @@ def _go(address: str) -> Response:
     return RedirectResponse(address, status_code=303, headers=HEADERS)
 
 
-async def _do(action: Callable[[], Awaitable[None]]) -> None:
-    """Do something.
-
-    Raises:
-        Refusal: it cannot be done; it says why.
-    """
-    try:
-        await action()
-    except StorageUnavailable:
-        raise
-    except StorageError:
-        raise Refusal(404, NOT_THERE) from None
-    except BotServiceError as error:
-        raise Refusal(409, f"{error}.") from None
-
-
 async def _check_confirmed(request: Request) -> None:
-    """Return if whoever sent a form has ticked that they mean it.
-
-    Raises:
-        Refusal: they have not.
-    """
-    form = parse_qs((await read_within(request, _MAX_FORM_BYTES)).decode("utf-8", "replace"))
-    if form.get("confirm") != ["yes"]:
+    """Refuse a form in which nobody has ticked that they mean it."""
+    if (await read_form(request, _MAX_FORM_BYTES)).get("confirm") != ["yes"]:
         raise Refusal(400, _UNCONFIRMED)

@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,14 +14,13 @@ from botservice.again.asker import Asker
 from botservice.again.changes import SECTIONS
 from botservice.again.comparison_table import say_answer, say_call, say_cost, say_difference, say_tokens
 from botservice.again.record import Record
-from botservice.errors import BotServiceError, StorageError, StorageUnavailable
+from botservice.errors import BotServiceError
 from botservice.llm.chat import ChatMessage
 from botservice.memory.masking import mask
-from botservice.storage import Storage
-from transports.web.entering.gate import path_number, read_within
-from transports.web.inbound import Refusal
+from transports.web.backend import Refusal
+from transports.web.entering.gate import path_number, read_form
+from transports.web.inspector.desk import Desk, refusing
 from transports.web.inspector.steps import show_text
-from transports.web.pages import Pages
 
 _MAX_FORM_BYTES: Final = 400_000
 _MAX_SECONDS: Final = 300.0
@@ -64,14 +62,9 @@ class Wish:
 class AgainPage:
     """The endpoints of the page."""
 
-    def __init__(self, pages: Pages, asker: Asker | None) -> None:
-        self._pages = pages
+    def __init__(self, desk: Desk, asker: Asker | None) -> None:
+        self._desk = desk
         self._asker = asker
-        self._storage: Storage | None = None
-
-    def connect(self, storage: Storage) -> None:
-        """Ask about what is in storage from now on."""
-        self._storage = storage
 
     async def form(self, request: Request) -> Response:
         """Answer with what was asked, to be changed."""
@@ -81,9 +74,7 @@ class AgainPage:
 
     async def ask(self, request: Request) -> Response:
         """Ask again as the form says, and answer with both answers."""
-        fields = parse_qs(
-            (await read_within(request, _MAX_FORM_BYTES)).decode("utf-8", "replace"), keep_blank_values=True
-        )
+        fields = await read_form(request, _MAX_FORM_BYTES, keeps_blank=True)
         call = _number(fields.get("call", ["1"])[0])
         asker, record = await self._read(request, call)
         own = asker.own_words(record)
@@ -95,7 +86,7 @@ class AgainPage:
         try:
             async with asyncio.timeout(_MAX_SECONDS):
                 compared = await asker.ask(
-                    self._opened(), record.context_id, record.turn_id, changes, call=call, model=wish.model or None
+                    self._desk.storage, record.context_id, record.turn_id, changes, call=call, model=wish.model or None
                 )
         except TimeoutError:
             return self._show(record, wish, problem=f"The model did not answer within {_MAX_SECONDS:.0f} seconds.")
@@ -108,20 +99,14 @@ class AgainPage:
         context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
         if self._asker is None:
             raise Refusal(404, "There is no model here to ask again.")
-        try:
-            return self._asker, await self._asker.read(self._opened(), context_id, turn_id, call)
-        except StorageUnavailable:
-            raise
-        except StorageError:
-            raise Refusal(404, "This is not there, or not any more.") from None
-        except BotServiceError as error:
-            raise Refusal(409, f"This cannot be asked again: {error}.") from None
+        with refusing("This cannot be asked again: "):
+            return self._asker, await self._asker.read(self._desk.storage, context_id, turn_id, call)
 
     def _show(
         self, record: Record, wish: Wish, compared: Comparison | None = None, *, problem: str | None = None
     ) -> Response:
         parts = [(each, _NAMES[each]) for each in SECTIONS if each in record.sections]
-        return self._pages.show(
+        return self._desk.pages.show(
             "inspect_again.html",
             context_id=record.context_id,
             turn_id=record.turn_id,
@@ -135,11 +120,6 @@ class AgainPage:
             difference=[] if compared is None else say_difference(compared),
             prompt=[_message(each) for each in (record.prompt if compared is None else compared.prompt)],
         )
-
-    def _opened(self) -> Storage:
-        if self._storage is None:
-            raise Refusal(503, "The service has not started yet.")
-        return self._storage
 
 
 def _sides(compared: Comparison) -> list[Side]:

@@ -1,6 +1,8 @@
 """What the pages of the inspector share: the pages, the storage, what models cost, and which agent answers."""
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -8,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from botservice.budgets.budgets import Budgets
+from botservice.errors import BotServiceError, StorageError, StorageUnavailable
 from botservice.policies import NANO
 from botservice.storage import Storage
-from transports.web.inbound import Refusal
+from transports.web.backend import Backend, Refusal
 from transports.web.pages import HEADERS, Pages
 
 if TYPE_CHECKING:
@@ -26,25 +29,15 @@ class Desk:
         service: Whose turns they are; None where nobody said: then nothing has a price.
     """
 
-    def __init__(self, pages: Pages, service: "AgentService | None" = None) -> None:
+    def __init__(self, pages: Pages, backend: Backend, service: "AgentService | None" = None) -> None:
         self.pages = pages
         self.service = service
-        self._storage: Storage | None = None
-
-    def connect(self, storage: Storage) -> None:
-        """Look into storage from now on."""
-        self._storage = storage
+        self._backend = backend
 
     @property
     def storage(self) -> Storage:
-        """Where everything is kept.
-
-        Raises:
-            Refusal: it is not known yet.
-        """
-        if self._storage is None:
-            raise Refusal(503, "The service has not started yet.")
-        return self._storage
+        """The storage of the service."""
+        return self._backend.storage
 
     @property
     def budgets(self) -> Budgets:
@@ -62,6 +55,19 @@ class Desk:
             return Response(status_code=304, headers={**HEADERS, "ETag": tag})
         response.headers["ETag"] = tag
         return response
+
+
+@contextlib.contextmanager
+def refusing(prefix: str = "") -> Iterator[None]:
+    """Turn the errors of the block into refusals: what is not there, and with a prefix, what cannot be done."""
+    try:
+        yield
+    except StorageUnavailable:
+        raise
+    except StorageError:
+        raise Refusal(404, NOT_THERE) from None
+    except BotServiceError as error:
+        raise Refusal(409, f"{prefix}{error}.") from None
 
 
 def show_seconds(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """What a page is asked for in its address: which turns, in which order, and from where on."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -57,11 +57,6 @@ def address(path: str, values: Mapping[str, str], **others: str | None) -> str:
     """Return an address with what is asked for."""
     asked = {name: value for name, value in {**values, **others}.items() if value}
     return f"{path}?{urlencode(asked)}" if asked else path
-
-
-def choices(kind: Iterable[StrEnum]) -> list[str]:
-    """Return the values of a choice."""
-    return [each.value for each in kind]
 
 
 def _show(name: str, value: object) -> str:

@@ -12,14 +12,14 @@ from botservice.overview.conversations import ContextSummary, list_contexts
 from botservice.overview.turn_details import find_context_of
 from botservice.overview.turn_search import LOOKED_AT, FoundPage, Order, State, TurnFilter, find_turns
 from botservice.turns.waiting.records import list_waiting
+from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number
 from transports.web.inspector.desk import NOT_THERE, Desk, show_seconds
-from transports.web.inspector.filters import address, choices, filter_values, read_cursor, read_filter, write_cursor
+from transports.web.inspector.filters import address, filter_values, read_cursor, read_filter, write_cursor
 from transports.web.inspector.steps import show_text
 from transports.web.inspector.turn_lines import TurnLine, read_last_messages, read_turn_lines
 from transports.web.inspector.waiting_calls import show_waiting
 from transports.web.pages import HEADERS
-from transports.web.refusal import Refusal
 
 PAGE: Final = 50
 _TURNS: Final = "turns"
@@ -124,8 +124,8 @@ class Inspector:
         return {
             "path": path,
             "sought": filter_values(sought),
-            "states": choices(State),
-            "orders": choices(Order),
+            "states": list(State),
+            "orders": list(Order),
             "platforms": PLATFORMS,
         }
 

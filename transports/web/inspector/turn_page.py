@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from botservice.errors import StorageError, StorageUnavailable
 from botservice.memory import MemoryItem
 from botservice.memory.readable import listed
 from botservice.memory.replay import visible
@@ -20,9 +19,9 @@ from botservice.tools.threads import run_in_thread
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting.calls import WaitingCall
 from botservice.turns.waiting.records import find_of_turn
+from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number
-from transports.web.inbound import Refusal
-from transports.web.inspector.desk import NOT_THERE, Desk, show_seconds
+from transports.web.inspector.desk import NOT_THERE, Desk, refusing, show_seconds
 from transports.web.inspector.model_request import make_request, write_curl, write_json
 from transports.web.inspector.prompt_pieces import Picture, PromptPainter
 from transports.web.inspector.steps import Block, show_steps, show_text
@@ -110,12 +109,8 @@ class TurnPage:
         return PlainTextResponse(write_curl(made), headers=HEADERS)
 
     async def _read_turn(self, context_id: int, turn_id: int) -> TurnRecord:
-        try:
+        with refusing():
             return (await read_turns(self._desk.storage, context_id, turn_id))[0]
-        except StorageUnavailable:
-            raise
-        except StorageError:
-            raise Refusal(404, NOT_THERE) from None
 
     def _paint(self, steps: Sequence[MemoryItem], before: MemoryItem | None) -> list[Picture | None]:
         painter, pictures = PromptPainter(self._desk.budgets), list[Picture | None]()

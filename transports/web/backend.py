@@ -1,0 +1,55 @@
+"""What the pages work on once the service has started: its storage and its inbox, or the refusal that tells why not."""
+
+from botservice.access.access import Access as PeopleAccess
+from botservice.storage import Storage
+from botservice.turns.inbox import Inbox
+
+
+class Refusal(Exception):
+    """A request that is not taken; its text is for the person.
+
+    Whatever an endpoint calls may raise it; the gate answers with it.
+
+    Attributes:
+        status: The HTTP status that says so.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Backend:
+    """The storage and the inbox of a service that has started.
+
+    Attributes:
+        opened: The storage, or None before the start.
+        people: Who is let in on the platforms.
+    """
+
+    def __init__(self) -> None:
+        self.opened: Storage | None = None
+        self.people = PeopleAccess()
+        self._inbox: Inbox | None = None
+
+    def connect(self, inbox: Inbox, storage: Storage) -> None:
+        """Work on these from now on."""
+        self.opened, self.people, self._inbox = storage, inbox.access, inbox
+
+    def disconnect(self) -> None:
+        """Accept nothing more; what is stored can still be read."""
+        self._inbox = None
+
+    @property
+    def storage(self) -> Storage:
+        """The storage, for a request that cannot do without."""
+        if self.opened is None:
+            raise Refusal(503, "The service has not started yet.")
+        return self.opened
+
+    @property
+    def inbox(self) -> Inbox:
+        """The inbox, for a request that cannot do without."""
+        if self._inbox is None:
+            raise Refusal(503, "The service is about to stop, or has not started yet.")
+        return self._inbox
