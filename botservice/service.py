@@ -36,7 +36,7 @@ from botservice.turns.records import (
 )
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run.agent_run import AgentRun
-from botservice.turns.start.questions import store_api_question
+from botservice.turns.start.beginning import store_api_question
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
 from botservice.turns.waiting.handing_in import decide, hand_in
 from botservice.turns.waiting.records import find_due_turn

@@ -24,7 +24,7 @@ from botservice.budgets.records import (
 )
 from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.errors import BudgetExceeded, SettingsError
-from botservice.known_prices import KNOWN_CURRENCY, KNOWN_PRICES, SEARCHES
+from botservice.known_prices import KNOWN_CURRENCY, KNOWN_PRICES
 from botservice.llm.openai.options import is_openai
 from botservice.messages import TokenUsage
 from botservice.policies import ANY_MODEL, NANO, Limit, Period, Prices, Scope, Unit, price_of
@@ -82,6 +82,7 @@ class Budgets:
     Attributes:
         has_limits: Whether calls have to be reserved.
         has_rates: Whether messages have to be counted.
+        prices: What models cost.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class Budgets:
                 f"answer may take, {answer_tokens} tokens; set MAX_ANSWER_TOKENS to less, or the budget to more"
             )
         self.currency = currency
-        self._prices = prices
+        self.prices = prices
         self._answer_tokens = answer_tokens
         self._limits = {scope: [each for each in limits.get(scope, ()) if _is_spent(each)] for scope in Scope}
         self._rates = {scope: [each for each in limits.get(scope, ()) if not _is_spent(each)] for scope in Scope}
@@ -153,7 +154,7 @@ class Budgets:
 
     def has_price(self, model: str) -> bool:
         """Return whether it is known what a model costs."""
-        return price_of(self._prices, model) is not None
+        return price_of(self.prices, model) is not None
 
     def is_for(self, scope: Scope) -> bool:
         """Return whether anything is limited for somebody."""
@@ -161,12 +162,7 @@ class Budgets:
 
     def price(self, model: str, usage: TokenUsage) -> ModelCall:
         """Return a call with what it costs."""
-        price = price_of(self._prices, model) if self._prices else None
-        cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
-        cost = price.of(usage.input_tokens, usage.output_tokens, cached, written) if price else 0
-        search = self._prices.get(SEARCHES)  # priced as if each was a token
-        cost += search.of(usage.web_searches or 0, 0) if search else 0
-        return ModelCall(model, usage.input_tokens, usage.output_tokens, cached, cost, cache_write_tokens=written)
+        return ModelCall.of(model, usage, self.prices)
 
     async def count_message(self, storage: Storage, payer: Payer, now: datetime) -> Standing | None:
         """Count a message; return the limit that it is beyond, if there is one: then it is not counted."""

@@ -10,9 +10,10 @@ from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.budgets.periods import period_start
-from botservice.messages import Author
+from botservice.known_prices import SEARCHES
+from botservice.messages import Author, TokenUsage
 from botservice.people.names import chat_name, is_chat_name, person_name
-from botservice.policies import NANO, Period
+from botservice.policies import NANO, Period, Prices, price_of
 from botservice.storage.statements import execute
 from botservice.storage.tables.access import model_usage, model_usage_days
 from botservice.storage.tables.people import identities
@@ -75,6 +76,16 @@ class ModelCall:
     cached_tokens: int = 0
     cost: int = 0
     cache_write_tokens: int = 0
+
+    @classmethod
+    def of(cls, model: str, usage: TokenUsage, prices: Prices) -> Self:
+        """Return a call with what it costs."""
+        price = price_of(prices, model) if prices else None
+        cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
+        cost = price.of(usage.input_tokens, usage.output_tokens, cached, written) if price else 0
+        search = prices.get(SEARCHES)  # priced as if each was a token
+        cost += search.of(usage.web_searches or 0, 0) if search else 0
+        return cls(model, usage.input_tokens, usage.output_tokens, cached, cost, cache_write_tokens=written)
 
 
 @dataclass(frozen=True, slots=True)

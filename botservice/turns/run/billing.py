@@ -113,7 +113,8 @@ class Bill:
         """
         if usage is None:
             usage = self._estimate(said)
-        self._call = self._budgets.price(model if model in self._models else self._models[0], usage)
+        asked = model if model in self._models else self._models[0]
+        self._call = ModelCall.of(asked, usage, self._budgets.prices)
 
     def take_cut_off(self, said: str) -> None:
         """Take note of a call that somebody stopped: what was sent and said until then was made and is paid."""
@@ -125,7 +126,10 @@ class Bill:
         if self._call is None:
             return
         payer, call = self._payer_now(), self._call
-        self._budgets.settle(connection, self._turn.id, payer, call, now)
+        if self._budgets.has_limits:
+            self._budgets.settle(connection, self._turn.id, payer, call, now)
+        else:
+            record_call(connection, payer, call, now)
         used = {name: getattr(call, name) for name in ("input_tokens", "output_tokens", "cached_tokens", "cost")}
         figures = replace(self.attempts.figures(), calls=1, model=call.model, **used)
         add_figures(connection, self._turn.id, figures, now)

@@ -24,7 +24,7 @@ from botservice.texts import in_language
 from botservice.turns.changes import Controls
 from botservice.turns.options import RunOptions
 from botservice.turns.outbox import write_deliveries
-from botservice.turns.start.questions import Inbound
+from botservice.turns.start.beginning import Inbound
 from botservice.turns.start.refusing import plan_notice
 from botservice.turns.start.unread_files import unread_text
 from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse
@@ -198,7 +198,7 @@ class Admission:
         self, controls: Controls, context_keys: Mapping[str, str], transports: Mapping[str, Transport]
     ) -> list[int]:
         """Return the edits that wait for a message of somebody who is not let in: nothing of them is kept either."""
-        if not controls.changes or await self._access.is_idle(self._storage):
+        if not controls.changes:
             return []
         refused: list[int] = []
         for change in controls.changes:

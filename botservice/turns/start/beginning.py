@@ -1,202 +1,335 @@
-"""The beginning of a turn that a transport accepted: its events are read, and its commands obeyed."""
+"""The beginning of a turn: its events are read, and what it is asked enters history and memory in one transaction."""
 
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
 
 from sqlalchemy import Connection
 
-from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext
-from botservice.messages import Author, InboundMessage
-from botservice.privacy.rights import right_of
+from botservice.errors import TurnGrew
+from botservice.history.chat_history import count_text
+from botservice.history.rows import NewMessage, insert_message
+from botservice.memory import TaskStep
+from botservice.messages import Author, InboundMessage, Message, Role
+from botservice.people.identities import ensure_identity, note_audience
+from botservice.privacy.erasing import erase_event
+from botservice.privacy.late_messages import Heard, erase_returning, read_notes
+from botservice.references import write_out
 from botservice.storage import Claim, Storage
-from botservice.turns.changes import Controls, as_changed, mark_handled
-from botservice.turns.outbox import write_deliveries
-from botservice.turns.records import finish_turn, mark_running
-from botservice.turns.run.agent_run import RunOptions
-from botservice.turns.start.admission import Admission, Heard
-from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
-from botservice.turns.start.questions import Inbound, store_question
-from botservice.turns.transport import Transport, glimpse, topics_of
-from botservice.turns.turn import Outcome, StoredEvent, Turn, tell_end
+from botservice.storage.blobs import store_blob
+from botservice.storage.orphans import loosen_all_files, sweep_files
+from botservice.storage.statements import interleave
+from botservice.turns.changes import Controls
+from botservice.turns.options import RunOptions
+from botservice.turns.records import finish_turn, insert_turn, mark_running
+from botservice.turns.run.saving import Saver
+from botservice.turns.transport import ReadEvent, Transport, glimpse
+from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
 
-logger = logging.getLogger(__name__)
+Inbound = tuple[StoredEvent | None, InboundMessage]
+BeginTurn = Callable[[Connection, str | None], int]
+"""Begins a turn that goes by a system prompt, which is the blob with this digest, and returns the turn's id."""
 
-Write = Callable[[Connection], None]
 Said = tuple[StoredEvent, InboundMessage]
 
 
-class Beginning:
-    """Begins turns: with what was said, as it was changed since, and with what commands ask in its place."""
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """What the events of a turn say, before anybody is judged.
 
-    def __init__(self, storage: Storage, options: RunOptions, commands: Commands) -> None:
+    Attributes:
+        read: What they were read with: where anything is limited, files are only named at first.
+        is_open: Whether everybody is let in.
+    """
+
+    said: Sequence[Said]
+    read: ReadEvent
+    is_open: bool
+
+
+BeginJudged = Callable[[Turn, AgentContext, Controls, Claim, Transport, Unjudged], Awaitable[bool]]
+"""Begins a turn of which not all is to be taken as it was said."""
+
+
+class Beginning:
+    """Begins turns with what was said."""
+
+    def __init__(self, storage: Storage, options: RunOptions, begin_judged: BeginJudged) -> None:
         self._storage = storage
         self._options = options
-        self._commands = commands
-        self._admission = Admission(storage, options)
+        self._begin_judged = begin_judged
 
     async def prepare(
         self, turn: Turn, context: AgentContext, controls: Controls, claim: Claim, transport: Transport
     ) -> bool:
         """Have a turn run, with what it is asked stored; return whether the agent is to answer it."""
+        options = self._options
         if turn.is_open:
-            now = self._options.clock()
+            now = options.clock()
             await self._storage.write(
                 lambda connection: mark_running(connection, turn.id, now, is_first=False), fence=claim
             )
             return True
-        access, has_rates = self._options.access, self._options.budgets.has_rates
-        is_open = await access.is_idle(self._storage)
-        read = transport.read if is_open and not has_rates else glimpse(transport)
+        is_open = await options.access.is_idle(self._storage)
+        is_unlimited = is_open and not options.budgets.has_rates
+        read = transport.read if is_unlimited else glimpse(transport)
         said = [(event, message) for event in turn.events if (message := await read(event)) is not None]
-        if is_open and not has_rates and not controls.changes and all(_is_plain(message) for _, message in said):
-            context.language = _language([message for _, message in said])
-            return await store_question(context, turn, claim, said, self._options)
-        heard = await self._admission.judge(said, Heard(read), context, is_open=is_open)
-        return await self._begin_judged(turn, context, controls, claim, transport, heard)
+        if is_unlimited and not controls.changes and all(_is_plain(message) for _, message in said):
+            context.language = language_of([message for _, message in said])
+            return await store_question(context, turn, claim, said, options)
+        return await self._begin_judged(turn, context, controls, claim, transport, Unjudged(said, read, is_open))
 
-    async def _begin_judged(
-        self,
-        turn: Turn,
-        context: AgentContext,
-        controls: Controls,
-        claim: Claim,
-        transport: Transport,
-        heard: Heard,
-    ) -> bool:
-        """Begin a turn of which not all is to be taken as it was said; return whether the agent is to answer it."""
-        context.language = _language([message for _, message in heard.said])
-        inbound, changes = await as_changed(heard.read, heard.said, controls)
-        inbound = [each for each in inbound if _may(each, heard)]
-        commands = [(event, message) for event, message in inbound if self._is_command(message)]
-        commands, held = await self._hold_back(commands, turn, context, transport)
-        answers = await self._obey_all(commands, context, turn, claim, heard, transport)
-        rest: list[Inbound] = [
-            (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
-        ]
-        rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
-        rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
-        rest = await self._admission.complete(rest, heard, controls, transport)
-        unread = self._admission.tell_unread(rest, turn, context, transport)
-        obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
-        away = self._admission.turn_away(heard, turn, controls, transport)
-        also = _all_of([away, obeyed, slowed, held, unread])
-        if also is not None and (answers or held or away) and not rest:
-            outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
-            await self._end_without_agent(turn, claim, also, outcome)
-            is_open = False
-        else:
-            is_open = await store_question(context, turn, claim, rest, self._options, also=also)
-        if away is not None:
-            self._storage.scrub_soon()
-        for _, answer in answers:
-            if answer.after is not None:
-                await answer.after()
-        return is_open
 
-    async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
-        """Find out once more in which language a turn that goes on is answered, and who asks: neither is stored."""
-        try:
-            read = [await glimpse(transport)(event) for event in turn.events if event.raw]
-        except Exception:
-            logger.exception("turn.language_unknown")  # it goes on in English
-            return
-        heard = [message for message in read if message is not None]
-        context.language = _language(heard)
-        context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
-        last = context.chat_history.last_user_message
-        asking = [each for each in heard if each.is_addressed and not self._is_command(each)]
-        asking = asking or [each for each in heard if each.is_addressed]  # of a command that asks, such as /retry
-        if context.asked_by is None and asking and last is not None and asking[-1].author != last.author:
-            context.asked_by = asking[-1].author or Author()
+async def store_question(
+    context: AgentContext,
+    turn: Turn,
+    claim: Claim,
+    inbound: Sequence[Inbound],
+    options: RunOptions,
+    *,
+    also: Callable[[Connection], None] | None = None,
+) -> bool:
+    """Store what a turn of a transport is asked, and mark it running; return whether it is to be answered.
 
-    async def _hold_back(
-        self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport
-    ) -> tuple[list[Said], Write | None]:
-        """Return the commands that are within the limits on messages, and what tells who gave the others."""
-        counted = [each for each in commands if each[1].command and self._commands.counts(each[1].command.name)]
-        if not counted:
-            return commands, None
-        judged, tell = await self._admission.slow_down(counted, turn, context, transport)
-        beyond = {event.id for event, message in judged if event is not None and not message.is_addressed}
-        return [each for each in commands if each[0].id not in beyond], tell
+    Args:
+        also: What is stored in the same transaction, before anything else.
+    """
+    now = options.clock()
+    is_addressed = any(message.is_addressed for _, message in inbound)
 
-    def _is_command(self, message: InboundMessage) -> bool:
-        return message.is_addressed and self._commands.takes(message)
-
-    async def _obey_all(
-        self,
-        commands: Sequence[Said],
-        context: AgentContext,
-        turn: Turn,
-        claim: Claim,
-        heard: Heard,
-        transport: Transport,
-    ) -> list[tuple[StoredEvent, CommandAnswer]]:
-        return [
-            (event, await self._obey(said, context, turn, claim, heard, event.id, transport))
-            for event, said in commands
-        ]
-
-    async def _obey(
-        self,
-        message: InboundMessage,
-        context: AgentContext,
-        turn: Turn,
-        claim: Claim,
-        heard: Heard,
-        event_id: int,
-        transport: Transport,
-    ) -> CommandAnswer:
-        assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
-        options, now = self._options, self._options.clock()
-        role, is_let_in = heard.roles.get(event_id), event_id not in heard.rights
-        request = CommandRequest(
-            message.command,
-            message,
-            context,
-            turn,
-            claim,
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        mark_running(
+            connection,
+            turn.id,
             now,
-            role,
-            options.access,
-            options.budgets,
-            is_let_in,
-            tools=options.agent.tools,
-            open_topic=topics_of(transport, context.context_keys),
-            capabilities=capabilities_of(transport),
+            is_first=True,
+            joined_events=turn.joined_events,
+            system_prompt=system_prompt,
         )
-        return await self._commands.answer(request)
+        if not is_addressed:
+            finish_turn(connection, turn.id, now, Outcome.LISTENED)
+        return turn.id
 
-    def _commit(
-        self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport
-    ) -> Write | None:
-        """Return what stores the effects of commands; neither they nor their answers are part of the conversation."""
-        if not answers and not changes:
-            return None
-        now = self._options.clock()
-        messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
-        payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
+    await _save(context, claim, inbound, options.agent.prompt, now, begin, also=also)
+    if not is_addressed:
+        tell_end(turn, Outcome.LISTENED, now)
+    return is_addressed
 
-        def write(connection: Connection) -> None:
-            mark_handled(connection, changes, now)
-            apply_all(connection, answers)
-            if payloads:
-                write_deliveries(connection, turn, payloads, now)
 
-        return write
+async def store_api_question(
+    context: AgentContext, claim: Claim, message: InboundMessage, options: RunOptions, *, keeps_steps: bool
+) -> Turn:
+    """Store what a program asks, as a turn that runs, and return that."""
+    now = options.clock()
 
-    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write, outcome: Outcome) -> None:
-        now = self._options.clock()
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        return insert_turn(
+            connection,
+            context.id,
+            API,
+            now,
+            status=TurnStatus.RUNNING,
+            keeps_steps=keeps_steps,
+            system_prompt=system_prompt,
+        )
 
-        def end(connection: Connection) -> None:
-            mark_running(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
+    turn_id = await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, keeps_steps=keeps_steps)
+    return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
+
+
+async def store_task(
+    context: AgentContext,
+    claim: Claim,
+    message: InboundMessage,
+    options: RunOptions,
+    *,
+    transport: str,
+    also: Callable[[Connection], None],
+) -> None:
+    """Store a task as a turn that runs: nobody's event asks for it now, its message was written earlier.
+
+    Args:
+        transport: Makes the answer visible.
+        also: What is stored in the same transaction, before anything else.
+    """
+    now = options.clock()
+
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        return insert_turn(
+            connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
+        )
+
+    await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, also=also)
+
+
+async def _save(
+    context: AgentContext,
+    claim: Claim,
+    inbound: Sequence[Inbound],
+    prompt: str,
+    now: datetime,
+    begin: BeginTurn,
+    *,
+    also: Callable[[Connection], None] | None = None,
+    keeps_steps: bool = False,
+) -> int:
+    spoken = await _read(inbound, now)
+    prompt = context.system_prompt_for(prompt)
+    context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
+    context.begin_turn(prompt, _task(spoken.asked) if spoken.is_addressed else None, keeps_steps=keeps_steps)
+    put_in = {id(step) for step in context.unsaved_steps()}
+    changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
+
+    def write(connection: Connection) -> tuple[int, list[Message], list[int], bool]:
+        if also is not None:
             also(connection)
-            finish_turn(connection, turn.id, now, outcome)
+        kept_prompt = prompt if spoken.is_addressed else ""
+        turn_id, stored, notes = interleave(
+            lambda: begin(connection, _store_system_prompt(connection, context.id, kept_prompt)),
+            lambda: _store(connection, context.id, spoken, now),
+            lambda: read_notes(connection, context.id, spoken.heard),
+        )
+        row_ids = context.records.apply(connection, changes, turn_id)
+        is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
+        return turn_id, stored, row_ids, is_gone
 
-        await self._storage.write(end, fence=claim)
-        tell_end(turn, outcome, now)
+    # What commands change may be about other contexts.
+    how: dict[str, Any] = {"fence": claim, "sort_key": (context.id,), "is_confined": also is None}
+    turn_id, stored, row_ids, is_gone = await context.storage.write(write, **how)
+    if is_gone:
+        await _clear_forgotten(context, turn_id)
+    context.assign_turn(turn_id)
+    context.records.confirm(changes, row_ids)
+    _remember(context, spoken, stored)
+    if any(each.references for each in stored):
+        await _check_forgotten(context, claim, turn_id, spoken, stored)
+    if put_in:  # after the turn's own task, which is known by coming first
+        await Saver(context, claim).save()
+    return turn_id
+
+
+async def _clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
+    """Take away what is left of messages that were forgotten while a turn began with them."""
+    await sweep_files(context.storage)
+    context.storage.scrub_soon()
+    raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
+
+
+def _remember(context: AgentContext, spoken: "_Spoken", stored: Sequence[Message]) -> None:
+    """Take note of what was stored: the newest message, and of several the one by which the bot is meant."""
+    if stored:
+        context.chat_history.remember_last(stored[-1])
+    if len(stored) > 1:
+        _note_asker(context, [kept for kept, each in zip(stored, spoken.new, strict=True) if each is spoken.addressed])
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    """What is said at the beginning of a turn.
+
+    Attributes:
+        new: All that enters the history, in its order.
+        asked: What of it the turn is about; the rest was said before.
+        heard: For each of new, which event brought it.
+        addressed: The newest of them by which the bot is meant.
+        is_private: Nobody else was there.
+    """
+
+    new: Sequence[NewMessage]
+    asked: Sequence[NewMessage]
+    heard: Sequence[Heard | None]
+    addressed: NewMessage | None
+    is_private: bool
+
+    @property
+    def is_addressed(self) -> bool:
+        """Whether the bot is meant by any of it."""
+        return self.addressed is not None
+
+
+async def _read(inbound: Sequence[Inbound], now: datetime) -> _Spoken:
+    new, asked, heard = list[NewMessage](), list[NewMessage](), list[Heard | None]()
+    addressed: NewMessage | None = None
+    for event, message in inbound:
+        new += [await _new_message(earlier, None, now) for earlier in message.before]
+        asked.append(await _new_message(message, event, now))
+        new.append(asked[-1])
+        addressed = asked[-1] if message.is_addressed else addressed
+        heard += [_heard(event, each) for each in new[len(heard) :]]
+    return _Spoken(
+        new,
+        asked,
+        heard,
+        addressed=addressed,
+        is_private=all(message.is_private for _, message in inbound),
+    )
+
+
+def _store(connection: Connection, context_id: int, spoken: _Spoken, now: datetime) -> list[Message]:
+    seen = [(each.author, ensure_identity(connection, each.author, now)) for each in spoken.new]
+    note_audience(connection, context_id, seen, is_private=spoken.is_private)
+    return [insert_message(connection, context_id, each) for each in spoken.new]
+
+
+def _note_asker(context: AgentContext, addressed: Sequence[Message]) -> None:
+    """Take note of who asks, where the last words of a turn are not the ones that ask."""
+    last = context.chat_history.last_user_message
+    for message in addressed:
+        if context.asked_by is None and last is not None and message.id != last.id:
+            context.asked_by = message.author or Author()
+
+
+def _heard(event: StoredEvent | None, new: NewMessage) -> Heard | None:
+    return None if event is None else Heard(event.id, event.received_at, new.author, new.references)
+
+
+def _store_system_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
+    """Keep what the agent was told to be, once per context; return the blob's digest, None where there is nothing."""
+    return store_blob(connection, context_id, prompt.encode("utf-8", "replace")) if prompt else None
+
+
+async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:
+    counter, count = await count_text(message.full_text)
+    return NewMessage(
+        role=Role.USER,
+        text=message.text,
+        created_at=message.created_at or now,
+        author=message.author,
+        attachments=message.attachments,
+        token_count=count,
+        token_encoding=counter.name,
+        external_id=message.external_id,
+        event_id=None if event is None else event.id,
+        own_text=message.own_text,
+        references=message.references,
+    )
+
+
+async def _check_forgotten(
+    context: AgentContext, claim: Claim, turn_id: int, spoken: _Spoken, stored: Sequence[Message]
+) -> None:
+    """See to it that nothing is left of others in what a turn is about, where it holds words of theirs."""
+    asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
+    if any(held.is_erased for each in asked for held in each.references):
+        await _go_on_without_forgotten(context, claim, turn_id, asked)
+
+
+async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
+    """Have a turn that begins anew know nothing of somebody who was forgotten while it was answered."""
+    if context.task is not None:
+        left = _task(heard)
+        context.task.task, context.task.task_images = left.task, left.task_images
+        await Saver(context, claim).save()
+
+    def erase(connection: Connection) -> None:
+        erase_event(connection, turn_id)
+        loosen_all_files(connection, context.id)
+
+    await context.storage.write(erase, fence=claim)
+    await sweep_files(context.storage)
+    context.storage.scrub_soon()
 
 
 def _is_plain(message: InboundMessage) -> bool:
@@ -204,26 +337,13 @@ def _is_plain(message: InboundMessage) -> bool:
     return message.command is None and not message.unread
 
 
-def _may(said: Said, heard: Heard) -> bool:
-    """Return whether what somebody said may be looked at: they may have changed it since they were judged."""
-    event, message = said
-    return event.id not in heard.rights or right_of(message) is not None
-
-
-def _all_of(writes: Sequence[Write | None]) -> Write | None:
-    """Return what does all of these; None where there is nothing to do."""
-    wanted = [each for each in writes if each is not None]
-    if not wanted:
-        return None
-
-    def write(connection: Connection) -> None:
-        for each in wanted:
-            each(connection)
-
-    return write
-
-
-def _language(messages: Sequence[InboundMessage]) -> str | None:
+def language_of(messages: Sequence[InboundMessage]) -> str | None:
     """Return the two letters of the language of who wrote, where a platform says it."""
     spoken = next((message.language for message in messages if message.language), None)
     return spoken and spoken.partition("-")[0].lower()
+
+
+def _task(new: Sequence[NewMessage | Message]) -> TaskStep:
+    images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
+    text = "\n".join(write_out(each.text, each.references) if each.references else each.text for each in new)
+    return TaskStep(text, task_images=images) if images else TaskStep(text)

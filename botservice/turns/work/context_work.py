@@ -42,6 +42,7 @@ from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS
 from botservice.turns.run.agent_run import AgentRun, RunOptions
 from botservice.turns.start.beginning import Beginning
 from botservice.turns.start.commands import Commands
+from botservice.turns.start.judging import Judging
 from botservice.turns.start.refusing import end_refused
 from botservice.turns.transport import Transport, is_shared, was_spoken
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
@@ -156,7 +157,8 @@ class ContextWork:
         self._options = options
         self._clock = options.clock
         self._transports = transports
-        self._beginning = Beginning(storage, options, commands)
+        self._judging = Judging(storage, options, commands)
+        self._beginning = Beginning(storage, options, self._judging.begin)
         self.outbox = Outbox(storage, transports, options.clock, most_at_once=most_sends)
         self._failed_turns = FailedTurns(storage, options.clock)
         self._attending = Attending(storage, options)
@@ -187,7 +189,8 @@ class ContextWork:
             work = await self._storage.read(find, is_short=True)
             if work is not None and not isinstance(work, Waiting):
                 return work
-            if await self._controls.turn_away_changes(claim):
+            is_open = await self._options.access.is_idle(self._storage)
+            if not is_open and await self._controls.turn_away_changes(claim):
                 continue
             if work is not None and not self.is_closing:
                 await self._put_off(work.until, claim)
@@ -224,7 +227,7 @@ class ContextWork:
     async def _work_on(self, turn: Turn, work: Begun, claim: Claim) -> None:
         transport = self._transports[turn.transport]
         if turn.is_open:
-            await self._beginning.recall(turn, work.context, transport)
+            await self._judging.recall(turn, work.context, transport)
         try:
             if await self._is_ready(turn, work, claim, transport):
                 await self._run(turn, work, claim, transport)

@@ -25,7 +25,7 @@ from botservice.turns.options import RunOptions
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, insert_turn
 from botservice.turns.run.saving import new_answer, preview
-from botservice.turns.start.questions import store_task
+from botservice.turns.start.beginning import store_task
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus
 
