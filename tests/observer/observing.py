@@ -89,8 +89,8 @@ def tokens(count: int, word: str = "word") -> str:
     """Return a text of about so many tokens, and not more."""
     counter = counter_for()
     words = count
-    while counter.count(" ".join([word] * words)) > count:
-        words -= 1
+    while (counted := counter.count(" ".join([word] * words))) > count:
+        words = min(words - 1, words * count // counted)
     return " ".join([word] * words)
 
 
