@@ -221,10 +221,20 @@ def encode(message: Mapping[str, Any], source: Source | None) -> Entry:
 def as_content(entries: Iterable[Entry]) -> dict[str, Any]:
     """Return the content of a row for entries."""
     sent: list[Any] = []
-    for way, same in groupby((each.kept for each in entries), _way_of):
-        kept = list(same)
-        ids = [each.message_id for each in kept if isinstance(each, Said)]
-        sent += kept if way is None else [[way, *shorten(ids)]]
+    ids: list[int] = []  # of the messages that stand one after the other in one way
+    shown: int | None = None
+    for kept, _ in entries:
+        way = kept.way if isinstance(kept, Said) else None
+        if ids and way != shown:
+            sent.append([shown, *shorten(ids)])
+            ids = []
+        shown = way
+        if isinstance(kept, Said):
+            ids.append(kept.message_id)
+        else:
+            sent.append(kept)
+    if ids:
+        sent.append([shown, *shorten(ids)])
     return {"messages": [], "literal": {}, "sent": sent}  # earlier releases read the first two, and show nothing
 
 
@@ -248,10 +258,6 @@ def _as_ranges(sequence: Sequence[int]) -> list[Range]:
         else:
             ranges.append([place, place + 1])
     return ranges
-
-
-def _way_of(kept: Kept) -> int | None:
-    return kept.way if isinstance(kept, Said) else None
 
 
 def _parts(content: str, source: Source, blobs: dict[str, bytes]) -> list[Any] | None:

@@ -235,7 +235,7 @@ class _Reader:
         connection = self._connection
         try:
             with connection.begin() as transaction:
-                results = interleave(*(partial(query, connection) for query in queries))
+                results = interleave(*(partial(query, connection) for query in queries), connection=connection)
                 transaction.commit()  # not a rollback, at which psycopg forgets the statements that it has prepared
                 return results
         except SQLAlchemyError:

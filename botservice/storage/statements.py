@@ -9,6 +9,7 @@ import itertools
 from collections import deque, namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, TypeVar, overload
 
 from greenlet import getcurrent, greenlet
@@ -74,14 +75,12 @@ def execute(connection: Connection, statement: ClauseElement, values: Values) ->
 
 
 def _run(connection: Connection, compiled: "_Compiled", values: Values) -> list[Any]:
-    cursor = connection.connection.cursor()
+    driver: Any = connection.connection.dbapi_connection
     try:
-        cursor.execute(compiled.text, compiled.bind(values))
+        cursor = driver.execute(compiled.text, compiled.bind(values))
         return compiled.read(cursor) if compiled.gives_rows else []
     except connection.dialect.loaded_dbapi.Error as error:
         raise as_sqlalchemy_error(connection, compiled.text, error) from error
-    finally:
-        cursor.close()
 
 
 def _queue(connection: Connection, compiled: "_Compiled", values: Values) -> Callable[[], list[Any]]:
@@ -108,28 +107,33 @@ def execute_many(connection: Connection, statement: ClauseElement, rows: Sequenc
             execute(connection, statement, values)
         return
     compiled = _prepare(statement, connection.dialect).compiled(rows[0])
-    cursor = connection.connection.cursor()
+    driver: Any = connection.connection.dbapi_connection
     try:
-        cursor.executemany(compiled.text, [compiled.bind(values) for values in rows])
+        driver.executemany(compiled.text, [compiled.bind(values) for values in rows])
     except connection.dialect.loaded_dbapi.Error as error:
         raise as_sqlalchemy_error(connection, compiled.text, error) from error
-    finally:
-        cursor.close()
 
 
 @overload
-def interleave(first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]: ...
+def interleave(
+    first: Callable[[], A], second: Callable[[], B], /, *, connection: Connection | None = None
+) -> tuple[A, B]: ...
 @overload
-def interleave(first: Callable[[], A], second: Callable[[], B], third: Callable[[], C], /) -> tuple[A, B, C]: ...
+def interleave(
+    first: Callable[[], A], second: Callable[[], B], third: Callable[[], C], /, *, connection: Connection | None = None
+) -> tuple[A, B, C]: ...
 @overload
-def interleave(*functions: Callable[[], A]) -> tuple[A, ...]: ...
-def interleave(*functions: Callable[[], Any]) -> tuple[Any, ...]:
+def interleave(*functions: Callable[[], A], connection: Connection | None = None) -> tuple[A, ...]: ...
+def interleave(*functions: Callable[[], Any], connection: Connection | None = None) -> tuple[Any, ...]:
     """Return what functions return, run in this thread until all have ended; the error of one ends all.
 
     They take turns on one connection: where one would wait for the database, the next goes on, so that what they ask
-    travels together and all of them wait once. Where nobody waits, as on SQLite, one runs after the other.
+    travels together and all of them wait once. SQLite has nobody wait: there one runs after the other.
+
+    Args:
+        connection: The one that they use, which says whether they wait at all: a greenlet costs as much as a statement.
     """
-    if len(functions) < 2:
+    if len(functions) < 2 or (connection is not None and connection.dialect.name == "sqlite"):
         return tuple(function() for function in functions)
     results: dict[int, Any] = {}
     waiting = deque((place, greenlet(function)) for place, function in enumerate(functions))
@@ -170,13 +174,14 @@ class _Compiled:
         names = state.positiontup if state.positiontup is not None else list(state.parameters)
         self.text = state.statement
         self.gives_rows = bool(columns)
-        self._is_positional = state.positiontup is not None
         self._lists = list(state.parameter_expansion.items())
         made = {name: _bind_processor(bind, dialect) for name, bind in compiled.binds.items()}
-        processors = {**made, **state.processors}
-        self._binds = [
-            (name, processors.get(name), None if name in given else state.parameters[name]) for name in names
-        ]
+        every = {**made, **state.processors}
+        processors = {name: process for name, process in every.items() if process is not None}
+        self._fixed = {name: state.parameters[name] for name in names if name not in given}
+        self._processors = [(place, processors[name]) for place, name in enumerate(names) if name in processors]
+        self._pick = _picker(names)
+        self._names = None if state.positiontup is not None else names
         self._types = [column.type.dialect_impl(dialect) for column in columns]
         self._dialect = dialect
         self._results: list[tuple[int, Callable[[Any], Any]]] | None = None
@@ -189,13 +194,13 @@ class _Compiled:
         if self._lists:
             spread = [zip(names, _filled(values[name]), strict=False) for name, names in self._lists]
             values = {**values, **dict(itertools.chain.from_iterable(spread))}
-        found = [values.get(name, fixed) for name, _, fixed in self._binds]
-        for place, (_, process, _) in enumerate(self._binds):
-            if process is not None:
-                found[place] = process(found[place])
-        if self._is_positional:
-            return found
-        return {name: value for (name, _, _), value in zip(self._binds, found, strict=True)}
+        found = self._pick({**values, **self._fixed} if self._fixed else values)
+        if self._processors:
+            found = list(found)
+            for place, process in self._processors:
+                if found[place] is not None:  # of any type, no value is none
+                    found[place] = process(found[place])
+        return found if self._names is None else dict(zip(self._names, found, strict=True))
 
     def read(self, cursor: Any) -> list[Any]:
         """Return what a cursor has as rows of the types of their columns."""
@@ -210,7 +215,7 @@ class _Compiled:
         for each in found:
             changed = list(each)
             for place, process in self._results:
-                if changed[place] is not None:  # of any type, no value is none
+                if changed[place] is not None:
                     changed[place] = process(changed[place])
             rows.append(self._make_row(changed))
         return rows
@@ -228,7 +233,7 @@ class _Prepared:
 
     def compiled(self, values: Values) -> _Compiled:
         """Return what it is for values with these names, and lists of about these lengths."""
-        rooms = {name: _room(len(values[name])) for name in self._lists}
+        rooms = {name: _room(len(values[name])) for name in self._lists} if self._lists else {}
         key = (*values, *rooms.values())
         found = self._compiled.get(key)
         if found is None:
@@ -255,6 +260,13 @@ def _filled(values: Collection[Any]) -> Iterator[Any]:
 @lru_cache(maxsize=_MOST_STATEMENTS)
 def _prepare(statement: ClauseElement, dialect: Dialect) -> _Prepared:
     return _Prepared(statement, dialect)
+
+
+def _picker(names: Sequence[str]) -> Callable[[Values], Sequence[Any]]:
+    """Return what takes the values of these names, in their order."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: [values[name] for name in names]
 
 
 def _bind_processor(bind: BindParameter[Any], dialect: Dialect) -> Callable[[Any], Any] | None:

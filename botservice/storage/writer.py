@@ -322,7 +322,7 @@ class Writer:
 def _apply(batch: Sequence[Operation], connection: Connection) -> None:
     alone = batch
     if len(batch) > 1:
-        interleave(*_chains(batch, connection))
+        interleave(*_chains(batch, connection), connection=connection)
         alone = [operation for operation in batch if not operation.is_confined]
     for operation in alone:
         operation.apply(connection)

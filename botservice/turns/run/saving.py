@@ -133,6 +133,7 @@ def write_answer(
     message, begun = interleave(
         partial(insert_message, connection, turn.context_id, new),
         partial(begin_deliveries, connection, turn, payloads, now),
+        connection=connection,
     )
     finish_turn(connection, turn.id, now, Outcome.ANSWERED)
     return message, begun

@@ -190,6 +190,7 @@ async def _save(
             lambda: begin(connection, _store_system_prompt(connection, context.id, kept_prompt)),
             lambda: _store(connection, context.id, spoken, now),
             lambda: read_notes(connection, context.id, spoken.heard),
+            connection=connection,
         )
         row_ids = context.records.apply(connection, changes, turn_id)
         is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
