@@ -3,133 +3,103 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from telegram import ExternalReplyInfo, Message
-
 from botservice.quoting import in_one_line, quote_name
-from transports.telegram.incoming.message_fields import name_content
+
+Content = Mapping[str, Any]
+"""What stands in one field of a message, as Telegram sends it."""
 
 
-def describe(message: Message | ExternalReplyInfo) -> str | None:
-    """Return what is sent besides words and files; None where nothing is."""
-    return next((say(value) for name, say in _KINDS if (value := getattr(message, name, None)) is not None), None)
+def describe(message: Mapping[str, Any]) -> str | None:
+    """Return what is sent besides words and files; None where nothing is, or nothing in the shape of today."""
+    found = next((name for name in DESCRIBED_HERE if message.get(name) is not None), None)
+    if found is None:
+        return None
+    say, content = DESCRIBED_HERE[found], message[found]
+    try:
+        return say(content) if callable(say) else say.format_map(_in_lines(content))
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return None
 
 
-def describe_newer(message: Message) -> str | None:
-    """Return what is named of a message that holds nothing which this service knows; None where it only reports."""
-    return name_content({**dict.fromkeys(_present(message), True), **message.api_kwargs}) or None
+def _in_lines(content: Content) -> dict[str, Any]:
+    return {name: in_one_line(each) if isinstance(each, str) else each for name, each in content.items()}
 
 
-def _present(message: Message) -> list[str]:
-    return [name for name in message.__slots__ if not name.startswith("_") and getattr(message, name, None)]
+def _sticker(sticker: Content) -> str:
+    return str(sticker.get("emoji") or "[sticker]") if sticker["file_id"] else ""
 
 
-def _sticker(sticker: Any) -> str:
-    return str(sticker.emoji or "[sticker]")
+def _location(at: Content) -> str:
+    kind = "location" if at.get("live_period") is None else "live location"
+    return f"[{kind}: {at['latitude']}, {at['longitude']}]"
 
 
-def _dice(dice: Any) -> str:
-    return f"{dice.emoji} [{dice.value}]"
+def _contact(contact: Content) -> str:
+    return f"[contact: {_full_name(contact)}, {contact['phone_number']}]"
 
 
-def _venue(venue: Any) -> str:
-    return f"[place: {venue.title}, {venue.address} ({venue.location.latitude}, {venue.location.longitude})]"
+def _poll(poll: Content) -> str:
+    return f"[poll: {poll['question']}: {_listed(option['text'] for option in poll['options'])}]"
 
 
-def _location(at: Any) -> str:
-    kind = "location" if at.live_period is None else "live location"
-    return f"[{kind}: {at.latitude}, {at.longitude}]"
+def _checklist(checklist: Content) -> str:
+    return f"[checklist: {in_one_line(checklist['title'])}: {_listed(_task(each) for each in checklist['tasks'])}]"
 
 
-def _contact(contact: Any) -> str:
-    return f"[contact: {_full_name(contact)}, {contact.phone_number}]"
+def _task(task: Content) -> str:
+    return f"{in_one_line(task['text'])} ✓" if task.get("completion_date") else in_one_line(task["text"])
 
 
-def _poll(poll: Any) -> str:
-    return f"[poll: {poll.question}: {_listed(option.text for option in poll.options)}]"
+def _tasks_added(added: Content) -> str:
+    return f"[added to a checklist: {_listed(in_one_line(each['text']) for each in added['tasks'])}]"
 
 
-def _poll_option(added: Any) -> str:
-    return f"[added to a poll: {in_one_line(added.option_text)}]"
-
-
-def _checklist(checklist: Any) -> str:
-    return f"[checklist: {in_one_line(checklist.title)}: {_listed(_task(each) for each in checklist.tasks)}]"
-
-
-def _task(task: Any) -> str:
-    return f"{in_one_line(task.text)} ✓" if task.completion_date else in_one_line(task.text)
-
-
-def _tasks_added(added: Any) -> str:
-    return f"[added to a checklist: {_listed(in_one_line(each.text) for each in added.tasks)}]"
-
-
-def _tasks_done(change: Any) -> str:
+def _tasks_done(change: Content) -> str:
     """Return which tasks were ticked; their numbers, where the checklist itself is not shown."""
-    message = change.checklist_message
-    tasks = message.checklist.tasks if message is not None and message.checklist is not None else ()
-    known = {task.id: in_one_line(task.text) for task in tasks}
-    done, undone = change.marked_as_done_task_ids or (), change.marked_as_not_done_task_ids or ()
+    tasks = ((change.get("checklist_message") or {}).get("checklist") or {}).get("tasks", ())
+    known = {task["id"]: in_one_line(task["text"]) for task in tasks}
+    ticked, unticked = (change.get(f"marked_as_{kind}_task_ids") for kind in ("done", "not_done"))
     parts = [
         f"{what}: {_listed(known.get(each, str(each)) for each in ids)}"
-        for what, ids in (("ticked", done), ("no longer ticked", undone))
+        for what, ids in (("ticked", ticked), ("no longer ticked", unticked))
         if ids
     ]
     return f"[checklist, {_listed(parts, '; ')}]"
 
 
-def _story(story: Any) -> str:
-    name = getattr(story.chat, "full_name", None) or getattr(story.chat, "title", None)
+def _story(story: Content) -> str:
+    name = _full_name(story["chat"]) or story["chat"].get("title")
     return f"[story of {quote_name(name)}]" if name else "[story]"
 
 
-def _game(game: Any) -> str:
-    return f"[game: {in_one_line(game.title)}]"
+def _gift(info: Content) -> str:
+    words = f": {in_one_line(info['text'])}" if info.get("text") else ""
+    return f"[gift {info['gift']['sticker'].get('emoji') or ''}{words}]".replace(" ]", "]").replace(" :", ":")
 
 
-def _invoice(invoice: Any) -> str:
-    return f"[invoice: {in_one_line(invoice.title)}]"
+def _unique_gift(info: Content) -> str:
+    return f"[gift: {quote_name(info['gift']['base_name'])} #{info['gift']['number']}]"
 
 
-def _payment(payment: Any) -> str:
-    return f"[payment: {payment.total_amount} in the smallest unit of {payment.currency}]"
+def _people(shared: Content) -> str:
+    return f"[people chosen: {_listed(_full_name(each) or str(each['user_id']) for each in shared['users'])}]"
 
 
-def _giveaway(giveaway: Any) -> str:
-    return f"[giveaway: {giveaway.winner_count} to win]"
+def _chat(shared: Content) -> str:
+    return f"[chat chosen: {quote_name(shared.get('title'), str(shared['chat_id']))}]"
 
 
-def _giveaway_over(giveaway: Any) -> str:
-    return f"[giveaway is over: {giveaway.winner_count} have won]"
+def _web_app(sent: Content) -> str:
+    return f"[from the app behind the button {quote_name(sent['button_text'])}: {in_one_line(sent['data'])}]"
 
 
-def _gift(info: Any) -> str:
-    words = f": {in_one_line(info.text)}" if info.text else ""
-    return f"[gift {info.gift.sticker.emoji or ''}{words}]".replace(" ]", "]").replace(" :", ":")
+def _paid_media(paid: Content) -> str:
+    kinds = _listed(str(each["type"]) for each in paid["paid_media"])
+    return f"[behind a price of {paid['star_count']} stars: {kinds}]"
 
 
-def _unique_gift(info: Any) -> str:
-    return f"[gift: {quote_name(info.gift.base_name)} #{info.gift.number}]"
-
-
-def _people(shared: Any) -> str:
-    return f"[people chosen: {_listed(_full_name(each) or str(each.user_id) for each in shared.users)}]"
-
-
-def _chat(shared: Any) -> str:
-    return f"[chat chosen: {quote_name(shared.title, str(shared.chat_id))}]"
-
-
-def _web_app(sent: Any) -> str:
-    return f"[from the app behind the button {quote_name(sent.button_text)}: {in_one_line(sent.data)}]"
-
-
-def _paid_media(paid: Any) -> str:
-    return f"[behind a price of {paid.star_count} stars: {_listed(str(each.type) for each in paid.paid_media)}]"
-
-
-def _passport(_: Any) -> str:
-    return "[documents of a passport, which nobody reads here]"
+def _passport(passport: Content) -> str:
+    return "[documents of a passport, which nobody reads here]" if passport["credentials"] else ""
 
 
 def _listed(parts: Iterable[str], between: str = " / ") -> str:
@@ -144,18 +114,34 @@ def _listed(parts: Iterable[str], between: str = " / ") -> str:
     return found
 
 
-def _full_name(person: Any) -> str:
-    return " ".join(part for part in (person.first_name, person.last_name) if part)
+def _full_name(person: Content) -> str:
+    return " ".join(part for part in (person.get("first_name"), person.get("last_name")) if part)
 
 
 # A venue comes with its location, and a checklist's change with the checklist: what says more stands first.
-_KINDS: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
-    *(("sticker", _sticker), ("dice", _dice), ("venue", _venue), ("location", _location), ("contact", _contact)),
-    *(("poll", _poll), ("poll_option_added", _poll_option), ("checklist", _checklist)),
-    *(("checklist_tasks_done", _tasks_done), ("checklist_tasks_added", _tasks_added), ("story", _story)),
-    *(("game", _game), ("invoice", _invoice), ("successful_payment", _payment), ("paid_media", _paid_media)),
-    *(("giveaway", _giveaway), ("giveaway_winners", _giveaway_over), ("giveaway_completed", _giveaway_over)),
-    *(("gift", _gift), ("unique_gift", _unique_gift), ("users_shared", _people), ("chat_shared", _chat)),
-    *(("web_app_data", _web_app), ("passport_data", _passport)),
-)
-DESCRIBED_HERE: Final[Mapping[str, Callable[[Any], str]]] = dict(_KINDS)
+DESCRIBED_HERE: Final[Mapping[str, str | Callable[[Content], str]]] = {
+    "sticker": _sticker,
+    "dice": "{emoji} [{value}]",
+    "venue": "[place: {title}, {address} ({location[latitude]}, {location[longitude]})]",
+    "location": _location,
+    "contact": _contact,
+    "poll": _poll,
+    "poll_option_added": "[added to a poll: {option_text}]",
+    "checklist": _checklist,
+    "checklist_tasks_done": _tasks_done,
+    "checklist_tasks_added": _tasks_added,
+    "story": _story,
+    "game": "[game: {title}]",
+    "invoice": "[invoice: {title}]",
+    "successful_payment": "[payment: {total_amount} in the smallest unit of {currency}]",
+    "paid_media": _paid_media,
+    "giveaway": "[giveaway: {winner_count} to win]",
+    "giveaway_winners": "[giveaway is over: {winner_count} have won]",
+    "giveaway_completed": "[giveaway is over: {winner_count} have won]",
+    "gift": _gift,
+    "unique_gift": _unique_gift,
+    "users_shared": _people,
+    "chat_shared": _chat,
+    "web_app_data": _web_app,
+    "passport_data": _passport,
+}

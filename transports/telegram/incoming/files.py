@@ -2,12 +2,10 @@
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
-from telegram import Message
 from telegram.error import BadRequest, TelegramError
 
 from botservice.messages import Attachment
@@ -18,6 +16,7 @@ from transports.files.documents import Reading, read_document
 from transports.files.fetched import Fetched
 from transports.files.kept import FileText
 from transports.telegram.client import BotClient
+from transports.telegram.inbound import field, integer
 
 logger = logging.getLogger(__name__)
 
@@ -101,24 +100,26 @@ class Files:
         raise AssertionError("the last try returns or raises")
 
 
-def sent_files(message: Message) -> Iterator[SentFile]:
-    """Yield what came with a message."""
-    sizes = message.photo or (message.live_photo.photo if message.live_photo is not None else None)
-    if sizes:
-        size = max(sizes, key=lambda each: each.width * each.height)
-        yield SentFile("picture", size.file_id, "image/jpeg", None, _number(size.file_size))
+def sent_files(message: Mapping[str, Any]) -> Iterator[SentFile]:
+    """Yield what came with a message, as far as it can be fetched."""
+    sizes = message.get("photo") or field(message.get("live_photo"), "photo")
+    pictures = [each for each in sizes if _string(field(each, "file_id"))] if isinstance(sizes, list) else []
+    if pictures:
+        largest = max(pictures, key=lambda each: (integer(each.get("width")) or 0) * (integer(each.get("height")) or 0))
+        yield SentFile("picture", largest["file_id"], "image/jpeg", None, integer(largest.get("file_size")))
     for kind, name, mime_type in _KINDS:
-        file = getattr(message, kind)
+        file = message.get(kind)
+        file_id = _string(field(file, "file_id"))
         # An animation comes a second time, as a document.
-        if file is not None and not (kind == "document" and message.animation is not None):
+        if file_id and not (kind == "document" and message.get("animation") is not None):
             yield SentFile(
                 name,
-                file.file_id,
-                _string(getattr(file, "mime_type", None)) or mime_type,
-                _string(getattr(file, "file_name", None)),
-                _number(file.file_size),
-                _seconds(getattr(file, "duration", None)),
-                _string(file.file_unique_id),
+                file_id,
+                _string(field(file, "mime_type")) or mime_type,
+                _string(field(file, "file_name")),
+                integer(field(file, "file_size")),
+                integer(field(file, "duration")),
+                _string(field(file, "file_unique_id")),
             )
 
 
@@ -130,14 +131,6 @@ _KINDS = (
     ("animation", "animation", "video/mp4"),
     ("document", "file", "application/octet-stream"),
 )
-
-
-def _seconds(duration: object) -> int | None:
-    return int(duration.total_seconds()) if isinstance(duration, timedelta) else _number(duration)
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _string(value: object) -> str | None:

@@ -63,7 +63,8 @@ def name_content(body: Mapping[str, Any]) -> str:
     """Return in a few words what stands in a message that nobody could read; empty where it only reports something."""
     if any(name in body for name in REPORTS):
         return ""
-    names = [name for name, value in body.items() if name in FILES | DESCRIBED | WORDS or _is_newer(name, value)]
+    known = FILES | DESCRIBED | WORDS
+    names = [name for name, value in body.items() if (name in known and value) or _is_newer(name, value)]
     return f"[sent, but cannot be read here: {', '.join(_spell(name) for name in names)}]" if names else ""
 
 

@@ -1,37 +1,31 @@
-"""What a stored event says to the agent."""
+"""What a stored event says to the agent: its words, whose they are, whether the bot is meant, what it holds of others.
 
-import logging
+Messages are read as the plain JSON that they are: whatever a newer Bot API adds or changes, as much is read as it takes
+to answer.
+"""
+
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
-
-from telegram import Message
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from botservice.messages import Author, CommandCall, InboundMessage
-from botservice.references import Reference, ReferenceKind
+from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.fetched import Fetched
-from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, is_press, stored_update
+from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, field, integer, is_press, stored_update
 from transports.telegram.incoming.button_presses import pressed_message
-from transports.telegram.incoming.content import (
-    author_of,
-    has_file,
-    holds_others,
-    is_addressed,
-    is_forwarded,
-    own_words_of,
-    text_of,
-)
+from transports.telegram.incoming.described import describe
 from transports.telegram.incoming.files import Files, SentFile, sent_files
 from transports.telegram.incoming.message_fields import name_content
-from transports.telegram.incoming.references import references_of
+from transports.telegram.incoming.rich_messages import words_of
 
-logger = logging.getLogger(__name__)
+_MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
+_LATEST_DATE: Final = 2**33
 
-_MESSAGES = ("message", "edited_message", GUEST_MESSAGE)
-_PLAIN_FIELDS = ("message_id", "date", "chat", "from", "text", "caption", "entities", "caption_entities")
+Body = Mapping[str, Any]
+"""A message as Telegram sends it. Source: core.telegram.org/bots/api#message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +38,7 @@ class Heard:
         references: What it holds of others.
     """
 
-    message: Message
+    message: Body
     text: str
     own_text: str
     author: Author | None
@@ -74,96 +68,55 @@ class Reader:
         heard = listen(update, bot)
         if heard is None:
             return None
+        message, is_from_guest = heard.message, GUEST_MESSAGE in update
         groups = heard.files, heard.replied_files
-        is_whole = with_files or not (heard.is_addressed and any(groups))
         # What nobody asked for is only named.
         fetched, quoted = [Fetched(remarks=[f"[{file}]" for file in files]) for files in groups]
         if heard.is_addressed and with_files and any(groups):
             fetched, quoted = await self._files.fetch(*groups, event_id=event.id)
-        replied = heard.message.reply_to_message
         text, references = _with_files(heard, fetched, quoted)
-        own = "\n".join(part for part in (heard.own_text, _spoken(heard.message, fetched.remarks)) if part)
+        own = "\n".join(part for part in (heard.own_text, _spoken(message, fetched.remarks)) if part)
+        language = field(message.get("from"), "language_code")
         return InboundMessage(
             text,
             heard.author,
             (*fetched.attachments, *quoted.attachments),
-            heard.message.date,
-            str(heard.message.message_id),
+            _sent_at(message),
+            str(integer(message.get("message_id")) or 0),
             heard.is_addressed,
             command=_command(update, bot) if heard.is_addressed else None,
-            language=_language(heard.message),
-            is_private=heard.message.chat.type == "private" and not is_from_guest(update),
-            replies_to=None if replied is None else str(replied.message_id),
-            is_whole=is_whole,
-            unread=() if is_from_guest(update) else (*fetched.unread, *quoted.unread),  # there is one message for all
+            language=language if isinstance(language, str) else None,
+            is_private=_is_private(message) and not is_from_guest,
+            replies_to=None if (replied := _replied(message)) is None else str(replied["message_id"]),
+            is_whole=with_files or not (heard.is_addressed and any(groups)),
+            unread=() if is_from_guest else (*fetched.unread, *quoted.unread),  # there is one message for all
             own_text=None if own == text else own,
-            is_anonymous=heard.message.sender_chat is not None,
+            is_anonymous=_account(message.get("sender_chat")) is not None,
             references=references,
         )
 
 
-def is_from_guest(update: Mapping[str, Any]) -> bool:
-    """Return whether somebody has called the bot into a chat that it is no member of."""
-    return GUEST_MESSAGE in update
-
-
 def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
-    """Return what an update says; None where it brings no message.
-
-    A newer API may send what the client library cannot read: then as much is read as it takes to answer.
-    """
-    body = next((update[name] for name in _MESSAGES if name in update), None)
-    if not isinstance(body, Mapping):
+    """Return what an update says; None where it brings no message, or one that only reports something."""
+    message = next((update[name] for name in _MESSAGES if name in update), None)
+    if not isinstance(message, Mapping):
         return None
-    for reduce in (dict, _plain, _bare):
-        try:
-            heard = _parse(reduce(body), bot)
-            return replace(heard, is_addressed=True) if heard is not None and is_from_guest(update) else heard
-        except Exception as error:  # noqa: BLE001 - a border: the library raises whatever unexpected fields lead to
-            logger.warning("telegram.unreadable", extra={"reason": type(error).__name__, "read_as": reduce.__name__})
-    return None
-
-
-def _parse(body: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
-    if not body:
-        return None
-    message = Message.de_json(dict(body), None)
-    text = text_of(message, bot)
+    files = tuple(sent_files(message))
+    text = _text(message, bot, files)
     if text is None:
         return None
-    heard = Heard(
+    is_of_others = _is_forwarded(message) or message.get("via_bot") is not None
+    replied = _replied(message)
+    return Heard(
         message,
-        "" if is_forwarded(message) else text,
-        own_words_of(message, bot),
-        author_of(message),
-        is_addressed(message, bot),
-        _files(message),
-        _files(message.reply_to_message),
-        references_of(message, bot) if holds_others(message) else (),
+        "" if _is_forwarded(message) else text,
+        "" if is_of_others else _written(message, bot) or "",
+        _author(message),
+        GUEST_MESSAGE in update or _is_addressed(message, bot),
+        files,
+        () if replied is None else tuple(sent_files(replied)),
+        tuple(_references(message, replied, text, bot)),
     )
-    _check(heard)
-    return heard
-
-
-def _files(message: Message | None) -> tuple[SentFile, ...]:
-    return tuple(sent_files(message)) if message is not None and has_file(message) else ()
-
-
-def _check(heard: Heard) -> None:
-    """Return if everything is what it is said to be: the client library believes whatever comes.
-
-    Raises:
-        TypeError: it is not.
-    """
-    author = heard.author or Author()
-    texts = [heard.text, *(value for value in (author.id, author.name) if value is not None)]
-    for each in heard.references:
-        texts += [each.text, (each.author and each.author.name) or ""]
-    texts.extend(file.file_id for file in (*heard.files, *heard.replied_files))
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a text is none")
-    if not isinstance(heard.message.message_id, int) or not isinstance(heard.message.date, datetime):
-        raise TypeError("an id or a date is none")
 
 
 def _with_files(heard: Heard, fetched: Fetched, quoted: Fetched) -> tuple[str, tuple[Reference, ...]]:
@@ -173,54 +126,15 @@ def _with_files(heard: Heard, fetched: Fetched, quoted: Fetched) -> tuple[str, t
         theirs = fetched if each.kind is ReferenceKind.FORWARD else quoted
         said = "\n".join(part for part in (each.text, *theirs.remarks) if part)
         references.append(replace(each, text=said, file_count=len(theirs.attachments)))
-    if not is_forwarded(heard.message):
+    if not _is_forwarded(heard.message):
         text = "\n".join(part for part in (text, *fetched.remarks) if part)
     return text, tuple(references)
 
 
-def _spoken(message: Message, remarks: Sequence[str]) -> str:
+def _spoken(message: Body, remarks: Sequence[str]) -> str:
     """Return what the author of a message says in a recording of their own, which comes before any other file."""
-    is_own = message.forward_origin is None and (message.voice is not None or message.video_note is not None)
+    is_own = not _is_forwarded(message) and (message.get("voice") or message.get("video_note"))
     return remarks[0].partition("]\n")[2] if is_own and remarks else ""
-
-
-def _plain(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message without what most messages do not have; what else it holds is named where it has no words."""
-    plain = {name: body[name] for name in _PLAIN_FIELDS if name in body}
-    named = {} if plain.keys() & {"text", "caption"} else {"text": name_content(body) or None}
-    return plain | named | _whose(body)
-
-
-def _whose(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what keeps the words of others from being taken for their sender's own, whoever they are of."""
-    marks: dict[str, Any] = {}
-    if body.get("forward_origin") is not None:
-        marks["forward_origin"] = {"type": "hidden_user", "date": 0, "sender_user_name": ""}
-    if body.get("via_bot") is not None:
-        marks["via_bot"] = {"id": 0, "is_bot": True, "first_name": ""}
-    return marks
-
-
-def _bare(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message of which everything is as it should be: who, where, and the words."""
-    chat = body["chat"]
-    kind = chat.get("type")
-    bare: dict[str, Any] = {
-        "message_id": _whole(body.get("message_id"), 0),
-        "date": _whole(body.get("date"), int(time.time())),
-        "chat": {"id": chat["id"], "type": kind if isinstance(kind, str) else "private" if chat["id"] > 0 else "group"},
-    }
-    sender = body.get("from")
-    if isinstance(sender, Mapping) and isinstance(sender.get("id"), int):
-        name = sender.get("first_name")
-        bare["from"] = {"id": sender["id"], "is_bot": False, "first_name": name if isinstance(name, str) else ""}
-    words = next((body[name] for name in ("text", "caption") if isinstance(body.get(name), str)), None)
-    return bare | {"text": words or name_content(body) or None} | _whose(body)
-
-
-def _whole(value: object, otherwise: int) -> int:
-    is_fit = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**33
-    return int(value) if is_fit and isinstance(value, int) else otherwise
 
 
 def _command(update: Mapping[str, Any], bot: BotIdentity) -> CommandCall | None:
@@ -231,6 +145,154 @@ def _command(update: Mapping[str, Any], bot: BotIdentity) -> CommandCall | None:
     return CommandCall(name, str(message.get("text")).strip().partition(" ")[2].strip())
 
 
-def _language(message: Message) -> str | None:
-    language = message.from_user.language_code if message.from_user is not None else None
-    return language if isinstance(language, str) else None
+def _text(message: Body, bot: BotIdentity, files: Sequence[SentFile]) -> str | None:
+    """Return what a message says, whoever wrote it; None where it only reports that something happened in the chat."""
+    said = _written(message, bot)
+    if isinstance(message.get("text"), str):  # then it is all that there is
+        return said or ""
+    described = describe(message)
+    if said is None and described is None and not files:
+        return name_content(message) or None
+    return "\n".join(part for part in (described, said) if part)
+
+
+def _written(message: Body, bot: BotIdentity) -> str | None:
+    """Return text or caption, without the bot's name in front of it."""
+    text = _words(message)[0]
+    text = text if text is not None else words_of(message.get("rich_message")) or None
+    if text is None:
+        return None
+    first, _, rest = text.lstrip().partition(" ")
+    return rest.strip() if rest.strip() and first.startswith("@") and bot.is_called(first) else text
+
+
+def _words(message: Body) -> tuple[str | None, object]:
+    """Return the text of a message, or its caption, with the entities of it."""
+    for words, entities in (("text", "entities"), ("caption", "caption_entities")):
+        if isinstance(message.get(words), str):
+            return message[words], message.get(entities)
+    return None, None
+
+
+def _sent_at(message: Body) -> datetime:
+    date = integer(message.get("date"))
+    is_date = date is not None and 0 <= date < _LATEST_DATE
+    return datetime.fromtimestamp(date if date is not None and is_date else int(time.time()), UTC)
+
+
+def _is_private(message: Body) -> bool:
+    """Return whether a message was written to the bot alone; where its chat has no kind, its number tells."""
+    kind = field(message.get("chat"), "type")
+    return kind == "private" if isinstance(kind, str) else (integer(field(message.get("chat"), "id")) or 0) > 0
+
+
+def _is_forwarded(message: Body) -> bool:
+    """Return whether all that a message says and brings is another's."""
+    return message.get("forward_origin") is not None
+
+
+def _is_addressed(message: Body, bot: BotIdentity) -> bool:
+    """Return whether the bot is meant: in a group only if it is mentioned, replied to or given a command."""
+    if _is_private(message) or field(message.get("chat"), "type") == "sender":
+        return True
+    if field(message.get("from"), "is_bot") is True and _account(message.get("sender_chat")) is None:
+        return False
+    replied = _replied(message)
+    is_reply = _is_said(replied) and field(field(replied, "from"), "id") == bot.id
+    return is_reply or any(_means(entity, text, bot) for entity, text in _entities(message))
+
+
+def _entities(message: Body) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the entities of a message with the words that they cover: Telegram counts in UTF-16 code units."""
+    text, entities = _words(message)
+    data = (text or "").encode("utf-16-le", "surrogatepass")
+    for each in entities if isinstance(entities, list) else ():
+        offset, length = integer(field(each, "offset")), integer(field(each, "length"))
+        if offset is not None and length is not None:
+            yield each, data[2 * offset : 2 * (offset + length)].decode("utf-16-le", "replace")
+
+
+def _means(entity: Mapping[str, Any], text: str, bot: BotIdentity) -> bool:
+    match entity.get("type"):
+        case "text_mention":
+            return bool(field(entity.get("user"), "id") == bot.id)
+        case "mention":
+            return bot.is_called(text)
+        case "bot_command":
+            _, at, name = text.partition("@")
+            return entity["offset"] == 0 and (not at or bot.is_called(name))
+        case _:
+            return False
+
+
+def _author(message: Body) -> Author | None:
+    """Return who wrote a message: a person, or a chat in whose name somebody writes."""
+    return _account(message.get("sender_chat")) or _account(message.get("from"))
+
+
+def _account(sender: object) -> Author | None:
+    """Return a person or a chat as an author; None where there is none."""
+    sender_id = integer(field(sender, "id"))
+    if sender_id is None or not isinstance(sender, Mapping):
+        return None
+    given = {name: value for name, value in sender.items() if isinstance(value, str) and value}
+    full = " ".join(given[name] for name in ("first_name", "last_name") if name in given)
+    return Author("telegram", str(sender_id), full or given.get("title") or given.get("username") or str(sender_id))
+
+
+def _replied(message: Body) -> Body | None:
+    """Return the message that a message replies to."""
+    replied = message.get("reply_to_message")
+    has_id = isinstance(replied, Mapping) and integer(replied.get("message_id")) is not None
+    return replied if has_id else None
+
+
+def _is_said(replied: Body | None) -> bool:
+    """Return whether somebody has said what is replied to: whatever stands in a topic replies to its beginning."""
+    return replied is not None and replied.get("forum_topic_created") is None
+
+
+def _references(message: Body, replied: Body | None, text: str, bot: BotIdentity) -> Iterator[Reference]:
+    """Yield what a message forwards and what it replies to, with who said it.
+
+    Telegram names the author of a message that the bot was never shown, too.
+    """
+    if _is_forwarded(message):
+        yield _reference(ReferenceKind.FORWARD, _origin(message["forward_origin"]), text, None, bot)
+    outside, story = message.get("external_reply"), message.get("reply_to_story")
+    quoted = field(message.get("quote"), "text")
+    quoted = quoted if isinstance(quoted, str) else None
+    if replied is not None and _is_said(replied):
+        said = quoted if quoted is not None else _text(replied, bot, tuple(sent_files(replied)))
+        # Whoever forwarded it has not said it.
+        author = _origin(replied["forward_origin"]) if _is_forwarded(replied) else _author(replied)
+        yield _reference(ReferenceKind.REPLY, author, _cut(said or ""), str(replied["message_id"]), bot)
+    elif isinstance(outside, Mapping):
+        author = _origin(outside.get("origin"))
+        yield _reference(ReferenceKind.REPLY, author, _cut(quoted or describe(outside) or ""), None, bot)
+    elif story is not None:
+        yield _reference(ReferenceKind.REPLY, _account(field(story, "chat")), "[story]", None, bot)
+
+
+def _reference(
+    kind: ReferenceKind, author: Author | None, text: str, external_id: str | None, bot: BotIdentity
+) -> Reference:
+    is_of_assistant = author is not None and author.id == str(bot.id)
+    return Reference(kind, author, text, external_id, is_of_assistant)
+
+
+def _origin(origin: object) -> Author | None:
+    """Return whom Telegram names as the author of what is forwarded: a person may hide who they are, but for a name."""
+    match field(origin, "type"):
+        case "hidden_user" if isinstance(field(origin, "sender_user_name"), str):
+            return Author("telegram", None, field(origin, "sender_user_name"))
+        case "user" | "chat" as kind:
+            return _account(field(origin, f"sender_{kind}"))
+        case "channel":
+            return _account(field(origin, "chat"))
+        case _:
+            return None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_REFERENCE else f"{text[:LONGEST_REFERENCE]}…"
