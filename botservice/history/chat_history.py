@@ -11,7 +11,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.finding.neighbours import with_neighbours
 from botservice.history.finding.questions import Period, Question, SearchHit
-from botservice.history.finding.repeats import each_once
 from botservice.history.finding.room import Room
 from botservice.history.finding.search import SearchIndexes
 from botservice.history.finding.searchable import question_of, searchable_text
@@ -228,7 +227,7 @@ class ChatHistory:
         if not hits:
             return hits
         shown = {*question.shown, *question.exclude}
-        return with_neighbours(connection, self._context_id, each_once(hits), shown=shown, counter=counter)
+        return with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter)
 
     def _search(
         self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter
@@ -254,7 +253,7 @@ class ChatHistory:
         vector = await indexes.vector_of(self._storage, self._context_id, wanted) if wanted else None
         exclude = [] if last is None or last.id is None else [last.id]
         asker = None if last is None else last.author
-        question = Question(wanted, k, self._storage.now(), asker, exclude, vector, period=period)
+        question = Question(wanted, k, self._storage.now(), asker, exclude, vector, period=period, is_each_once=True)
 
         def query(connection: Connection) -> list[SearchHit] | None:
             counter = counter_for()
@@ -274,7 +273,7 @@ class ChatHistory:
         vector = await SearchIndexes.of(self._storage).vector_of(self._storage, self._context_id, text)
         exclude = [] if message.id is None else [message.id]
         shown = [each.id for each in window if each.id is not None]
-        return Question(text, search_k, message.created_at, message.author, exclude, vector, shown)
+        return Question(text, search_k, message.created_at, message.author, exclude, vector, shown, is_each_once=True)
 
     async def delete_messages(self, message_ids: Collection[int | None]) -> int:
         """Delete messages by their ids and return how many were there; ids of other contexts are not found."""

@@ -36,4 +36,4 @@ def read_documents(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[Document]:
         searchable = searchable_text(role, said, [each.get("name") for each in attachments] if attachments else ())
         if searchable:
             key = author_key(Author(platform, author_id, author_name)) if author_id else None
-            yield Document(number, role, searchable, author_name, key, created_at, position)
+            yield Document(number, role, searchable, author_name, key, created_at, position, bool(attachments))

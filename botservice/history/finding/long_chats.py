@@ -93,6 +93,7 @@ def search_long_chat(
         said_within=question.said_within,
         now=question.asked_at,
         query_vector=question.vector,
+        is_each_once=question.is_each_once,
         census=Census(
             size=last_position,
             having={each.wanted.word: len(each.forms) for each in found},

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, bindparam, select
 
 from botservice.history.finding.questions import SearchHit
+from botservice.history.ranking.index import is_question
 from botservice.history.rows import COLUMNS, IS_SAID, read_messages
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Author, Message
@@ -15,7 +16,6 @@ from botservice.storage.references import full_text_of
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
-_QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
 _SHORT: Final = 40  # characters: what is longer says by itself what it is about
 _LONGEST: Final = 600  # characters: a longer neighbour costs more of the prompt than it explains
 _ONE_TALK: Final = timedelta(hours=6)
@@ -90,8 +90,3 @@ def _belongs(row: Row[*tuple[Any, ...]], message: Message) -> bool:
         and 0 < len(said) <= _LONGEST
         and abs(row.created_at - message.created_at) <= _ONE_TALK
     )
-
-
-def is_question(text: str) -> bool:
-    """Return whether a text ends as a question does."""
-    return text.rstrip().endswith(_QUESTION_MARKS)

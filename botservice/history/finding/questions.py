@@ -62,6 +62,7 @@ class Question:
         exclude: Ids of messages that are not to be found, and say nothing of those around them: the question's own.
         shown: Ids of messages that are not to be found because they are seen anyway.
         period: When what is found was said; None for at any time.
+        is_each_once: Whether of messages of one author that say the same only the newest is found.
         vector: Its meaning, where an embedder gave one.
     """
 
@@ -73,6 +74,7 @@ class Question:
     vector: NDArray[Any] | None = field(default=None, compare=False)
     shown: Collection[int] = ()
     period: Period | None = None
+    is_each_once: bool = False
 
     @property
     def said_within(self) -> tuple[float, float] | None:

@@ -121,6 +121,7 @@ class SearchIndexes:
             said_within=question.said_within,
             now=question.asked_at,
             query_vector=question.vector,
+            is_each_once=question.is_each_once,
         )
 
     @property

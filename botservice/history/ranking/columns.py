@@ -16,6 +16,7 @@ _KINDS: Final = {
     "has_time": np.bool_,
     "has_number": np.bool_,
     "text": np.int64,
+    "said": np.int64,
     "source": np.int64,
 }
 _FIRST_ROOM: Final = 16
@@ -31,6 +32,7 @@ class Rows(NamedTuple):
         author: A number of People; 0 for nobody.
         has_time, has_number: Whether it could answer "when" or "how many".
         text: A hash of its normalised text, equal for messages that say the same.
+        said: A hash that is equal for messages of one author that differ in order, case, signs or weak words at most.
         source: A hash of its text as it is, to see whether it was changed.
     """
 
@@ -44,6 +46,7 @@ class Rows(NamedTuple):
     has_time: list[bool]
     has_number: list[bool]
     text: list[int]
+    said: list[int]
     source: list[int]
 
 

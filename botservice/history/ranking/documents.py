@@ -17,6 +17,7 @@ class Document:
         author_key: What tells two people of one name apart; None where nothing does.
         created_at: When it was said (aware).
         position: Its number in its context; needed for very long ones only.
+        has_files: Whether files came with it.
     """
 
     id: int
@@ -26,3 +27,4 @@ class Document:
     author_key: str | None
     created_at: datetime
     position: int = 0
+    has_files: bool = False

@@ -28,11 +28,18 @@ from botservice.history.ranking.words.tokens import tokenize
 from botservice.messages import Author, Role
 
 _DIGIT: Final = re.compile(r"\d")
-_QUESTION_MARKS: Final = frozenset("?\uff1f")
+_QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
+# Without them a sentence says the same. Every other word may be what it is about: "no meat", "from Rome".
+_WEAK: Final = frozenset({"a", "an", "the", "and", "so", "ok", "okay", "please", "just", "also", "again", "oh", "well"})
 _BATCH: Final = 1_000  # small, so that a thread that indexes leaves the interpreter to others
 _BASE_BYTES: Final = 4_000
 
 _Occurrences = tuple[NDArray[np.int32], NDArray[np.int32]]  # words, and the positions that they stand at
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends as a question does."""
+    return text.rstrip().endswith(_QUESTION_MARKS)
 
 
 def _fingerprint(tokens: list[str], text: str) -> int:
@@ -111,12 +118,18 @@ class SearchIndex:
             length=[len(tokens) for tokens in texts],
             author=[self._people.number(document) for document in documents],
             is_user=[document.role is Role.USER for document in documents],
-            is_question=[document.text.rstrip()[-1:] in _QUESTION_MARKS for document in documents],
+            is_question=[is_question(document.text) for document in documents],
             has_time=[has or not TIMES.isdisjoint(tokens) for has, tokens in zip(has_digits, texts, strict=True)],
             has_number=[has or not NUMBERS.isdisjoint(tokens) for has, tokens in zip(has_digits, texts, strict=True)],
             text=[_fingerprint(tokens, each.text) for tokens, each in zip(texts, documents, strict=True)],
+            said=[self._what_is_said(document, tokens) for document, tokens in zip(documents, texts, strict=True)],
             source=[hash(document.text) for document in documents],
         )
+
+    def _what_is_said(self, document: Document, tokens: list[str]) -> int:
+        text = document.text
+        author = document.role, self._people.number(document)
+        return hash((*author, is_question(text), document.has_files, frozenset(tokens) - _WEAK or text.strip()))
 
     def _learn(self, texts: list[list[str]], positions: NDArray[np.int32]) -> _Occurrences:
         lengths = np.array([len(tokens) for tokens in texts], np.int64)
@@ -166,6 +179,7 @@ class SearchIndex:
         now: datetime | None = None,
         query_vector: NDArray[Any] | None = None,
         census: Census | None = None,
+        is_each_once: bool = False,
     ) -> list[tuple[int, float]]:
         """Return at most k ids with their scores, best first; nothing for blank text.
 
@@ -177,6 +191,7 @@ class SearchIndex:
             now: What "yesterday" and "last May" count from; without it they say nothing.
             census: How frequent the words are, where this is only a part of the chat.
             query_vector: The question's vector, of the same model as those of set_vectors.
+            is_each_once: Whether of messages of one author that say the same only the newest is returned.
         """
         if k < 1 or not text.strip() or not self._positions:
             return []
@@ -188,6 +203,7 @@ class SearchIndex:
             shown=self._places_of(shown),
             said_within=said_within,
             fingerprint=_fingerprint(tokenize(text), text),
+            is_each_once=is_each_once,
             dense=None if query_vector is None else self._vectors.similarities(query_vector, len(self._columns)),
         )
         return rank(self._chat(census), request, k=k, weights=self._weights)

@@ -24,7 +24,8 @@ def renew(score: Scores, evidence: list[Evidence], pool: NDArray[np.int64], colu
     values = score[places]
     is_renewed = _says_anew(places, evidence, columns, weights)
     is_renewed &= values >= weights.renewal_score * values[:, None]
-    for newer in np.flatnonzero(np.triu(is_renewed, 1).any(axis=0)).tolist():
+    is_renewed &= places > places[:, None]
+    for newer in np.flatnonzero(is_renewed.any(axis=0)).tolist():
         older = values[:newer][is_renewed[:newer, newer]]
         values[newer] = max(values[newer], _ABOVE * float(older.max()))
     score[places] = values
@@ -33,7 +34,7 @@ def renew(score: Scores, evidence: list[Evidence], pool: NDArray[np.int64], colu
 def _says_anew(places: NDArray[np.int64], evidence: list[Evidence], columns: Columns, weights: Weights) -> _Pairs:
     """Return for each pair whether the second has all that the first, which answers well, has of the question."""
     gains = np.array([part.gain for part in evidence], np.float32)[:, None]
-    has = _having(evidence, places)
+    has = _having(evidence, places, len(columns))
     own = (gains * has).sum(axis=0)
     is_statement = ~columns.column("is_question")[places]
     speaker = columns.column("author")[places] * 2 + columns.column("is_user")[places]
@@ -44,11 +45,12 @@ def _says_anew(places: NDArray[np.int64], evidence: list[Evidence], columns: Col
     return pairs
 
 
-def _having(evidence: list[Evidence], places: NDArray[np.int64]) -> Scores:
+def _having(evidence: list[Evidence], places: NDArray[np.int64], size: int) -> Scores:
     """Return which words (rows) the messages at places (columns) have: 1 or 0."""
     has = np.zeros((len(evidence), len(places)), np.float32)
+    strength = np.zeros(size, np.float32)
     for row, part in enumerate(evidence):
-        at = np.searchsorted(part.places, places)
-        at[at == len(part.places)] = 0
-        has[row] = (part.places[at] == places) & (part.strength[at] >= _LEAST_STRENGTH)
+        strength[part.places] = part.strength
+        np.greater_equal(strength[places], _LEAST_STRENGTH, out=has[row])
+        strength[part.places] = 0
     return has

@@ -34,6 +34,7 @@ class Request:
         fingerprint: The hash of the question's text, to find its verbatim repeat.
         dense: The similarity of each message's vector, nan where it has none; None without vectors.
         said_within: From when until when it was said, in seconds since the epoch; None for at any time.
+        is_each_once: Whether of messages of one author that say the same only the newest is wanted.
     """
 
     query: Query
@@ -43,6 +44,7 @@ class Request:
     fingerprint: int
     dense: Scores | None
     said_within: tuple[float, float] | None = None
+    is_each_once: bool = False
 
 
 def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tuple[int, float]]:
@@ -70,7 +72,9 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     found = np.flatnonzero(is_hit)
     pool = _top(score, found, max(_POOL * k, _MOST_RENEWED))
     renew(score, evidence, _top(score, pool, max(k, _RENEWED), most=_MOST_RENEWED), columns, weights)
-    return _best(score, pool, found, columns, k)
+    best = _best(score, pool, found, columns, k)
+    falling = np.minimum.accumulate(score[best])  # what was said again scores no more than what stands before it
+    return _each_once(columns, best, falling) if request.is_each_once else _with_ids(columns, best, falling)
 
 
 def _narrowed(
@@ -160,7 +164,7 @@ def _boost(chat: Chat, query: Query, named: set[int], asker: Author | None, weig
 
 def _best(
     score: Scores, pool: NDArray[np.int64], found: NDArray[np.int64], columns: Columns, k: int
-) -> list[tuple[int, float]]:
+) -> NDArray[np.int64]:
     """Return the best k of found, of which pool are the best; the newer of equals first; repeats after all others."""
     chosen = _without_repeats(score, pool, columns)
     if len(chosen) < k and len(pool) < len(found):
@@ -168,9 +172,24 @@ def _best(
     if len(chosen) < k:
         again = found[np.isin(found, chosen, invert=True)]
         chosen = np.concatenate([chosen, _ordered(score, again)])
-    ids, chosen = columns.column("id"), chosen[:k]
-    falling = np.minimum.accumulate(score[chosen])  # what was said again scores no more than what stands before it
-    return [(int(ids[place]), float(value)) for place, value in zip(chosen, falling, strict=True)]
+    return chosen[:k]
+
+
+def _with_ids(columns: Columns, places: NDArray[np.int64], scores: Scores) -> list[tuple[int, float]]:
+    return list(zip(columns.column("id")[places].tolist(), scores.tolist(), strict=True))
+
+
+def _each_once(columns: Columns, places: NDArray[np.int64], scores: Scores) -> list[tuple[int, float]]:
+    """Return ids and scores without those that say the same as another: the newest stays, in the best one's place."""
+    said, times = columns.column("said")[places].tolist(), columns.column("time")[places].tolist()
+    kept: dict[int, tuple[float, int, float]] = {}
+    for key, at, (number, value) in zip(said, times, _with_ids(columns, places, scores), strict=True):
+        newest = kept.get(key)
+        if newest is None:
+            kept[key] = at, number, value
+        elif at > newest[0]:
+            kept[key] = at, number, newest[2]
+    return [(number, value) for _, number, value in kept.values()]
 
 
 def _top(score: Scores, found: NDArray[np.int64], count: int, *, most: int = 0) -> NDArray[np.int64]:

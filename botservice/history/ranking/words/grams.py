@@ -14,6 +14,7 @@ from botservice.history.ranking.words.tokens import fold
 _MIN_LENGTH: Final = 4
 _MAX_LENGTH: Final = 32
 _MIN_LIKENESS: Final = 0.5
+_LEAST_SHARED: Final = 3  # pairs that two words of at least four letters share if they are that like
 _MAX_FOUND: Final = 24
 _MERGE_AT: Final = 4096  # pairs
 
@@ -103,12 +104,14 @@ class GramIndex:
         parts = [*self._pairs.owners_of(wanted), *self._newest.owners_of(wanted)]
         if not parts:
             return []
-        shared = np.bincount(np.concatenate(parts), minlength=len(self._numbers)).astype(np.float32)
-        dice = 2 * shared / (self._lengths + len(wanted))
-        within = np.where(
-            np.minimum(self._lengths, len(wanted)) >= 6, 0.8 * shared / np.minimum(self._lengths, len(wanted)), 0
-        )
-        likeness = np.minimum(1, np.maximum(dice, within))
-        found = np.flatnonzero(likeness >= _MIN_LIKENESS)
-        found = found[np.argsort(-likeness[found], kind="stable")][:_MAX_FOUND]
-        return [(int(self._numbers[i]), float(likeness[i])) for i in found]
+        counts = np.bincount(np.concatenate(parts))
+        near = np.flatnonzero(counts >= _LEAST_SHARED)
+        if not len(near):
+            return []
+        shared, lengths = counts[near].astype(np.float32), self._lengths[near]
+        shorter = np.minimum(lengths, len(wanted))
+        within = np.where(shorter >= 6, 0.8 * shared / shorter, 0)
+        likeness = np.minimum(1, np.maximum(2 * shared / (lengths + len(wanted)), within))
+        best = np.argsort(-likeness, kind="stable")[:_MAX_FOUND]
+        found = zip(self._numbers[near[best]].tolist(), likeness[best].tolist(), strict=True)
+        return [(number, like) for number, like in found if like >= _MIN_LIKENESS]
