@@ -26,6 +26,8 @@ _TEMPLATE = "botservice_template"
 _numbers = itertools.count(1)
 _KINDS = ("storage_url", "kind", "database")
 """Parameters that are kinds of databases."""
+_SECONDS = 300.0
+"""What a test may take that says nothing else."""
 _MOST_BYTES_TO_DELETE = 2 * 1024 * 1024
 _SIZES = "SELECT relname, pg_relation_size(oid) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
 _RESTART = (
@@ -60,6 +62,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = chosen
+    items.sort(key=_expected_seconds, reverse=True)
+
+
+def _expected_seconds(item: pytest.Item) -> float:
+    """Return the time that a test may take where it takes long, else 0: begun last, it alone would be waited for."""
+    if not any(map(item.get_closest_marker, ("slow", "browser"))):
+        return 0.0
+    limit = item.get_closest_marker("timeout")
+    return float(limit.args[0]) if limit is not None else _SECONDS
 
 
 @pytest.hookimpl(wrapper=True)

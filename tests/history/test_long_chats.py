@@ -1,6 +1,7 @@
 """A very long chat is held in part, and searched as if it were held whole; on both databases alike."""
 
 import asyncio
+import itertools
 import json
 import statistics
 from dataclasses import replace
@@ -85,11 +86,11 @@ async def written(storage, context):
     return sorted(await storage.read(lambda connection: find_stretches(connection, context.id)))
 
 
-async def positions_by_question(storage, indexes, chat_id="1"):
+async def positions_by_question(storage, indexes, chat_id="1", *, one_of=1):
     context = await AgentContext.get_or_create(storage, {"chat_id": chat_id})
     await fill(storage, context, all_chats())
     found = []
-    for kind, gold, question in questions():
+    for kind, gold, question in itertools.islice(questions(), 0, None, one_of):
         hits = await search(storage, indexes, context, question)
         ids = [hit.message.external_id for hit in hits]
         found.append((kind, gold, [int(each) for each in ids], [hit.score for hit in hits]))
@@ -109,9 +110,10 @@ async def test_what_is_asked_for_is_found_by_the_words_written_down(sqlite_stora
 async def test_both_databases_find_the_same_with_the_same_scores(sqlite_storage, postgres_url):
     async with Storage.open(postgres_url, limits=PATIENT) as postgres_storage:
         found = [
-            await positions_by_question(storage, SearchIndexes(long_chats=SMALL))
+            await positions_by_question(storage, SearchIndexes(long_chats=SMALL), one_of=5)
             for storage in (sqlite_storage, postgres_storage)
         ]
+    assert len(found[0]) > 30
     assert found[0] == found[1]
 
 
@@ -127,7 +129,7 @@ async def test_every_note_of_a_very_long_chat_is_found_and_few_are_held(storage,
 async def test_a_verbatim_repeat_is_found_first(storage, context):
     await fill(storage, context, all_chats())
     indexes = SearchIndexes(long_chats=SMALL)
-    for row in all_chats()[:240:8]:
+    for row in all_chats()[:240:24]:
         assert await texts_of(storage, indexes, context, row["text"], 1) == [row["text"]]
 
 

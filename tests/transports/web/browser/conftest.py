@@ -28,9 +28,9 @@ def find_chromium() -> str | None:
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncIterator[Any]:
-    """A browser that the tests of a module share."""
+    """A browser that all tests of a process share; each opens pages in a context of its own."""
     executable = find_chromium()
     if executable is None and os.environ.get("REQUIRE_BROWSER") != "1":
         pytest.skip("Chromium is not installed; REQUIRE_BROWSER=1 makes this a failure")
@@ -85,7 +85,7 @@ def complaints() -> list[str]:
     return []
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def open_page(browser: Any, complaints: list[str]) -> AsyncIterator[OpenPage]:
     """Opens a page in a browser of its own. Whatever pages complain of fails the test."""
     async with contextlib.AsyncExitStack() as stack:

@@ -3,7 +3,7 @@
 import pytest
 
 expect = pytest.importorskip("playwright.async_api").expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_question_is_asked_again_from_the_page_of_its_turn(run_site, open_page):

@@ -7,7 +7,7 @@ import pytest
 from botservice import LLMError, ToolCall, progress, tool
 
 expect = pytest.importorskip("playwright.async_api").expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 ANSWER = """## Plan

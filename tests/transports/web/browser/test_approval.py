@@ -4,7 +4,7 @@ import pytest
 from standins.payments import HOSTILE, Till, cashier
 
 expect = pytest.importorskip("playwright.async_api").expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_question_is_decided_with_the_keyboard_and_every_page_sees_it(run_site, open_page, tmp_path):

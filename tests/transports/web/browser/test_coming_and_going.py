@@ -6,7 +6,7 @@ from botservice import AgentContext
 from transports.web.inbound import context_keys
 
 expect = pytest.importorskip("playwright.async_api").expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 TOKEN = "a-long-admin-token"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 expect = pytest.importorskip("playwright.async_api").expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 HOSTILE = '<img src=x onerror="window.pwned=1"><svg onload=alert(1)> \u202etxt.exe'
 

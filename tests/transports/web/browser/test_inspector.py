@@ -9,7 +9,7 @@ from standins.tools import add
 from botservice import LLMError, ToolCall
 
 expect = pytest.importorskip("playwright.async_api").expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 CALL = ToolCall("", "add", {"a": 2, "b": 3})
 PAGES = ("/inspect", "/inspect?view=turns&state=all&person=", "/inspect/1", "/inspect/1/1", "/inspect/charts?range=day")
 

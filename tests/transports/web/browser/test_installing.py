@@ -3,7 +3,7 @@
 import pytest
 
 expect = pytest.importorskip("playwright.async_api").expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_chromium_finds_nothing_that_keeps_the_chat_from_being_installed(run_site, open_page):

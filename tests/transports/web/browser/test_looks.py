@@ -4,7 +4,7 @@ import pytest
 from looks import CONTRASTS, DESKTOP, PHONE
 
 expect = pytest.importorskip("playwright.async_api").expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 MARKDOWN = """# Plan
 
 Text with `code`, a [link](https://example.com) and a_very_long_word_""" + "x" * 200 + """

@@ -5,7 +5,7 @@ import pytest
 from botservice import LLMError
 
 expect = pytest.importorskip("playwright.async_api").expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ATTACKS = [
     "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>",
