@@ -27,8 +27,8 @@ from botservice.history import (
     OpenAIEmbedder,
     SteadyWindowMessageSelector,
 )
+from botservice.llm.asking import searches_web
 from botservice.llm.configured import configured_llm
-from botservice.llm.hosted import searches_web
 from botservice.llm.openai.text_to_speech import OpenAISpeaker
 from botservice.llm.tokens import counter_for
 from botservice.observer import Observer

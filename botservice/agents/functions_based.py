@@ -13,9 +13,8 @@ from botservice.contexts.context import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
 from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.history.notes import NOTES_TOKENS
+from botservice.llm.asking import ask, offered_to
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
-from botservice.llm.hosted import offered_to
-from botservice.llm.measured import ask
 from botservice.texts import in_language
 from botservice.tools import Tool, Toolset
 from botservice.tools.skills import Skills

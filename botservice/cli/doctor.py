@@ -17,7 +17,7 @@ from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
 from botservice.cli.settings_spelling import check_spelling
 from botservice.errors import BotServiceError, LLMError, LLMFailure, SettingsError
 from botservice.history import OpenAIEmbedder
-from botservice.llm.hosted import searches_web
+from botservice.llm.asking import searches_web
 from botservice.llm.model_notices import NOTICE_DAYS
 from botservice.messages import Attachment
 from botservice.model_watch import notices_of

@@ -26,8 +26,7 @@ from botservice.history.rows import (
     select_messages,
 )
 from botservice.history.window import MessageSelector, StoredMessages, is_quick
-from botservice.llm.counting import count_aside
-from botservice.llm.tokens import TokenCounter, counter_for
+from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
 from botservice.storage.orphans import sweep_files

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from botservice.errors import LLMError, LLMFailure
+from botservice.llm.asking import searches_web
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.circuit import Circuit
 from botservice.llm.fallback_call import DEFAULT_PATIENCE_SECONDS, FallbackCall, shows_thoughts
-from botservice.llm.hosted import searches_web
 
 logger = logging.getLogger(__name__)
 

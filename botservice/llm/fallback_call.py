@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, Final
 
 from botservice.errors import LLMError, LLMFailure
+from botservice.llm.asking import offered_to
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema, takes_schema
-from botservice.llm.hosted import offered_to
 
 logger = logging.getLogger(__name__)
 
@@ -102,13 +102,13 @@ class FallbackCall:
         if self._schema is not None and takes_schema(llm):
             sinks["schema"] = self._schema
         if self._on_text is not None:
-            sinks["on_text"] = partial(self._hear, self._on_text, is_answer=True)
+            sinks["on_text"] = partial(self._pass_on, self._on_text, is_answer=True)
         if self._on_thought is not None and shows_thoughts(llm):
-            sinks["on_thought"] = partial(self._hear, self._on_thought, is_answer=False)
+            sinks["on_thought"] = partial(self._pass_on, self._on_thought, is_answer=False)
         return sinks
 
-    def _hear(self, sink: TextSink, piece: str, *, is_answer: bool) -> None:
-        """Hand on a piece; whoever says something is there, and need not hurry any more."""
+    def _pass_on(self, sink: TextSink, piece: str, *, is_answer: bool) -> None:
+        """Pass on a piece; a model that says something works, and may take its time from then on."""
         if piece:
             self.is_shown = self.is_shown or is_answer
             if not self._limit.expired():

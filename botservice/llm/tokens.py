@@ -1,12 +1,14 @@
 """Counting tokens: exactly where the encoding can be had, on the safe side where not."""
 
+import asyncio
 import functools
 import logging
 import re
 import threading
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Protocol, TypeVar
 
 import tiktoken
 
@@ -15,6 +17,10 @@ logger = logging.getLogger(__name__)
 DEFAULT_ENCODING = "o200k_base"
 LOAD_SECONDS = 10.0  # tiktoken downloads an encoding at first use, without a time limit; then the log says so
 _PIECE_CHARACTERS = 20_000
+# Nothing else has these threads: counts never wait behind slow work.
+_THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="botservice-counting")
+
+T = TypeVar("T")
 
 
 class TokenCounter(Protocol):
@@ -151,6 +157,11 @@ def counter_for(model: str | None = None) -> TokenCounter:
     Until the encoding is loaded, and where it cannot be had, that is the estimate.
     """
     return _encodings.get(_encoding_name(model))
+
+
+async def count_aside(function: Callable[..., T], *arguments: object) -> T:
+    """Return what a function that counts returns for these arguments; it runs beside the event loop."""
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, function, *arguments)
 
 
 @functools.cache

@@ -16,8 +16,7 @@ from botservice.contexts.context import AgentContext
 from botservice.errors import BotServiceError, BudgetExceeded, ClaimLost, DatabaseInUse, LLMError, LLMFailure
 from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.chat import ChatLLM
-from botservice.llm.counting import count_aside
-from botservice.llm.tokens import counter_for
+from botservice.llm.tokens import count_aside, counter_for
 from botservice.observer.agenda import Agenda
 from botservice.observer.reading import Reading
 from botservice.observer.records import end_again, ensure_state, find_changed, find_due, find_seen, mark_read, put_off

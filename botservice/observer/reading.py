@@ -12,10 +12,9 @@ from sqlalchemy import Connection
 from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import ModelCall, Payer
 from botservice.errors import LLMError
+from botservice.llm.asking import ask
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, takes_schema
-from botservice.llm.counting import count_aside
-from botservice.llm.measured import ask
-from botservice.llm.tokens import counter_for
+from botservice.llm.tokens import count_aside, counter_for
 from botservice.messages import TokenUsage
 from botservice.observer.answer import Answer, read_answer
 from botservice.observer.question import SCHEMA, build_question

@@ -8,8 +8,8 @@ from standins.openai_api import Failure, OpenAIApi
 
 from botservice import OpenAIChatLLM
 from botservice.agents import Prompt
-from botservice.llm.neighbours import join_neighbours
 from botservice.llm.openai import chat_wire, responses_wire
+from botservice.llm.openai.chat_wire import merge_consecutive
 from botservice.llm.openai.options import CallOptions
 
 TOOL = {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": {"type": "object"}}}
@@ -97,7 +97,7 @@ def test_neighbours_of_a_person_are_joined_and_nothing_else():
         {"role": "user", "content": [IMAGE]},
         {"role": "user", "content": "c"},
     ]
-    assert join_neighbours(messages) == [
+    assert merge_consecutive(messages) == [
         messages[0],
         {"role": "user", "content": "a\n\nb"},
         asked,

@@ -19,9 +19,9 @@ from botservice import (
 )
 from botservice.budgets.budgets import Budgets
 from botservice.errors import BudgetExceeded
+from botservice.llm.asking import MOST_SEARCHES
 from botservice.llm.chat import Source
 from botservice.llm.demo import DemoChatLLM
-from botservice.llm.hosted import MOST_SEARCHES
 from botservice.llm.openai.citations import Citations
 from botservice.messages import TokenUsage
 from botservice.policies import Scope, parse_limits, parse_prices

@@ -11,17 +11,17 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_answers import ChatAnswer
-from botservice.llm.openai.habits import (
+from botservice.llm.openai.options import CallOptions
+from botservice.llm.openai.responses_answers import ResponsesAnswer
+from botservice.llm.openai.server_limits import (
     WEB_SEARCH,
-    ServerHabits,
+    ServerLimits,
     Wire,
     may_be_about_items,
     other_wire,
     refused_field,
     refuses_schema,
 )
-from botservice.llm.openai.options import CallOptions
-from botservice.llm.openai.responses_answers import ResponsesAnswer
 
 OpenAIAnswer: TypeAlias = ChatAnswer | ResponsesAnswer
 """What reads an answer of either wire."""
@@ -30,45 +30,45 @@ logger = logging.getLogger(__name__)
 
 
 class OpenAICall:
-    """A prompt on its way to a server.
+    """A request that is made anew where its server refuses it.
 
     Attributes:
-        wire: How the server is spoken to.
+        wire: The API that the server is asked by.
     """
 
     def __init__(
-        self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: CallOptions, habits: ServerHabits
+        self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: CallOptions, limits: ServerLimits
     ) -> None:
-        self.wire = habits.wire
+        self.wire = limits.wire
         self._messages = messages
         self._tools = tools
         self._options = options
-        self._habits = habits
+        self._limits = limits
         self._left_wire: LLMError | None = None
         self._left_out: frozenset[str] = frozenset()
 
     @property
     def path(self) -> str:
-        """Where it goes."""
+        """The path of the request."""
         return responses_wire.PATH if self.wire is Wire.RESPONSES else chat_wire.PATH
 
     def body(self) -> dict[str, Any]:
-        """Return what is sent."""
+        """Return the body of the request."""
         if self.wire is Wire.CHAT:
             return chat_wire.build_body(self._messages, self._tools, self._options)
         return responses_wire.build_body(
-            self._messages, self._tools, self._options, refused_seals=self._habits.refused_seals | self._left_out
+            self._messages, self._tools, self._options, refused_seals=self._limits.refused_seals | self._left_out
         )
 
     def new_answer(self, on_text: TextSink | None, on_thought: TextSink | None) -> OpenAIAnswer:
-        """Return what reads the answer."""
+        """Return a reader of the answer."""
         return ResponsesAnswer(on_text, on_thought) if self.wire is Wire.RESPONSES else ChatAnswer(on_text)
 
     def adapt(self, error: LLMError) -> bool:
-        """Return whether the call is now another one that may pass.
+        """Return whether the request was changed so that it may be accepted.
 
         Raises:
-            LLMError: the server speaks neither wire; it is what was said of the first.
+            LLMError: the server has neither API; it is the refusal of the first.
         """
         cause = error.__cause__
         if not isinstance(cause, openai.APIStatusError):
@@ -80,18 +80,18 @@ class OpenAICall:
             or self._leave_out_items(cause)
         )
 
-    def take_note(self) -> None:
-        """Take note that the server answered."""
+    def remember(self) -> None:
+        """Remember what the server has accepted."""
         if self._left_out:
-            self._habits.note_seals(self._left_out)
+            self._limits.note_seals(self._left_out)
         if self._left_wire is not None:
-            self._habits.wire = self.wire
+            self._limits.wire = self.wire
 
     def _leave_out_schema(self, cause: openai.APIStatusError) -> bool:
         fields = frozenset({chat_wire.SCHEMA, responses_wire.SCHEMA})
         if self._options.schema is None or fields <= self._options.refused or not refuses_schema(cause):
             return False
-        self._habits.refused |= fields
+        self._limits.refused |= fields
         self._options = replace(self._options, refused=self._options.refused | fields)
         return True
 
@@ -99,14 +99,14 @@ class OpenAICall:
         name = refused_field(cause, self._options.refused)
         if name is None:
             return False
-        self._habits.refused |= {name}
+        self._limits.refused |= {name}
         if name == WEB_SEARCH:
             logger.warning("model.no_web_search", extra={"model": self._options.model})
         self._options = replace(self._options, refused=self._options.refused | {name})
         return True
 
     def _change_wire(self, cause: openai.APIStatusError, error: LLMError) -> bool:
-        other = None if self._habits.is_wire_fixed else other_wire(cause, self.wire)
+        other = None if self._limits.is_wire_fixed else other_wire(cause, self.wire)
         if other is None:
             return False
         if self._left_wire is not None:
@@ -117,5 +117,5 @@ class OpenAICall:
     def _leave_out_items(self, cause: openai.APIStatusError) -> bool:
         if self.wire is not Wire.RESPONSES or self._left_out or not may_be_about_items(cause):
             return False
-        self._left_out = responses_wire.seals(self._messages, self._habits.refused_seals)
+        self._left_out = responses_wire.seals(self._messages, self._limits.refused_seals)
         return bool(self._left_out)

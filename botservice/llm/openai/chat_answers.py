@@ -1,4 +1,4 @@
-"""Reading what /chat/completions answers, whole or in pieces, with the habits of the servers that exist."""
+"""Reading what /chat/completions answers, whole or in pieces, with the limits of the servers that exist."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

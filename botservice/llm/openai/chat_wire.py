@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from botservice.llm.chat import ChatMessage, ToolSchema
-from botservice.llm.neighbours import TURN_TAKING, join_neighbours
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
 
 PATH: Final = "/chat/completions"
 SCHEMA: Final = "response_format"
+ALTERNATING_ROLES: Final = "two messages of a person in a row"
+"""What a server has refused whose model's template wants people and assistant to take turns."""
 _MARKABLE: Final = ("system", "developer", "user", "tool")
 
 
@@ -35,7 +36,7 @@ def build_body(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], opt
     if marks.key is not None:
         body[KEY] = marks.key
     # Last, so that a request begins as the one before it did.
-    body["messages"] = join_neighbours(shown) if TURN_TAKING in options.refused else shown
+    body["messages"] = merge_consecutive(shown) if ALTERNATING_ROLES in options.refused else shown
     return body
 
 
@@ -45,3 +46,24 @@ def _marked(message: ChatMessage, place: int, marks: CacheMarks) -> ChatMessage:
     content = message["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return {**message, "content": marked(parts)}
+
+
+def merge_consecutive(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Return messages with those of people right after each other made into one."""
+    joined: list[ChatMessage] = []
+    for message in messages:
+        if joined and message["role"] == joined[-1]["role"] == "user":
+            joined[-1] = {**joined[-1], "content": _joined(joined[-1]["content"], message["content"])}
+        else:
+            joined.append(message)
+    return joined
+
+
+def _joined(first: Any, second: Any) -> Any:
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    return [*_parts(first), *_parts(second)]
+
+
+def _parts(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -16,15 +16,15 @@ from botservice.llm.openai.call import OpenAIAnswer, OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.errors import reported, translate
 from botservice.llm.openai.events import DONE, EventReader
-from botservice.llm.openai.habits import WEB_SEARCH, ServerHabits, Wire
 from botservice.llm.openai.options import CallOptions, is_openai
+from botservice.llm.openai.server_limits import WEB_SEARCH, ServerLimits, Wire
 from botservice.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
 from botservice.settings import ModelSettings, one_of
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "gpt-6.1-terra"
-_SECONDS_AFTER_THE_END = 1.0  # for the rest of a stream, so that its connection serves again
+_SECONDS_AFTER_THE_END = 1.0  # for the rest of a stream, so that its connection can be used again
 
 
 class OpenAIChatLLM:
@@ -81,7 +81,7 @@ class OpenAIChatLLM:
         summary = one_of(ReasoningSummary, "reasoning_summary", reasoning_summary) or settings.openai_reasoning_summary
         self.reasoning_summary: str | None = None if summary is ReasoningSummary.OFF else summary.value
         self.temperature = temperature
-        self._habits = _habits(one_of(ApiChoice, "api", api) or settings.openai_api, self.base_url)
+        self._limits = _limits(one_of(ApiChoice, "api", api) or settings.openai_api, self.base_url)
 
     def __repr__(self) -> str:
         return f"OpenAIChatLLM({self.model!r}, base_url={self.base_url!r})"
@@ -94,12 +94,12 @@ class OpenAIChatLLM:
     @property
     def api(self) -> str:
         """How the server is spoken to at the moment: responses or chat."""
-        return self._habits.wire.value
+        return self._limits.wire.value
 
     @property
     def searches_web(self) -> bool:
         """Whether the server may search the web itself: by Responses, and as far as it has not refused to."""
-        return self._habits.wire is Wire.RESPONSES and WEB_SEARCH not in self._habits.refused
+        return self._limits.wire is Wire.RESPONSES and WEB_SEARCH not in self._limits.refused
 
     @property
     def shows_thoughts(self) -> bool:
@@ -121,7 +121,7 @@ class OpenAIChatLLM:
             on_thought: Called with each part of a summary of what the model thinks, where one is asked for.
             schema: The form of the answer. A server that takes none is asked without; the prompt has to say it, too.
         """
-        call = OpenAICall(messages, tools, self._options(schema), self._habits)
+        call = OpenAICall(messages, tools, self._options(schema), self._limits)
         while True:
             try:
                 response = await self._ask(call, on_text, on_thought)
@@ -130,12 +130,12 @@ class OpenAIChatLLM:
                     raise
                 logger.info("model.asked_otherwise", extra={"reason": str(error), "api": call.wire.value})
             else:
-                call.take_note()
+                call.remember()
                 return response
 
     def preview(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> dict[str, Any]:
         """Return where a call would be sent at this moment ("url"), and what ("body"); nothing is sent."""
-        call = OpenAICall(messages, tools, self._options(), self._habits)
+        call = OpenAICall(messages, tools, self._options(), self._limits)
         return {"url": self._clients.address(call.path), "body": call.body()}
 
     async def close(self) -> None:
@@ -151,7 +151,7 @@ class OpenAIChatLLM:
             max_answer_tokens=self.max_answer_tokens,
             temperature=self.temperature,
             schema=schema,
-            refused=self._habits.refused,
+            refused=self._limits.refused,
         )
 
     async def _ask(self, call: OpenAICall, on_text: TextSink | None, on_thought: TextSink | None) -> ChatResponse:
@@ -168,7 +168,7 @@ class OpenAIChatLLM:
             raise LLMError(f"the model's answer could not be read ({type(error).__name__})") from error
 
     async def _send(self, call: OpenAICall, on_text: TextSink | None, on_thought: TextSink | None) -> ChatResponse:
-        """Send a call, and read what comes as bytes: typed, it would cost several times the CPU of everything else."""
+        """Send a call, and read the answer as bytes: typed events would cost several times the CPU of the rest."""
         answer = call.new_answer(on_text, on_thought)
         try:
             async with asyncio.timeout(self.timeout_seconds) as limit:
@@ -176,14 +176,14 @@ class OpenAIChatLLM:
                     if "json" in response.headers.get("content-type", ""):  # a server that does not stream
                         answer.add_whole(json.loads(await response.aread()))
                         return answer.response()
-                    await self._hear(answer, response, limit)
+                    await self._read_stream(answer, response, limit)
         except (TimeoutError, httpx2.RequestError):
             if not answer.is_over:
                 raise
         return answer.response()
 
-    async def _hear(self, answer: OpenAIAnswer, response: httpx2.Response, limit: asyncio.Timeout) -> None:
-        """Take an answer event by event; what comes after its end is read so that its connection serves again."""
+    async def _read_stream(self, answer: OpenAIAnswer, response: httpx2.Response, limit: asyncio.Timeout) -> None:
+        """Read an answer event by event, and what comes after its end, so that its connection can be used again."""
         clock = asyncio.get_running_loop().time
         reader = EventReader()
         async for piece in response.aiter_bytes():
@@ -211,7 +211,7 @@ def _read_event(data: str) -> dict[str, Any]:
     return event
 
 
-def _habits(choice: ApiChoice, base_url: str) -> ServerHabits:
+def _limits(choice: ApiChoice, base_url: str) -> ServerLimits:
     if choice is not ApiChoice.AUTO:
-        return ServerHabits(Wire(choice.value), is_wire_fixed=True)
-    return ServerHabits(Wire.RESPONSES if is_openai(base_url) else Wire.CHAT, is_wire_fixed=False)
+        return ServerLimits(Wire(choice.value), is_wire_fixed=True)
+    return ServerLimits(Wire.RESPONSES if is_openai(base_url) else Wire.CHAT, is_wire_fixed=False)

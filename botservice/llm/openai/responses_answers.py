@@ -27,14 +27,14 @@ class ResponsesAnswer:
         self._on_text = on_text
         self._on_thought = on_thought
         self._text: list[str] = []
-        self._speaking: object = None
+        self._last_item: object = None
         self._items: dict[int, ModelItem] = {}
         self._end: Mapping[str, Any] = {}
         self._has_searched = False
         self._citations = Citations()
-        self._heard_part: tuple[object, object] | None = None
-        self._heard = self._told = ""
-        self._heard_annotations: list[Mapping[str, Any]] = []
+        self._part: tuple[object, object] | None = None
+        self._part_text = self._part_shown = ""
+        self._part_annotations: list[Mapping[str, Any]] = []
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Take the next event.
@@ -44,13 +44,13 @@ class ResponsesAnswer:
         """
         match event.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
-                self._hear(event)
+                self._add_text(event)
             case "response.output_text.annotation.added":
-                self._heard_annotations.append(event.get("annotation") or {})
+                self._part_annotations.append(event.get("annotation") or {})
             case "response.output_item.done":
                 self._items[event.get("output_index", len(self._items))] = event["item"]
                 self._has_searched = self._has_searched or event["item"].get("type") == _SEARCH
-                self._tell_rest()
+                self._finish_part()
             case "response.reasoning_summary_text.done" if self._on_thought is not None:
                 self._on_thought(event.get("text") or "")
             case "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled":
@@ -111,41 +111,41 @@ class ResponsesAnswer:
         """Take the end of an answer; what came item by item is what was sealed."""
         if response.get("error") or response.get("status") in ("failed", "cancelled"):
             raise reported(response.get("error") or {})
-        self._tell_rest()
+        self._finish_part()
         self._items = self._items or dict(enumerate(response.get("output") or ()))
         self._end, self.is_over = response, True
         if not self._text and (text := item_text(list(self._items.values()))):
-            self._say(None, text)
+            self._append(None, text)
 
-    def _hear(self, event: Mapping[str, Any]) -> None:
-        """Take the next piece of a text: once the web was searched, it is told line by line, with numbers for links."""
-        speaking = event.get("item_id") or event.get("output_index")
+    def _add_text(self, event: Mapping[str, Any]) -> None:
+        """Add the next piece of a text; once the web was searched, it is shown line by line, with numbers for links."""
+        item = event.get("item_id") or event.get("output_index")
         if not self._has_searched:
-            return self._say(speaking, event.get("delta") or "")
-        part = speaking, event.get("content_index")
-        if part != self._heard_part:
-            self._tell_rest()
-            self._heard_part = part
-        self._heard += event.get("delta") or ""
-        self._tell(self._heard.rfind("\n") + 1)
+            return self._append(item, event.get("delta") or "")
+        part = item, event.get("content_index")
+        if part != self._part:
+            self._finish_part()
+            self._part = part
+        self._part_text += event.get("delta") or ""
+        self._show_part(self._part_text.rfind("\n") + 1)
         return None
 
-    def _tell_rest(self) -> None:
-        """Tell what was heard of a part, which has ended."""
-        if self._heard_part is not None:
-            self._tell(len(self._heard))
-        self._heard_part, self._heard, self._told, self._heard_annotations = None, "", "", []
+    def _finish_part(self) -> None:
+        """Show the rest of a part of the text, which has ended."""
+        if self._part is not None:
+            self._show_part(len(self._part_text))
+        self._part, self._part_text, self._part_shown, self._part_annotations = None, "", "", []
 
-    def _tell(self, end: int) -> None:
-        text = self._citations.number(self._heard[:end], self._heard_annotations)
-        if self._heard_part is not None and text.startswith(self._told):
-            self._say(self._heard_part[0], text[len(self._told) :])
-            self._told = text
+    def _show_part(self, end: int) -> None:
+        text = self._citations.number(self._part_text[:end], self._part_annotations)
+        if self._part is not None and text.startswith(self._part_shown):
+            self._append(self._part[0], text[len(self._part_shown) :])
+            self._part_shown = text
 
-    def _say(self, speaking: object, piece: str) -> None:
-        if self._text and speaking != self._speaking:
+    def _append(self, item: object, piece: str) -> None:
+        if self._text and item != self._last_item:
             piece = _PARAGRAPH + piece
-        self._speaking = speaking
+        self._last_item = item
         if piece:
             self._text.append(piece)
             if self._on_text is not None:

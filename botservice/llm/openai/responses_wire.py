@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from botservice.llm.asking import count_searches
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage, ToolSchema
-from botservice.llm.hosted import count_searches
 from botservice.llm.openai.citations import Citations
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked

@@ -13,10 +13,9 @@ from botservice.budgets.budgets import Reservation, Standing
 from botservice.budgets.texts import nearly_used_text
 from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.contexts.context import AgentContext
+from botservice.llm.asking import count_searches
 from botservice.llm.chat import ChatMessage, ToolSchema
-from botservice.llm.counting import count_aside
-from botservice.llm.hosted import count_searches
-from botservice.llm.tokens import counter_for
+from botservice.llm.tokens import count_aside, counter_for
 from botservice.messages import TokenUsage
 from botservice.policies import Scope, Unit
 from botservice.storage.blobs import store_blob

@@ -1,4 +1,4 @@
-"""What a server was seen to want, so that each thing is found out once."""
+"""What a model's server does not accept, learned from its refusals, so that each is found out once."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Final
 
 import openai
 
-from botservice.llm.neighbours import TURN_TAKING
+from botservice.llm.openai.chat_wire import ALTERNATING_ROLES
 from botservice.llm.openai.errors import failure_kind, is_missing_route, is_overflow
 from botservice.llm.openai.prompt_caching import BREAKPOINT, KEY
 
@@ -29,20 +29,20 @@ _RESPONSES: Final = re.compile(r"/v1/responses\b")
 
 
 class Wire(StrEnum):
-    """A way to speak to a model."""
+    """An API that models are asked by."""
 
     RESPONSES = "responses"
     CHAT = "chat"
 
 
-class ServerHabits:
-    """What one server and model take.
+class ServerLimits:
+    """What one server and model accept, as far as their refusals have shown.
 
     Attributes:
-        wire: How it is spoken to.
-        is_wire_fixed: Whether somebody said so; otherwise the server's refusals count.
-        refused: Fields that it does not know.
-        refused_seals: Sealed reasoning that it does not take.
+        wire: The API that it is asked by.
+        is_wire_fixed: Whether a setting names the API; otherwise a refusal may change it.
+        refused: Fields that it does not accept.
+        refused_seals: Encrypted reasoning that it does not accept.
     """
 
     def __init__(self, wire: Wire, *, is_wire_fixed: bool) -> None:
@@ -52,13 +52,13 @@ class ServerHabits:
         self.refused_seals: frozenset[str] = frozenset()
 
     def note_seals(self, seals: Iterable[str]) -> None:
-        """Take note that sealed reasoning is of no use here."""
+        """Add encrypted reasoning that the server has refused."""
         known = self.refused_seals if len(self.refused_seals) < _MOST_SEALS else frozenset()
         self.refused_seals = known.union(seals)
 
 
 def other_wire(error: openai.APIStatusError, wire: Wire) -> Wire | None:
-    """Return the wire that a refusal points to; None where it does not."""
+    """Return the API that a refusal points to; None where it points to none."""
     if wire is Wire.CHAT:
         is_pointed_to = error.status_code == 400 and bool(_RESPONSES.search(str(error)))
         return Wire.RESPONSES if is_pointed_to else None
@@ -66,19 +66,19 @@ def other_wire(error: openai.APIStatusError, wire: Wire) -> Wire | None:
 
 
 def refuses_schema(error: openai.APIStatusError) -> bool:
-    """Return whether a server does not take the schema that an answer was asked for with."""
+    """Return whether a server refuses the schema that an answer was asked for with."""
     return error.status_code in _REFUSING and bool(_OF_SCHEMA.search(str(error)))
 
 
 def refused_field(error: openai.APIStatusError, refused: frozenset[str]) -> str | None:
-    """Return the field that a server does not know, or what else it does not take, where it goes without.
+    """Return the field, or the form of a request, that a server refuses and that a request can go without.
 
     Args:
-        refused: What was left out already.
+        refused: What is left out already.
     """
     text = str(error)
-    if TURN_TAKING not in refused and _ALTERNATE.search(text):  # vLLM answers 400, llama.cpp 500
-        return TURN_TAKING
+    if ALTERNATING_ROLES not in refused and _ALTERNATE.search(text):  # vLLM answers 400, llama.cpp 500
+        return ALTERNATING_ROLES
     if error.status_code not in _REFUSING:
         return None
     if "include" not in refused and (error.param == "include" or _NO_SEALS.search(text)):
@@ -91,7 +91,7 @@ def refused_field(error: openai.APIStatusError, refused: frozenset[str]) -> str 
 
 
 def may_be_about_items(error: openai.APIStatusError) -> bool:
-    """Return whether a request may pass without what the model gave in earlier steps."""
+    """Return whether a request may be accepted without the items of earlier answers."""
     if error.status_code not in _REFUSING_ITEMS or is_overflow(error) or error.code == "model_not_found":
         return False
     return failure_kind(error).value == "bad_request"
