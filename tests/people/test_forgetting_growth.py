@@ -93,8 +93,7 @@ async def test_the_writer_does_no_more_at_once_to_forget_what_is_known_where_mor
         chat, other = [await open_chat(sqlite_storage, f"telegram-{times}{each}", asker) for each in "ab"]
         await say(other, "hello", asker)
         fact = await tell(sqlite_storage, chat, asker, FACT)
-        for _ in range(times):
-            await sqlite_storage.write(partial(work_with, context_id=other.id, text=FACT, now=NOW))
+        await sqlite_storage.write(partial(work_with, context_id=other.id, text=FACT, now=NOW, times=times))
         efforts.most()
         if whole:
             assert (await forget_chat(sqlite_storage, chat.id)).facts == 1
