@@ -25,7 +25,7 @@ from botservice.storage.tables.conversations import events, messages
 from botservice.tools import Tool
 
 AGAIN: Final = "again"
-"""What the use of asking again is called, in the place of a model's name; it is nobody's."""
+"""The name under which the usage of asking again is stored, in place of a model's; it counts for no person."""
 _NOBODY: Final = Payer(0, "", "")
 
 
@@ -43,7 +43,7 @@ async def ask_again(
 
     The model is sent what it was sent then, from the prompt log, with the changes. A call of a tool that it made then
     as well, with the same arguments, gets the result that is recorded; any other gets none, and `Comparison.again`
-    says so. No tool runs and nobody is asked. What is stored of it is one line of usage, which is nobody's.
+    says so. No tool runs and no approval is asked for. What is stored is one line of usage, of no person.
 
     Args:
         context: The conversation, or its number.

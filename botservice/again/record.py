@@ -68,7 +68,7 @@ class Record:
 
 
 Rebuild = Callable[[], Awaitable[Prompt | None]]
-"""Builds the prompt of a turn anew; None where that would be another one by now."""
+"""Builds the prompt of a turn anew, or returns None if it would be another one by now."""
 
 
 async def read_record(
@@ -121,7 +121,7 @@ def cost_of(budgets: Budgets, model: str | None, usage: TokenUsage, known: Seque
     """Return what a call cost, in billionths of the currency, or None if no price is known.
 
     Args:
-        known: What whoever asked calls the models; servers may call them by longer names.
+        known: The names of the models that were asked; servers may call them by longer names.
     """
     names = [str(model or "unknown"), *(each for each in known if str(model).startswith(each))]
     name = next((each for each in names if budgets.has_price(each)), None)

@@ -16,9 +16,6 @@ async def find_context_id(storage: Storage, address: str) -> int:
 
     Args:
         address: A number; `transport:value`, where one of the keys has that value; or `key=value`, also several.
-
-    Raises:
-        BotServiceError: it means none that there is, or more than one.
     """
     if address.isdecimal():
         if len(address) > _MOST_DIGITS:
@@ -37,11 +34,7 @@ async def find_context_id(storage: Storage, address: str) -> int:
 
 
 def parse_person(text: str) -> Author:
-    """Return the identity that `platform:id` names.
-
-    Raises:
-        BotServiceError: it is no such thing.
-    """
+    """Return the identity that `platform:id` names."""
     platform, _, person_id = text.partition(":")
     if not platform or not person_id:
         raise BotServiceError(f"--person must be platform:id, such as telegram:42, not {text!r}")

@@ -34,8 +34,7 @@ def chat(
     session: Annotated[str, typer.Option(help="Which conversation; each remembers its own.")] = "default",
     *,
     history: Annotated[
-        bool,
-        typer.Option("--history/--no-history", help="Whether what you type is kept for the arrow keys."),
+        bool, typer.Option("--history/--no-history", help="Whether what you type is kept for the arrow keys.")
     ] = True,
 ) -> None:
     """Talk to the same service on the terminal. Piped input is answered line by line.
@@ -67,7 +66,7 @@ async def _chat(settings: Settings, app: str | None, session: str, *, has_histor
     screen.greet()
     edited = lines if isinstance(lines, EditedLines) else None
     if edited is not None:
-        edited.begin()  # whoever types need not wait for what is being loaded
+        edited.begin()  # typing can begin while the rest is loaded
     try:
         joined = await _join(settings)
         if joined is None:

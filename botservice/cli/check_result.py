@@ -1,4 +1,4 @@
-"""The result of a check."""
+"""The result of a check of `botservice doctor`."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class Finding:
     """The result of one check.
 
     Attributes:
-        text: What is so, and what to do where that is wrong.
+        text: What was found, and what to do if that is wrong.
         is_wrong: Whether something has to be done.
     """
 

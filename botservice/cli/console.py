@@ -1,4 +1,4 @@
-"""What every command needs: the settings, the database, and text that a terminal can show."""
+"""What every command needs: settings, database, service, and text that a terminal can show."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -68,7 +68,7 @@ def printable(text: str) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """Return how many there are of a thing: `1 call`, `2 calls`."""
+    """Return a number with its noun: `1 call`, `2 calls`."""
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 

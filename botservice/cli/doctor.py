@@ -43,11 +43,7 @@ _QUESTION: Final = ({"role": "user", "content": "Say: ready"},)
 
 
 def read_settings() -> tuple[Settings, list[Finding]]:
-    """Return the settings, with what is wrong by itself left out, and a finding for each that is wrong or misspelled.
-
-    Raises:
-        SettingsError: they cannot be read at all.
-    """
+    """Return the settings without the values that are wrong, and a finding for each wrong or misspelled one."""
     try:
         return Settings.load(), check_spelling()
     except SettingsError as error:

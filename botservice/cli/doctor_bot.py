@@ -19,11 +19,7 @@ _QUESTION = ({"role": "user", "content": "Say: ready"},)
 
 
 def check_bot(name: str) -> tuple[Finding, AgentService]:
-    """Return what is said of a bot's own agent and tools, and the bot.
-
-    Raises:
-        SettingsError: there is no such bot, or its file fails.
-    """
+    """Return what is said of a bot's own agent and tools, and the bot."""
     service = load_service(name)
     tools = service.agent.tools
     wrong = [said for each in tools.values() for said in _faults(each)]

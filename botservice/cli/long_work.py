@@ -1,4 +1,4 @@
-"""Long work on a terminal: a bar with an estimate; elsewhere a line every few seconds. Ctrl+C ends it in one line."""
+"""Showing the progress of long commands: a bar on a terminal, elsewhere a line every few seconds."""
 
 import contextlib
 import sys

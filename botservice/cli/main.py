@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_CLEANING_SECONDS = 60.0  # a large file is looked through in that time, unless somebody reads it all the while
+_CLEANING_SECONDS = 60.0  # a large file is looked through in that time, unless it is read all the while
 _CLEAN = "Its bytes have left the files of the database"
 _NOT_CLEAN = "The last traces leave the files of the database at its next clean-up: see docs/privacy.md"
 
@@ -249,8 +249,7 @@ def backup(
 
 @cli.command()
 def compact(
-    *,
-    shrink: Annotated[bool, typer.Option("--shrink", help="Then give unused pages of an SQLite file back.")] = False,
+    *, shrink: Annotated[bool, typer.Option("--shrink", help="Then give unused pages of an SQLite file back.")] = False
 ) -> None:
     """Take away now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS let go; the service does so every hour by itself."""
     from botservice.upkeep.commands import compact_database
@@ -314,17 +313,17 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:  # as in `botservice contexts | head -1`
         sys.exit(1)
-    except Exception:  # noqa: BLE001 - a border: the traceback of what nobody foresaw holds no secret either
+    except Exception:  # noqa: BLE001 - a border: the traceback of an unforeseen error holds no secret either
         import traceback
 
         typer.echo(_redacted(traceback.format_exc()), err=True)
         sys.exit(1)
     finally:
-        _drop_what_nobody_reads()
+        _flush_output()
 
 
-def _drop_what_nobody_reads() -> None:
-    """Write out what is left, or drop it where the reader is gone: Python would complain of that at its very end."""
+def _flush_output() -> None:
+    """Write out what is left, or drop it if the reader is gone: Python would complain of that at its very end."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -49,8 +49,7 @@ def new(
         str, typer.Option(metavar="TEMPLATE", help="plain; tools (with approval); database (with a table).")
     ] = Template.PLAIN,
     deploy: Annotated[
-        str,
-        typer.Option(metavar="PLACE,…", help="Files for docker, heroku, render, fly, systemd; later, too."),
+        str, typer.Option(metavar="PLACE,…", help="Files for docker, heroku, render, fly, systemd; later, too.")
     ] = "",
 ) -> None:
     """Make a folder with a bot of your own: bot.py with a tool, a test, and what it takes to deploy it."""
@@ -126,11 +125,7 @@ def _name(template: str, values: Mapping[str, Any]) -> str:
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """Write files, of which none may be there; return their names.
-
-    Raises:
-        BotServiceError: one is there; then none is written.
-    """
+    """Write files, of which none may be there; return their names."""
     for name in texts:
         if (folder / name).exists():
             raise BotServiceError(f"{folder / name} is there already: nothing was written")

@@ -1,4 +1,4 @@
-"""Opening the chat in a browser, for whoever sits at this machine."""
+"""Opening the chat in a browser on this machine."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Seeing that the package `transports` is the one that came with botservice: others may use that name, too."""
+"""Checking that the package `transports` is the one that came with botservice: others may use that name, too."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,11 +7,7 @@ from botservice.errors import SettingsError
 
 
 def check_packages() -> None:
-    """Return if Python finds the package `transports` beside this one.
-
-    Raises:
-        SettingsError: it finds another one, or none; the message says where.
-    """
+    """Return if Python finds the package `transports` beside this one."""
     own = Path(__file__).parents[2] / "transports"
     spec = find_spec("transports")
     found = None if spec is None or spec.origin is None else Path(spec.origin)

@@ -22,8 +22,7 @@ def prove(
     kills: Annotated[int, typer.Option(min=0, help="How many processes are killed meanwhile.")] = 20,
     seed: Annotated[int | None, typer.Option(help="What is drawn by chance; by default another one each time.")] = None,
     database: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="An empty Postgres, for two processes; it is left empty."),
+        str | None, typer.Option(metavar="URL", help="An empty Postgres, for two processes; it is left empty.")
     ] = None,
 ) -> None:
     """Show that nothing is lost: fifty people write, the service is killed again and again, an oracle counts.

@@ -1,4 +1,4 @@
-"""Serving again whenever the bot's files change, for whoever writes one."""
+"""Restarting `serve --reload` whenever a file of the bot changes."""
 
 import shlex
 import sys

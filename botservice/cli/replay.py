@@ -116,11 +116,7 @@ def _read_changes(prompt: Path | None, without: list[str], messages: Path | None
 
 
 def read_text(path: Path) -> str:
-    """Return what a file says.
-
-    Raises:
-        BotServiceError: it cannot be read.
-    """
+    """Return what a file says."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Workers beside a process that serves, on one machine: started with it, begun anew where they die, ended with it."""
+"""The worker processes of `serve --processes`: started with it, restarted when they die, ended with it."""
 
 import asyncio
 import contextlib
@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 30.0
-_STEADY_SECONDS = 60.0  # whoever lived that long begins anew without a pause that grows
+_STEADY_SECONDS = 60.0  # a worker that lived that long is restarted after the first pause again
 _ENDING_SECONDS = 9.5  # of the ten that a PaaS gives between SIGTERM and SIGKILL
-_LEFT_SECONDS = 12.0  # whoever ends by itself, once its parent is gone, has done so by then
+_LEFT_SECONDS = 12.0  # a worker that can end by itself after its parent has done so by then
 
 
 async def keep_workers(processes: int, app: str | None, ending: asyncio.Event) -> None:
@@ -39,11 +39,7 @@ async def keep_workers(processes: int, app: str | None, ending: asyncio.Event) -
 
 
 def read_share(text: str | None) -> Share:
-    """Return what a worker was told to work on first, such as "1/4"; everything where it was told nothing.
-
-    Raises:
-        BotServiceError: it says something else.
-    """
+    """Return what a worker was told to work on first, such as "1/4"; everything where it was told nothing."""
     if text is None:
         return Share()
     index, _, count = text.partition("/")

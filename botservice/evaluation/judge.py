@@ -25,11 +25,7 @@ SCHEMA: Final = AnswerSchema(
         "type": "object",
         "additionalProperties": False,
         "required": ["examination", "reason", "passes"],
-        "properties": {
-            "examination": {"type": "string"},
-            "reason": {"type": "string"},
-            "passes": {"type": "boolean"},
-        },
+        "properties": {"examination": {"type": "string"}, "reason": {"type": "string"}, "passes": {"type": "boolean"}},
     },
 )
 

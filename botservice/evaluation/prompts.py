@@ -20,7 +20,7 @@ from botservice.people.identities import ensure_identity, note_audience
 from botservice.storage import Storage
 from botservice.tools import Tool
 
-_WHOEVER = "you"
+_AUTHOR = "you"
 
 
 async def build(agent: Agent, case: Case, changes: Changes) -> tuple[Sequence[ChatMessage], dict[str, Tool]]:
@@ -36,7 +36,7 @@ async def build(agent: Agent, case: Case, changes: Changes) -> tuple[Sequence[Ch
         tools = dict(await offered_tools(agent, context))
         if case.messages:
             return _given(agent, context, case, changes), tools
-        author = Author("eval", "1", case.author or _WHOEVER)
+        author = Author("eval", "1", case.author or _AUTHOR)
         await _tell_facts(context, author, case)
         for role, text in case.history:
             if role == "user":

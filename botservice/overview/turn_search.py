@@ -1,7 +1,7 @@
 """Finding turns by text, person, outcome, usage or rating.
 
 However many turns there are, one page looks at so many of them and no more: those of an index that fits, or the
-newest. Whoever wants to look further asks for the next page, which begins where this one ended.
+newest. The next page begins where this one ended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,18 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    and_,
-    exists,
-    func,
-    literal_column,
-    not_,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, literal_column, not_, or_, select
 
 from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_BAD
 from botservice.storage.tables.conversations import events, messages, steps, turns
@@ -114,7 +103,7 @@ class FoundTurn:
     """A turn that was found, as its rows have it.
 
     Attributes:
-        row: Its columns, and those of its figures; these are None where no model was asked.
+        row: Its columns, and those of its figures; these are None if no model was asked.
         is_command: Whether it was for the service itself: no agent was asked.
         ratings: How many think well of it, and how many badly.
     """

@@ -96,7 +96,7 @@ class PageAddress:
 def addresses_in(text: str) -> frozenset[str]:
     """Return all possible addresses in a text, as `PageAddress.target` spells them.
 
-    Nobody knows whether the signs around one belong to it: it is there with them and without.
+    Whether the signs around one belong to it is unknown: it is there with them and without.
     """
     parts = [part for part in _AROUND.split(text) if "." in part]
     return frozenset(_exact(each) for part in parts for each in (part, part.lstrip(_STYLES).rstrip(_BEHIND)))

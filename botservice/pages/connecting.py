@@ -29,7 +29,7 @@ async def look_up(host: str, port: int) -> Sequence[str]:
 
 
 class PublicNetwork(httpcore.AsyncNetworkBackend):
-    """Connects to public machines alone. Whoever asks for a name gets one of the addresses that were checked.
+    """Connects to public machines alone. A name is connected to at one of the addresses that were checked.
 
     TLS is spoken with the name, not with the number: whose certificate it is, is checked as ever. Neither a proxy nor
     anything else of the environment has a part in it: a proxy would look the name up once more.

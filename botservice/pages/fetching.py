@@ -109,10 +109,7 @@ class PageFetcher:
         pool = httpcore.AsyncConnectionPool(
             ssl_context=self._tls or tls_context(), network_backend=self._network, max_connections=1
         )
-        async with (
-            pool,
-            pool.stream("GET", str(address), headers=_HEADERS, extensions={"timeout": waits}) as response,
-        ):
+        async with pool, pool.stream("GET", str(address), headers=_HEADERS, extensions={"timeout": waits}) as response:
             headers = _read_headers(response.headers)
             if response.status in _REDIRECTS and "location" in headers:
                 return address.join(headers["location"])
@@ -130,22 +127,14 @@ class PageFetcher:
 
 
 def _read_headers(given: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Return headers by their names; the first one counts.
-
-    Raises:
-        PageRefused: there are too many.
-    """
+    """Return headers by their names; the first one counts."""
     if len(given) > _MOST_HEADERS:
         raise PageRefused("the page's server says too much before the page")
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reversed(given)}
 
 
 def _read_type(header: str) -> tuple[str, str | None]:
-    """Return how a page is to be read, and its encoding where that is said.
-
-    Raises:
-        PageRefused: it is nothing that can be read.
-    """
+    """Return how a page is to be read, and its encoding where that is said."""
     said = Headers()
     said["content-type"] = header[:_LONGEST_TYPE]
     name = said.get_content_type() if header else "text/html"

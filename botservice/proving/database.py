@@ -11,7 +11,7 @@ from sqlalchemy.pool import NullPool
 
 from botservice.errors import BotServiceError, SettingsError
 
-# What an extension has brought is nobody's tables.
+# The tables of an extension do not count.
 _NO_EXTENSION: Final = "NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = found.oid AND d.deptype = 'e')"
 _RELATIONS: Final = (
     "SELECT oid::regclass::text FROM pg_class found WHERE relkind IN ('r', 'p', 'v', 'm', 'S', 'f') "  # noqa: S608 - nobody else's text
@@ -60,11 +60,7 @@ def _engine_of(url: str) -> Engine:
 
 
 def _check_empty(engine: Engine) -> set[str]:
-    """Return the functions that are there, of which none is ours.
-
-    Raises:
-        SettingsError: there are tables.
-    """
+    """Return the functions that are there, of which none is ours."""
     with engine.connect() as connection:
         if (schema := connection.execute(text("SELECT current_schema()")).scalar_one()) is None:
             raise SettingsError("--database has no schema to make tables in: see its search_path")

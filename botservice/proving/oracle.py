@@ -47,7 +47,7 @@ class Findings:
 
     @property
     def faults(self) -> int:
-        """How much is not as it is promised. A run in which nobody said anything shows nothing."""
+        """How much is not as it is promised. A run without messages shows nothing."""
         wrong = self.lost + self.twice + self.out_of_order + self.strange + self.paid_twice + self.told_wrongly
         return wrong + self.ended_alone + (self.messages == 0)
 
@@ -108,7 +108,7 @@ def _out_of_order(said: Sequence[Said], first: dict[str, Shown]) -> int:
 def _told_wrongly(
     said: dict[str, Said], answers: dict[str, list[Shown]], payments: Counter[str], killed: Sequence[Killed]
 ) -> int:
-    """Return how many answers say what is not so, and how many payments nobody has asked for."""
+    """Return how many answers say what is not so, and how many payments were not asked for."""
     wrong = sum(not (order in said and said[order].asks_to_pay) for order in payments)
     for order, found in answers.items():
         wrong += sum(not _is_true(said[order], each, order in payments, killed) for each in found)

@@ -118,7 +118,7 @@ class Place:
                 *_SERVE,
                 cwd=self._folder,
                 env=environment_of(self._settings(name)),
-                stdin=asyncio.subprocess.PIPE,  # its end tells the process that nobody is left
+                stdin=asyncio.subprocess.PIPE,  # its end tells the process that the parent is gone
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,  # Ctrl+C is for us

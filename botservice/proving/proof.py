@@ -21,7 +21,7 @@ from botservice.proving.town import Chat, Town, settle
 from botservice.proving.web import listening
 
 LAST_ANSWERS_SECONDS: Final = 60.0
-"""So long nobody has to be answered before the rest counts as lost."""
+"""After so long without any answer the rest counts as lost."""
 _QUIET_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.1
 _PROCESSES_ON_POSTGRES: Final = 2
@@ -84,11 +84,7 @@ async def prove(plan: Plan, watch: Watch) -> Proof:
 async def _serving(
     plan: Plan, platform: Platform, record: Record, folder: Path, url: str
 ) -> AsyncIterator[Sequence[Place]]:
-    """Run the platform, and the service with all its processes, until the block is left.
-
-    Raises:
-        BotServiceError: the service does not start.
-    """
+    """Run the platform, and the service with all its processes, until the block is left."""
     try:
         async with listening(platform.app) as port, asyncio.TaskGroup() as group:
             settings = partial(_settings, url, port)

@@ -66,7 +66,7 @@ class Record:
     """Everything that was noted, each kind in the order of time.
 
     Attributes:
-        ended_alone: The processes that ended though nobody had killed them.
+        ended_alone: The processes that ended without being killed.
     """
 
     said: list[Said] = field(default_factory=list)

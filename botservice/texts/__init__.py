@@ -26,10 +26,7 @@ def in_language(key: str, /, language: str | None, **values: object) -> str:
 
 def number_in_language(number: float, language: str | None, *, places: int = 0) -> str:
     """Return a number as it is written in a language, such as "1.234,5" in German."""
-    marks = {
-        ord(","): in_language("numbers.thousands", language),
-        ord("."): in_language("numbers.decimal", language),
-    }
+    marks = {ord(","): in_language("numbers.thousands", language), ord("."): in_language("numbers.decimal", language)}
     return f"{number:,.{places}f}".translate(marks)
 
 

@@ -51,7 +51,7 @@ class TerminalTransport:
         Args:
             source: What is read, as it comes, where lines does not say otherwise; by default the standard input.
             target: What is written to where screen does not say otherwise; by default the standard output.
-            is_interactive: Whether somebody watches; by default whether the source is a terminal.
+            is_interactive: Whether a person watches; by default whether the source is a terminal.
         """
         source = source or sys.stdin
         self._keys = {"transport": self.name, "session_id": session_id}
@@ -82,7 +82,7 @@ class TerminalTransport:
         return f"session {self._session_id}"
 
     async def converse(self) -> None:
-        """Take line after line until the input ends, or nobody reads; each is answered before the next is read."""
+        """Answer line after line until the input ends or the output is closed."""
         while not self._screen.is_gone:
             self._screen.prompt()
             line = await self._lines.next()
@@ -108,7 +108,7 @@ class TerminalTransport:
         return read_line(event)
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
-        """Return one message, also for an empty answer: somebody waits for it."""
+        """Return one message, also for an empty answer, which is awaited."""
         return plan_lines(answer, events)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
@@ -116,7 +116,7 @@ class TerminalTransport:
         if context_keys.get("session_id") != self._session_id:
             return None  # of an earlier chat that was killed: it is in the history
         if delivery.is_replacing and self._has_decided:
-            return None  # whoever said so was told
+            return None  # the person who decided was told
         text = str(delivery.payload["text"])
         self._choices = read_buttons(delivery.payload.get("choices"))
         if not delivery.payload.get("answers"):
@@ -136,18 +136,18 @@ class TerminalTransport:
         events: Sequence[StoredEvent],
         record: StreamRecord,  # noqa: ARG002 - what is printed stays
     ) -> Live | None:
-        """Return what prints the answer while it grows, where somebody watches."""
+        """Return what prints the answer while it grows, if a person watches."""
         is_watched = self._is_interactive and any(event.key == self._asked for event in events)
         return _Typing(self) if is_watched else None
 
     @property
     def can_interrupt(self) -> bool:
-        """Whether somebody watches an answer being made, and has not stopped it yet."""
+        """Whether a person watches an answer being made, and has not stopped it yet."""
         return self._is_interactive and self._asked is not None and not self._is_stopped
 
     @property
     def shown(self) -> Screen | None:
-        """Where an answer is shown while it grows; None once it was stopped."""
+        """The screen that shows an answer while it grows, or None once it was stopped."""
         return None if self._is_stopped else self._screen
 
     async def _ask(self, line: str) -> None:
@@ -169,8 +169,8 @@ class TerminalTransport:
             await self._see_it_through()
 
     async def _see_it_through(self) -> None:
-        """Wait for what goes on after somebody's word: the input may end, and with it the process."""
-        while await self._storage.read(self._goes_on):  # noqa: ASYNC110 - nobody tells this process of it
+        """Wait for what goes on after a decision: the input may end, and with it the process."""
+        while await self._storage.read(self._goes_on):  # noqa: ASYNC110 - no event tells this process of it
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _goes_on(self, connection: Connection) -> bool:

@@ -91,24 +91,24 @@ class JoinedChat:
 
 
 async def join(database: Path) -> JoinedChat | None:
-    """Return a connection to the service that runs on an SQLite file; None where none does."""
+    """Return a connection to the service that runs on an SQLite file, or None if none does."""
     path = socket_of(database)
     try:
         if path is None or not _is_ours(path, database):
             return None
         return JoinedChat(*await asyncio.open_unix_connection(str(path), limit=LONGEST_LINE))
-    except OSError:  # left by one that was killed, or somebody else's
+    except OSError:  # left by one that was killed, or another user's
         return None
 
 
 def _is_ours(path: Path, database: Path) -> bool:
-    """Return whether a socket is of whoever runs this, or has the database: others would read what is typed."""
+    """Return whether a socket belongs to this user or to the database's owner: others would read what is typed."""
     owners = [os.geteuid(), *([database.stat().st_uid] if database.exists() else [])]
     return path.stat().st_uid in owners
 
 
 def socket_of(database: Path) -> Path | None:
-    """Return where the socket beside an SQLite file is; None where its name would be too long."""
+    """Return the path of the socket beside an SQLite file, or None if it would be too long."""
     beside = f"{database.resolve()}.chat"
     shortest = min(beside, os.path.relpath(beside), key=len)
     return Path(shortest) if len(os.fsencode(shortest)) <= _LONGEST_PATH else None

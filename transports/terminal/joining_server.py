@@ -54,7 +54,7 @@ class JoinedTerminals:
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
         listener.bind(str(self._path))
-        self._path.chmod(0o600)  # nobody is let in before it listens
+        self._path.chmod(0o600)  # nothing can connect before it listens
         listener.settimeout(0)
         self._server = await asyncio.start_unix_server(self._take, sock=listener, limit=LONGEST_LINE)
 
@@ -86,7 +86,7 @@ class JoinedTerminals:
         return plan_lines(answer, events)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
-        """Show an answer at the terminal that it is for; where nobody is there now, as soon as somebody is.
+        """Show an answer at its terminal; while none is connected, keep it until one is.
 
         It is in the history in any case: what is kept for that is gone when this process ends.
         """
@@ -102,7 +102,7 @@ class JoinedTerminals:
         return None
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
-        """Return what shows an answer while it grows, where somebody watches."""
+        """Return what shows an answer while it grows, if its terminal is connected."""
         terminal = self._terminals.get(context_keys.get("session_id", ""))
         return None if terminal is None else terminal.live(context_keys, events, record)
 
@@ -147,7 +147,7 @@ class JoinedTerminals:
 
 
 class _Wire:
-    """The terminal of another process: what is typed there, and what is shown there."""
+    """The terminal of another process: what is typed there, and what is shown there, by methods of `Screen`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.is_gone = False
@@ -182,47 +182,36 @@ class _Wire:
         self._writer.write(json.dumps([what, *values]).encode() + b"\n")
 
     def prompt(self) -> None:
-        """Have it asked for a line as it sees fit."""
         self.send("prompt")
 
     def begin(self) -> None:
-        """Have it wait."""
         self.send("begin")
 
     def show(self, piece: str) -> None:
-        """Have a piece be shown."""
         self.send("show", piece)
 
     def activity(self, text: str) -> None:
-        """Have it be shown what is being done."""
         self.send("activity", text)
 
     def progress(self, text: str) -> None:
-        """Have it be shown what a tool says."""
         self.send("progress", text)
 
     def restart(self) -> None:
-        """Have it be shown that the answer begins anew."""
         self.send("restart")
 
     def stopped(self) -> None:
-        """Have it be shown that the answer was stopped."""
         self.send("stopped")
 
     def answer(self, text: str) -> None:
-        """Have an answer be shown."""
         self.send("answer", text)
 
     def end(self, text: str) -> None:
-        """Have it wait no more."""
         self.send("end", text)
 
     def earlier(self, text: str) -> None:
-        """Have the answer to what was asked before be shown."""
         self.send("earlier", text)
 
     def note(self, text: str, *, is_waiting: bool) -> None:
-        """Have be shown what nobody asked for."""
         self.send("note", text, is_waiting)
 
 
@@ -234,11 +223,7 @@ def joined_terminals(database_url: str) -> list[JoinedTerminals]:
 
 
 def _parse(line: bytes) -> Mapping[str, Any]:
-    """Return what a line says.
-
-    Raises:
-        ValueError: it is no JSON object.
-    """
+    """Return what a line says."""
     try:
         told = json.loads(line)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""The lines that somebody types: with a line editor and a history, or as they come."""
+"""Reading typed lines: with a line editor and a history, or as they come."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ class Lines(Protocol):
     """Where lines come from."""
 
     async def next(self) -> str | None:
-        """Return the next line; None at the end, and where nothing can be read."""
+        """Return the next line, or None at the end and if nothing can be read."""
 
 
 class PlainLines:

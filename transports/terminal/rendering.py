@@ -1,4 +1,4 @@
-"""What a terminal that can do more shows: Markdown as it is meant, and what is being done while one waits."""
+"""Showing a conversation on a terminal with colours: rendered Markdown, and what is being done."""
 
 import asyncio
 import contextlib
@@ -116,7 +116,7 @@ class RenderedScreen:
         self._print(Group(Text("(to what you asked before)", style="dim"), _markdown(visible(text))))
 
     def note(self, text: str, *, is_waiting: bool) -> None:  # noqa: ARG002 - the line that is typed is drawn anew by itself
-        """Show what nobody asked for now."""
+        """Show a message that answers no question, such as a reminder."""
         self._keep_open()
         self._print(_markdown(visible(text)))
 

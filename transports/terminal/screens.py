@@ -1,4 +1,4 @@
-"""What a terminal shows of a conversation: plainly, as lines; in a pipe, and where a terminal can do no more."""
+"""Showing a conversation as plain lines: in a pipe, and on a terminal without colours."""
 
 import shutil
 from typing import Final, Protocol, TextIO
@@ -13,7 +13,7 @@ class Screen(Protocol):
     """Where a conversation is shown.
 
     Attributes:
-        is_gone: Whether nobody reads any more.
+        is_gone: Whether the output is closed.
     """
 
     is_gone: bool
@@ -49,7 +49,7 @@ class Screen(Protocol):
         """Show the answer to what was asked before."""
 
     def note(self, text: str, *, is_waiting: bool) -> None:
-        """Show what nobody asked for now, such as a reminder; is_waiting: whether a line is being typed."""
+        """Show a message that answers no question, such as a reminder; is_waiting: whether a line is being typed."""
 
 
 class PlainScreen:
@@ -63,12 +63,12 @@ class PlainScreen:
         self._is_in_line = False  # in one that the next thing to be shown does not go on with
 
     def greet(self) -> None:
-        """Say what there is to do, where somebody watches."""
+        """Write what can be typed, if a person watches."""
         if self._is_interactive:
             self._write(f"{HELP}\n")
 
     def prompt(self) -> None:
-        """Ask for a line, where somebody watches."""
+        """Ask for a line, if a person watches."""
         if self._is_interactive:
             self._write("\nyou> ")
 
@@ -119,7 +119,7 @@ class PlainScreen:
         self._write(f"(to what you asked before)\n{visible(text)}\n")
 
     def note(self, text: str, *, is_waiting: bool) -> None:
-        """Write what nobody asked for on lines of its own, and the prompt once more."""
+        """Write a message that answers no question on lines of its own, and the prompt once more."""
         is_prompted = is_waiting and self._is_interactive
         self._write("\n" if is_prompted else self._break())
         self._write(f"{visible(text)}\n")
@@ -136,7 +136,7 @@ class PlainScreen:
         try:
             self._target.write(text)
             self._target.flush()
-        except (OSError, ValueError):  # nobody reads any more, as in `botservice chat | head -1`
+        except (OSError, ValueError):  # the reader is gone, as in `botservice chat | head -1`
             self.is_gone = True
 
 

@@ -62,7 +62,7 @@ class WebTransport:
 
         Args:
             service: Whose turns the inspector shows: what they cost, and which tools there are.
-            asker: Asks turns again from their record; None where nobody can.
+            asker: Asks turns again from their record; without one, the page is off.
             reading: What can be read of the files that people send; by default texts.
             commands: What the page offers to complete; by default what every service knows.
         """

@@ -11,10 +11,11 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
 
 from botservice.messages import Attachment, Author
+from botservice.storage.tables.conversations import deliveries, messages
 from botservice.turns.turn import InboundEvent
 from transports.web import inbound
 from transports.web.backend import Backend, Refusal
-from transports.web.conversations.conversation_list import find_chat_of_delivery, find_chat_of_message, find_mine
+from transports.web.conversations.conversation_list import find_chat_of, find_mine
 from transports.web.entering.access import Access, Mode
 from transports.web.entering.gate import path_number
 from transports.web.entering.sessions import (
@@ -138,7 +139,7 @@ class Chat:
         message_id = path_number(request, "message")
 
         def find(connection: Connection) -> Attachment | None:
-            chat = find_chat_of_message(connection, session, message_id)
+            chat = find_chat_of(connection, session, messages, message_id)
             return None if chat is None else read_file(connection, chat, message_id, index)
 
         return _give(await self._backend.storage.read(find))
@@ -149,7 +150,7 @@ class Chat:
         notice_id = path_number(request, "notice")
 
         def find(connection: Connection) -> Attachment | None:
-            chat = find_chat_of_delivery(connection, session, notice_id)
+            chat = find_chat_of(connection, session, deliveries, notice_id)
             return None if chat is None else read_notice_file(connection, chat, notice_id, index)
 
         return _give(await self._backend.storage.read(find), is_shown=False)

@@ -43,7 +43,7 @@ def parse_files(fields: Mapping[str, Any]) -> tuple[Attachment, ...]:
 
 
 def parse_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """Return a text in a post; None where there is none."""
+    """Return a text field of a post, or None."""
     value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise Refusal(400, f'"{name}" must be a text.')
@@ -51,13 +51,13 @@ def parse_text(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def label_of(mime_type: str, name: str | None) -> str:
-    """Return what a file is called where a model reads of it."""
+    """Return the label of a file in a text for a model."""
     kind = _KINDS.get(mime_type.partition("/")[0], "file")
     return f"{kind}, {quote_name(name)}" if name else kind
 
 
 def without_contents(text: str, files: Iterable[Mapping[str, Any]]) -> str:
-    """Return what somebody wrote, without what stands in their files and is shown as these."""
+    """Return what a person wrote, without the contents of the files, which are shown by themselves."""
     ends = [len(text)]
     for each in files:
         mark = f"[{label_of(each['mime_type'], each.get('name'))}"

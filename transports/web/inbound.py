@@ -1,4 +1,4 @@
-"""What comes in: a message, an edit or a stop that the page posts, and what a stored one says."""
+"""Parsing what the page posts, a message, an edit or a stop, and reading it again from stored events."""
 
 import json
 import re
@@ -33,7 +33,7 @@ class Post:
         client_id: The page's own name for it: a second post with the same one is the first one again.
         name: What the person wants to be called; it proves nothing.
         is_pressed: Whether it is what a button says, and not what the person wrote.
-        edits: The page's name for the message that says this from now on; None where it is a new one.
+        edits: The page's id of the message that this text replaces, or None for a new message.
     """
 
     client_id: str
@@ -138,7 +138,7 @@ def stop_event(chat: str, client_id: str, order_key: int) -> InboundEvent:
 
 
 def read_post(raw: bytes) -> Post | None:
-    """Return what a stored event's bytes hold; None where they can no longer be read."""
+    """Return the post in a stored event's bytes, or None if they can no longer be read."""
     try:
         return parse_post(parse_fields(raw))
     except Refusal:
@@ -146,7 +146,7 @@ def read_post(raw: bytes) -> Post | None:
 
 
 def read_event(event: StoredEvent) -> InboundMessage | None:
-    """Return what a stored message says; None where it can no longer be read."""
+    """Return the message of a stored event, or None if it can no longer be read."""
     post = read_post(event.raw)
     if post is None:
         return None

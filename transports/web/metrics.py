@@ -20,7 +20,7 @@ Look: TypeAlias = Callable[[], Awaitable[Mapping[str, float]]]
 
 
 def metrics_route(settings: Settings, metrics: Metrics, look: Look) -> Route:
-    """Return the page, for whoever has METRICS_TOKEN; without one, for this machine alone.
+    """Return the route of the page: it asks for METRICS_TOKEN; without one, it answers this machine alone.
 
     Args:
         look: Returns what waits, by kind.

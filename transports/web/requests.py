@@ -1,4 +1,4 @@
-"""What the page's script asks: by whom, about which conversation, and with which words."""
+"""Reading requests of the page's script: the session, the conversation and the fields."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _OTHER_CHAT: Final = "Somebody else has begun to use this browser. Reload the pa
 
 
 def session_of_request(request: Request) -> str:
-    """Return whose request it is."""
+    """Return the session that sent a request."""
     session = find_session(request)
     if session is None:
         raise Refusal(409, _NO_CHAT)
@@ -25,12 +25,12 @@ def session_of_request(request: Request) -> str:
 
 
 def chat_of_request(request: Request) -> str:
-    """Return the chat that the address of a request names, of whoever sent it."""
+    """Return the chat of the sender that the address of a request names."""
     return chat_of(session_of_request(request), request.query_params.get("conversation", FIRST))
 
 
 def chat_of_fields(request: Request, fields: Mapping[str, Any]) -> str:
-    """Return the chat that the body of a request names, of whoever sent it."""
+    """Return the chat of the sender that the body of a request names."""
     session, conversation = session_of_request(request), fields.get("conversation", FIRST)
     if fields.get("chat") not in (None, session):
         raise Refusal(409, _OTHER_CHAT)

@@ -1,4 +1,4 @@
-"""The page to which people return when they have signed in to a server of tools."""
+"""The page to which people return after they have signed in to a server of tools (OAuth)."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,7 +12,7 @@ from botservice.errors import BotServiceError
 from botservice.texts import in_language
 
 Finish = Callable[[str, Mapping[str, str]], Awaitable[tuple[str | None, str | None, str]]]
-"""Takes whose address somebody came back to, and its query; returns where they signed in, their language and a code."""
+"""Takes the server in the address and the query; returns where the person signed in, their language and a code."""
 
 _LONGEST_QUERY: Final = 8_000
 _HEADERS: Final = {

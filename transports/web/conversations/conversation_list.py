@@ -1,7 +1,7 @@
-"""Which conversations are somebody's, what they are called, and which of them hold a word.
+"""The list of the conversations of a browser session: their titles, and searching them.
 
-A conversation is opened by its context keys, and the session in those is always the one of the cookie: whoever guesses
-names of conversations only names new ones of their own.
+A conversation is opened by its context keys, and the session in those is always the one of the cookie: a guessed name
+of a conversation only names a new one of the same session.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, Table, or_, select
 from sqlalchemy import func as sql
 
 from botservice.contexts.context import ContextKeys, find_context, set_metadata
@@ -19,7 +19,7 @@ from botservice.people.identities import find_identity
 from botservice.personas import TITLE
 from botservice.quoting import in_one_line
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
-from botservice.storage.tables.conversations import contexts, deliveries, messages
+from botservice.storage.tables.conversations import contexts, messages
 from transports.web.files import without_contents
 from transports.web.inbound import FIRST, NAME, chat_in, context_keys
 
@@ -71,7 +71,7 @@ class Listed:
 def find_mine(
     connection: Connection, session: str, *, search: str = "", before: int | None = None, limit: int = PAGE
 ) -> list[Listed]:
-    """Return the conversations of whoever has a session, the newest first.
+    """Return the conversations of a session, the newest first.
 
     Args:
         search: What the title holds, or something that they wrote there.
@@ -96,26 +96,19 @@ def find_mine(
 
 
 def is_mine(keys: Mapping[str, str], session: str) -> bool:
-    """Return whether a context is a conversation of whoever has a session."""
+    """Return whether a context is a conversation of a session."""
     return keys.get("transport") == NAME and keys.get("session_id") == session
 
 
-def find_chat_of_message(connection: Connection, session: str, message_id: int) -> str | None:
-    """Return the chat in which a message is, where that is one of the session's."""
-    query = select(contexts.c.context_keys).join(messages, messages.c.context_id == contexts.c.id)
-    keys = connection.execute(query.where(messages.c.id == message_id)).scalar_one_or_none()
-    return chat_in(keys) if keys is not None and is_mine(keys, session) else None
-
-
-def find_chat_of_delivery(connection: Connection, session: str, delivery_id: int) -> str | None:
-    """Return the chat to which something was delivered, where that is one of the session's."""
-    query = select(contexts.c.context_keys).join(deliveries, deliveries.c.context_id == contexts.c.id)
-    keys = connection.execute(query.where(deliveries.c.id == delivery_id)).scalar_one_or_none()
+def find_chat_of(connection: Connection, session: str, table: Table, row_id: int) -> str | None:
+    """Return the chat of a row of messages or deliveries, or None if it is none of the session's."""
+    query = select(contexts.c.context_keys).join(table, table.c.context_id == contexts.c.id)
+    keys = connection.execute(query.where(table.c.id == row_id)).scalar_one_or_none()
     return chat_in(keys) if keys is not None and is_mine(keys, session) else None
 
 
 def find_chat(connection: Connection, chat: str) -> int | None:
-    """Return the id of a chat's context; None where nothing was said there yet."""
+    """Return the id of a chat's context, or None before the first message."""
     return find_context(connection, ContextKeys.of(context_keys(chat)))
 
 
@@ -129,7 +122,7 @@ def rename(connection: Connection, chat: str, title: str) -> bool:
 
 
 def _find_saying(connection: Connection, session: str, words: str) -> set[int]:
-    """Return the contexts in which somebody wrote certain words, in one of the usual spellings.
+    """Return the contexts in which a session wrote certain words, in one of the usual spellings.
 
     Both databases compare these fast; to have them compare small letters takes more than twice as long, and SQLite
     knows those of English alone.

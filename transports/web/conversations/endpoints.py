@@ -1,4 +1,4 @@
-"""What the page's script asks besides what is said: the list of conversations, and what is thought of answers."""
+"""The endpoints of the page's script beside the chat: the list of conversations, ratings, reasons and commands."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -32,7 +32,7 @@ class Conversations:
         self._commands = [{"name": each.name, "about": each.description(None)} for each in commands if each.is_listed]
 
     async def list_mine(self, request: Request) -> Response:
-        """Answer with the conversations of whoever asks."""
+        """Answer with the conversations of the session."""
         session, search = session_of_request(request), request.query_params.get("search", "")[:LONGEST_SEARCH]
         below = request.query_params.get("before")
         before = None if below is None else row_number(below, "before")
@@ -63,7 +63,7 @@ class Conversations:
         return _json({"ok": True})
 
     async def post_feedback(self, request: Request) -> Response:
-        """Store what somebody thinks of an answer."""
+        """Store a rating of an answer."""
         fields = await read_fields(request)
         chat, message_id = chat_of_fields(request, fields), row_number(fields.get("message"), "message")
         verdict = parse_text(fields, "verdict")

@@ -1,4 +1,4 @@
-"""What people think of an answer, stored with its turn."""
+"""Storing the rating of an answer with its turn."""
 
 from sqlalchemy import Connection, select
 
@@ -14,7 +14,7 @@ __all__ = ["VERDICTS", "write_feedback"]
 
 
 async def write_feedback(storage: Storage, chat: str, message_id: int, verdict: str | None) -> bool:
-    """Store what somebody thinks of an answer of their chat, None to take it back; return whether it is an answer.
+    """Store the rating of an answer in a chat, or with None delete it; return whether there is such an answer.
 
     Raises:
         StorageUnavailable: it is not stored.

@@ -1,4 +1,4 @@
-"""Why an answer is as it is: what /why says of the last one, of any."""
+"""Explaining any answer as the command /why explains the last one."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ class _Speaker:
 def explain_answer(
     connection: Connection, chat: str, message_id: int, language: str | None = None
 ) -> dict[str, Any] | None:
-    """Return why an answer of a chat is as it is, and where the inspector shows its turn; None where that is gone."""
+    """Return the explanation of an answer and the address of its turn in the inspector, or None if its turn is gone."""
     context_id = find_chat(connection, chat)
     attempt = None if context_id is None else find_attempt(connection, context_id, message_id)
     if context_id is None or attempt is None:

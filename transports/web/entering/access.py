@@ -102,7 +102,7 @@ class Access:
         return Mode.LOCAL if is_loopback(self.host) and self.public_url is None else Mode.OFF
 
     def judge(self, request: HTTPConnection) -> Verdict:
-        """Return what to tell whoever sent request. A request that changes something is also for `is_own_page`."""
+        """Return what to tell the sender of a request. A request that changes something is also for `is_own_page`."""
         match self.mode:
             case Mode.OFF:
                 return Verdict.OFF
@@ -190,7 +190,7 @@ class Access:
 
 
 def bearer_of(headers: Headers) -> str | None:
-    """Return the token in `Authorization: Bearer`; None where a request brings none."""
+    """Return the token in `Authorization: Bearer`, or None."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
@@ -201,9 +201,9 @@ def cookie_name(name: str, *, is_https: bool) -> str:
 
 
 def _is_local(request: HTTPConnection) -> bool:
-    """Return whether a request came from this machine, by this machine's own name, through nobody else's hands.
+    """Return whether a request came from this machine, by this machine's own name, and not through a proxy.
 
-    The Host is what tells a browser that was led here by somebody's DNS (rebinding) from one that was not.
+    The Host tells a browser that was led here by a foreign DNS name (rebinding) from one that was not.
     """
     hosts = request.headers.getlist("host")
     if len(hosts) != 1 or any(_is_forwarding(name) for name in request.headers):

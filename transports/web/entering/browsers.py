@@ -1,4 +1,4 @@
-"""Whose browser it is, where a link of theirs has opened it: looked up at every request, on every replica."""
+"""Browsers that were logged in by a link of /web: looked up at every request, on every replica."""
 
 import asyncio
 import contextlib
@@ -14,11 +14,11 @@ from transports.web.backend import Backend
 from transports.web.entering.access import Access
 
 _MARK: Final = "p."  # a login of the owner begins with a digit
-_LOOK_SECONDS: Final = 1.0  # how long an open page may go on for somebody who was taken out
+_LOOK_SECONDS: Final = 1.0  # how long an open page may go on after its person lost access
 
 
 class Browsers:
-    """Finds out who has come by a link, and lets nobody go on who was taken out.
+    """Finds the person who was logged in by a link, and ends pages of persons who lost access.
 
     A StorageError of its methods means that the database does not answer.
     """
@@ -28,7 +28,7 @@ class Browsers:
         self._backend = backend
 
     async def of(self, request: HTTPConnection) -> Browser | None:
-        """Return whose browser sent a request; None for the owner's, and for one that nobody is logged in with."""
+        """Return the logged-in browser that sent a request, or None, also for the owner's."""
         cookie, storage = self._access.login_of(request) or "", self._backend.opened
         if not self._access.has_links or not cookie.startswith(_MARK) or storage is None:
             return None
@@ -37,7 +37,7 @@ class Browsers:
         return found if found is not None and await self._lets_in(found.asker) else None
 
     async def asker_of(self, secret: str) -> Identity | None:
-        """Return whose chat a link opens; None for a link that opens nothing."""
+        """Return the person whose chat a link opens, or None if it opens nothing."""
         storage = self._backend.opened
         if storage is None:
             return None
@@ -46,7 +46,7 @@ class Browsers:
         return asker if asker is not None and await self._lets_in(asker) else None
 
     async def open(self, secret: str) -> str | None:
-        """Use up a link and return the cookie that logs a browser in; None for a link that opens nothing."""
+        """Use up a link and return the cookie that logs a browser in, or None if the link opens nothing."""
         storage = self._backend.opened
         if storage is None or await self.asker_of(secret) is None:
             return None
@@ -75,7 +75,7 @@ class Browsers:
                 yield each
 
     async def is_in(self, request: HTTPConnection) -> bool:
-        """Return whether somebody's own browser is still logged in."""
+        """Return whether a browser is still logged in."""
         try:
             return await self.of(request) is not None
         except StorageError:  # the page comes back by itself

@@ -1,4 +1,4 @@
-"""Logins that ended before their time: a cookie that somebody has kept opens nothing any more, on any replica."""
+"""Logins that were ended early: a kept copy of their cookie opens nothing any more, on any replica."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta

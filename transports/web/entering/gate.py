@@ -110,7 +110,7 @@ class Gate:
         return response
 
     async def log_out(self, request: Request) -> Response:
-        """End the login, also for whoever has kept the cookie, and take the cookie back."""
+        """End the login, also for kept copies of its cookie, and delete the cookie."""
         cookie = self._access.login_of(request)
         if browser_of(request) is not None:
             await self._browsers.close(request)
@@ -123,7 +123,7 @@ class Gate:
         return response
 
     async def _judge(self, request: Request) -> Verdict:
-        """Return what to tell whoever sent a request; wrong tokens in it are counted, and logins may have ended."""
+        """Return what to tell the sender of a request; wrong tokens in it are counted, and logins may have ended."""
         verdict = self._access.judge(request)
         if self._access.mode is not Mode.TOKEN:
             return verdict
@@ -228,7 +228,7 @@ def path_number(request: Request, name: str) -> int:
 
 
 def _safe_target(path: str) -> str:
-    """Return where to go after a login: never another site."""
+    """Return the page to show after a login: never one of another site."""
     return path if path.startswith("/inspect") else "/"
 
 

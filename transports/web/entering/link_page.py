@@ -21,7 +21,7 @@ _BUSY: Final = "The database does not answer."
 
 
 class Links:
-    """Shows where a link leads, and logs in whoever goes on."""
+    """Shows where a link leads, and logs the browser in when its button is pressed."""
 
     def __init__(self, access: Access, pages: Pages, browsers: Browsers) -> None:
         self._access = access
@@ -30,7 +30,7 @@ class Links:
         self._guesses = Guesses()
 
     async def show(self, request: Request) -> Response:
-        """Answer with whose chat a link opens. It is looked at as often as anybody likes, by programs too."""
+        """Answer with the person whose chat a link opens; looking, also by programs, does not use it up."""
         try:
             asker = await self._browsers.asker_of(request.path_params["secret"])
         except StorageError:

@@ -15,7 +15,7 @@ _FREE_GUESSES: Final = 5  # of an address; a person mistypes
 _FIRST_WAIT_SECONDS: Final = 30.0
 _LONGEST_WAIT_SECONDS: Final = 3600.0
 _FORGET_SECONDS: Final = 24 * 3600.0
-_MOST_IN_A_MINUTE: Final = 60  # over all addresses: whoever has many gets no further than that
+_MOST_IN_A_MINUTE: Final = 60  # over all addresses, also for a guesser who has many
 _MINUTE: Final = 60.0
 _MOST_ADDRESSES: Final = 10_000
 _LONGEST_ADDRESS: Final = 100
@@ -30,7 +30,7 @@ class _Record:
 
 
 class Guesses:
-    """Says who has to wait before a token of theirs is looked at."""
+    """Makes addresses that sent wrong tokens wait before the next one is checked."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         """Make one for a process.
@@ -43,7 +43,7 @@ class Guesses:
         self._recent: deque[float] = deque()
 
     def wait_seconds(self, request: HTTPConnection) -> int:
-        """Return how long whoever sent a request has to wait; 0 where their token is to be looked at."""
+        """Return how long the sender of a request has to wait before a token is checked, 0 for not at all."""
         now, record = self._now(), self._records.get(address_of(request))
         while self._recent and self._recent[0] <= now - _MINUTE:
             self._recent.popleft()
@@ -64,7 +64,7 @@ class Guesses:
         logger.warning("web.login_refused", extra={"address": address, "wrong_tokens": record.wrong})
 
     def note_right(self, request: HTTPConnection) -> None:
-        """Take note that somebody has the token."""
+        """Take note of a right token."""
         record = self._record(address_of(request), self._now())
         record.wrong, record.waits_until, record.was_right = 0, 0.0, True
 
@@ -82,7 +82,7 @@ class Guesses:
 def address_of(request: HTTPConnection) -> str:
     """Return where a request comes from: the other end, and whom the nearest proxy names.
 
-    Whoever reaches this service without a proxy can name anybody; that is what the count over all addresses is for.
+    A client that reaches this service without a proxy can name any address: hence the count over all addresses.
     """
     direct = request.client.host if request.client is not None else "unknown"
     named = ",".join(request.headers.getlist("x-forwarded-for")).rpartition(",")[2].strip()

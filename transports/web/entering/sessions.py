@@ -1,7 +1,7 @@
-"""Whose chat it is: a secret in a cookie, and the name of the session that is made from it.
+"""Browser sessions: a secret in a cookie, and the session id that is derived from it.
 
-The secret stays in the browser. What is stored, listed and logged is its digest, so that whoever reads a context's keys
-cannot walk into the chat.
+The secret stays in the browser. What is stored, listed and logged is its digest, so that a reader of a context's keys
+cannot enter the chat.
 """
 
 import hashlib
@@ -65,12 +65,12 @@ def open_session(request: HTTPConnection) -> tuple[str, str | None]:
 
 
 def browser_of(request: HTTPConnection) -> Browser | None:
-    """Return whose browser sent a request, as the gate has found out; None for the owner's."""
+    """Return the browser that the gate has found for a request, or None for the owner's."""
     return getattr(request.state, "browser", None)
 
 
 def drop_session(response: Response, *, is_https: bool) -> None:
-    """Have the browser forget which chat it had: somebody else has logged in."""
+    """Delete the session's cookie: another person has logged in."""
     for name in {cookie_name(SESSION_COOKIE, is_https=is_https), SESSION_COOKIE}:
         response.delete_cookie(name, path="/", secure=is_https, httponly=True, samesite="lax")
 

@@ -1,4 +1,4 @@
-"""What the owner can do to turns and conversations: try again, drop, delete, take a copy."""
+"""The owner's actions on turns and conversations: try again, drop, delete, export."""
 
 import json
 
@@ -72,6 +72,6 @@ def _go(address: str) -> Response:
 
 
 async def _check_confirmed(request: Request) -> None:
-    """Refuse a form in which nobody has ticked that they mean it."""
+    """Refuse a form whose box of confirmation is not ticked."""
     if (await read_form(request, _MAX_FORM_BYTES)).get("confirm") != ["yes"]:
         raise Refusal(400, _UNCONFIRMED)

@@ -51,7 +51,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody chose on the page."""
+    """The choices in the form of the page."""
 
     prompt: str
     model: str

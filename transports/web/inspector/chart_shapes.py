@@ -1,4 +1,4 @@
-"""Charts as shapes: bars and lines of an SVG, with the same numbers as a table for whoever does not see them."""
+"""Charts as bars and lines of an SVG, with the same numbers as a table for screen readers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _GAP: Final = 0.18  # of a bar's place
 OTHERS: Final = "others"
 
 Measure = Callable[[Sequence[Sums]], float | None]
-"""What is shown of the sums of an hour or day; None where there is nothing to be shown."""
+"""Returns the value to show for the sums of an hour or day, or None for a gap."""
 
 
 @dataclass(frozen=True, slots=True)

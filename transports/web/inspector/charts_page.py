@@ -80,23 +80,11 @@ class ChartsPage:
         currency = self._desk.budgets.currency
         return [
             Plot("Turns", "how many began", _total("turns"), _whole),
-            Plot(
-                "Time to the answer",
-                "since it was asked, on average",
-                _waited,
-                show_seconds,
-                is_stacked=False,
-            ),
+            Plot("Time to the answer", "since it was asked, on average", _waited, show_seconds, is_stacked=False),
             Plot("Time to the first token", "of the model, on average", _first_token, show_seconds, is_stacked=False),
             Plot("Cost", f"in {currency}", lambda sums: _total("cost")(sums) / NANO, _money),
             Plot("Errors", "turns that failed, and calls of a model that were tried again", _errors, _whole),
-            Plot(
-                "Cached share",
-                "of the tokens that were sent",
-                _cached,
-                _percent,
-                is_stacked=False,
-            ),
+            Plot("Cached share", "of the tokens that were sent", _cached, _percent, is_stacked=False),
             Plot("Liked answers", "thumbs up", _total("good"), _whole),
             Plot("Disliked answers", "thumbs down", _total("bad"), _whole),
         ]

@@ -1,4 +1,4 @@
-"""What the pages of the inspector share: the pages, the storage, what models cost, and which agent answers."""
+"""What all pages of the inspector share: templates, storage, prices of models, and the service."""
 
 import contextlib
 import hashlib
@@ -23,10 +23,10 @@ NOT_THERE: Final = "This is not there, or not any more."
 
 
 class Desk:
-    """What is needed to look into conversations.
+    """Gives the pages of the inspector what they need.
 
     Attributes:
-        service: Whose turns they are; None where nobody said: then nothing has a price.
+        service: The service whose turns are shown; without one, nothing has a price.
     """
 
     def __init__(self, pages: Pages, backend: Backend, service: "AgentService | None" = None) -> None:
@@ -49,7 +49,7 @@ class Desk:
         return f"{nano / NANO:.6f}".rstrip("0").rstrip(".") + f" {self.budgets.currency}" if nano >= 1_000 else ""
 
     def follow(self, request: Request, response: Response) -> Response:
-        """Return a page for whoever follows it: nothing but a word where it has not changed since they read it."""
+        """Return a page that is asked for again and again: 304 if it has not changed since."""
         tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:32]}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={**HEADERS, "ETag": tag})

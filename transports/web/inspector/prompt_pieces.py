@@ -110,7 +110,7 @@ class PromptPainter:
     _facts: Mapping[str, Any] = field(default_factory=dict)
 
     def paint(self, step: MemoryItem, before: MemoryItem | None) -> Picture | None:
-        """Return the picture of a step's prompt; None where it has none. Steps have to come in their order."""
+        """Return the picture of a step's prompt, or None if it has none. Steps have to come in their order."""
         facts = step.get_value("prompt_facts")
         self._facts = facts if isinstance(facts, Mapping) else self._facts
         messages = _messages(step)

@@ -215,7 +215,7 @@ def _prompt(step: MemoryItem) -> Iterator[Part]:
 
 
 def section_names(step: MemoryItem, messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the section of each message, whatever somebody assigned to the field."""
+    """Return the section of each message, also if the field holds anything else."""
     names = [readable(message.get("section") or "") for message in messages]
     ranges = step.get_value("prompt_sections")
     for name, places in ranges.items() if isinstance(ranges, Mapping) else ():

@@ -81,7 +81,7 @@ def show_state(status: str, outcome: str | None) -> str:
 
 
 def turn_seconds(turn: Any) -> float | None:
-    """Return how long a turn took, from when it was accepted; None where it has not ended."""
+    """Return how long a turn took since it was accepted, or None if it has not ended."""
     return None if turn.finished_at is None else float((turn.finished_at - turn.created_at).total_seconds())
 
 

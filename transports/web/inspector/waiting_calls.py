@@ -1,4 +1,4 @@
-"""What waits for somebody's word, or for a result, as the inspector shows it."""
+"""Calls of tools that wait for a person's decision or for a result, as the inspector shows them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class WaitingLine:
 
     Attributes:
         number: What people call it by, as in /allow 3.
-        what: Whether it waits for somebody's word or for its result, or what has become of it.
+        what: Whether it waits for a decision or for its result, or how it ended.
         arguments: What it would be made with, without secrets.
     """
 

@@ -20,7 +20,7 @@ class Sections:
     """Cuts a text that grows.
 
     Attributes:
-        closed: The sections that nothing is added to any more, and that nobody has taken yet.
+        closed: The complete sections that were not taken yet.
         length: Characters of the section that still grows.
     """
 

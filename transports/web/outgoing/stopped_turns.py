@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, func, literal, or_, select
 from botservice.storage.tables.conversations import events, messages, turns
 from botservice.turns.turn import Outcome
 
-_MOST_LOOKED_AT: Final = 50  # turns, where nobody knows which of them have been looked at
+_MOST_LOOKED_AT: Final = 50  # turns, for a page that has not looked at any yet
 
 _answers = messages.alias("answers")
 _asks = messages.alias("asks")

@@ -1,4 +1,4 @@
-"""What is not kept: the answer while it is written. One hub per process, one channel per session."""
+"""The answer while it is written, which is not stored: one hub per process, one channel per session."""
 
 import asyncio
 import weakref
@@ -56,7 +56,7 @@ class Channel:
 
 
 class Hub:
-    """The channels of the sessions that somebody watches or writes to; the others are not kept."""
+    """The channels of the sessions that are watched or written to; the others are not kept."""
 
     def __init__(self) -> None:
         self._channels: weakref.WeakValueDictionary[str, Channel] = weakref.WeakValueDictionary()
@@ -92,7 +92,7 @@ class Hub:
 
 
 class LiveAnswer:
-    """Shows the open pages of a session what the bot is about to answer. It waits for nobody."""
+    """Shows the open pages of a session an answer as it is written, without waiting for them."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

@@ -1,4 +1,4 @@
-"""What a page shows of a session, as it is stored: messages, what waits, and what could not be answered."""
+"""Reading what a page shows of a session from storage: messages, what waits, and what could not be answered."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,7 +32,7 @@ _BUTTONS: Final = (
     .scalar_subquery()
     .label("buttons")
 )
-# Whoever presses in a conversation of the browser is its only person.
+# A conversation of the browser has one person alone.
 _VERDICT: Final = (
     select(feedback.c.verdict)
     .where(feedback.c.turn_id == messages.c.answers_turn_id, feedback.c.platform == NAME)
@@ -69,7 +69,7 @@ class Cursor:
     Attributes:
         message_id: The last message.
         notice_id: The last notice.
-        version: The deletions that it knows of; None where it cannot say.
+        version: The version of deletions that it knows, or None.
     """
 
     message_id: int = 0
