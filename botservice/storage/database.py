@@ -19,7 +19,7 @@ from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable
 from botservice.progressing import Progress, unwatched
 from botservice.storage import schema
 from botservice.storage.blobs import with_cipher
-from botservice.storage.claims import Claim, Claims
+from botservice.storage.claims import Claim, Claims, LocalClaims, SharedFile
 from botservice.storage.engines import (
     READ_CONNECTIONS,
     count_long_reads,
@@ -31,17 +31,15 @@ from botservice.storage.engines import (
 )
 from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
-from botservice.storage.operations import Fence, SortKey
 from botservice.storage.orphans import sweep_files
 from botservice.storage.postgres.claims import AdvisoryClaims
 from botservice.storage.postgres.listener import Hear, Listener
 from botservice.storage.postgres.pooler import check_sessions
 from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
-from botservice.storage.sqlite.claims import LocalClaims, SharedFile
 from botservice.storage.sqlite.files import make_private
 from botservice.storage.sqlite.scrubbing import PATIENCE_SECONDS, Scrubber
 from botservice.storage.url import DatabaseUrl
-from botservice.storage.writer import Writer
+from botservice.storage.writer import Fence, SortKey, Writer
 
 if TYPE_CHECKING:
     from botservice.storage.encryption import Cipher
@@ -61,6 +59,7 @@ class Storage:
 
     Attributes:
         claims: Who works on which context.
+        is_sqlite: Whether the database is embedded.
     """
 
     claims: Claims
@@ -69,6 +68,7 @@ class Storage:
         self, where: DatabaseUrl, *, migrates: bool, limits: StorageLimits, cipher: "Cipher | None" = None
     ) -> None:
         self.where = where
+        self.is_sqlite = where.is_sqlite
         self._cipher = cipher
         self._migrates = migrates
         self._limits = limits
@@ -162,11 +162,6 @@ class Storage:
     def name(self) -> str:
         """The database's address without its password."""
         return self.where.name
-
-    @property
-    def is_sqlite(self) -> bool:
-        """Whether the database is embedded."""
-        return self.where.is_sqlite
 
     @property
     def is_open(self) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
-from botservice.storage.failures import as_sqlalchemy_error
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres.pipelines import prepare_pipelines
+from botservice.storage.statements import run_text
 from botservice.storage.url import DatabaseUrl
 
 READ_CONNECTIONS = 2  # with the writer, the listener and those of long reads: up to six per replica on Postgres
@@ -147,9 +148,4 @@ def _prepare_sqlite(engine: Engine, *, begin: str, **pragmas: str) -> None:
             cursor.execute(f"PRAGMA {name}={value}")
         cursor.close()
 
-    @event.listens_for(engine, "begin")
-    def begin_transaction(connection: Connection) -> None:
-        try:
-            connection.connection.cursor().execute(begin)  # by the driver: SQLAlchemy takes longer than SQLite for it
-        except sqlite3.Error as error:
-            raise as_sqlalchemy_error(connection, begin, error) from error
+    event.listen(engine, "begin", partial(run_text, text=begin))

@@ -1,6 +1,7 @@
 """What a database's errors mean. SQLAlchemy's and the drivers' errors are told apart here alone."""
 
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Self, cast
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -12,6 +13,37 @@ from botservice.errors import StorageError, StorageUnavailable
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
 _LOCK_NOT_AVAILABLE = "55P03"
 _READ_ONLY = "25006"  # read_only_sql_transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a transaction did not happen.
+
+    Attributes:
+        is_general: Whether any other transaction would have failed now as well.
+        is_blocked: Whether it waited in vain for somebody else's lock.
+    """
+
+    error: BaseException
+    is_general: bool = False
+    is_blocked: bool = False
+
+    @classmethod
+    def of(cls, error: BaseException, *, is_lost: bool, has_begun: bool) -> Self:
+        """Return what an error means for those who wait for the transaction.
+
+        Args:
+            is_lost: Whether the connection is gone.
+            has_begun: Whether the transaction had begun.
+        """
+        told = error
+        if is_lost or is_outage(error):
+            told = as_unavailable(error, "the database did not take a write")
+        elif isinstance(error, DBAPIError):
+            told = as_refusal(error)
+        elif isinstance(error, StopIteration):  # a future refuses it
+            told = RuntimeError(f"a write raised {error!r}")
+        return cls(told, is_general=is_lost or not has_begun, is_blocked=is_blocked(error))
 
 
 class ReadOnlyDatabase(Exception):

@@ -83,6 +83,15 @@ def _run(connection: Connection, compiled: "_Compiled", values: Values) -> list[
         raise as_sqlalchemy_error(connection, compiled.text, error) from error
 
 
+def run_text(connection: Connection, text: str) -> None:
+    """Run SQL such as BEGIN by the driver of SQLite: SQLAlchemy takes longer for it than SQLite."""
+    driver: Any = connection.connection.dbapi_connection
+    try:
+        driver.execute(text)
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise as_sqlalchemy_error(connection, text, error) from error
+
+
 def _queue(connection: Connection, compiled: "_Compiled", values: Values) -> Callable[[], list[Any]]:
     """Send a statement with the next ones, and return what waits for its rows."""
     with errors_of(connection, compiled.text):

@@ -11,37 +11,71 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.errors import StorageUnavailable
-from botservice.storage.failures import (
-    as_refusal,
-    as_unavailable,
-    check_writable,
-    is_blocked,
-    is_conflict,
-    is_lost_connection,
-    is_outage,
-    is_read_only,
-)
+from botservice.errors import ClaimLost, StorageUnavailable
+from botservice.storage.failures import Failure, check_writable, is_conflict, is_lost_connection, is_read_only
 from botservice.storage.limits import StorageLimits
-from botservice.storage.operations import Failure, Fence, Operation, SortKey, fail, rank, resolve
 from botservice.storage.postgres.clock import DatabaseClock
 from botservice.storage.statements import interleave
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+SortKey = tuple[str | int, ...]
 
 MAX_BATCH = 256
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 _MAX_CONFLICTS = 3
 _MAX_BLOCKED = 2
 _LONGEST_WITHOUT_HEARTBEAT = 30.0  # seconds; a writer that always has something to do looks at the clock as well
+
+
+class Fence(Protocol):
+    """What decides whether a write still has the right to happen."""
+
+    def check(self) -> None:
+        """Return if it has.
+
+        Raises:
+            ClaimLost: it has not.
+        """
+
+
+@dataclass(slots=True)
+class Operation:
+    """A write that waits for its transaction, and what became of it.
+
+    Attributes:
+        run: What it does; None only waits for what was issued before.
+        is_confined: Whether it may be interleaved with those that have another first part in their sort key.
+    """
+
+    run: Callable[[Connection], Any] | None
+    fence: Fence | None = None
+    sort_key: SortKey = ()
+    is_last: bool = False
+    is_confined: bool = False
+    loop: asyncio.AbstractEventLoop | None = None
+    future: asyncio.Future[Any] | None = None
+    result: Any = None
+    error: BaseException | None = None
+
+    def apply(self, connection: Connection) -> None:
+        """Do it, unless the right to do it is lost: then nobody else's transaction fails for that."""
+        self.error = None
+        try:
+            if self.fence is not None:
+                self.fence.check()
+        except ClaimLost as error:
+            self.error = error
+        else:
+            self.result = None if self.run is None else self.run(connection)
 
 
 class Writer:
@@ -87,42 +121,30 @@ class Writer:
         """Have callback called, in the writer's thread, when its connection is lost."""
         self._on_lost.append(callback)
 
-    async def write(
-        self,
-        operation: Callable[[Connection], T],
-        *,
-        fence: Fence | None = None,
-        sort_key: SortKey = (),
-        is_last: bool = False,
-        is_confined: bool = False,
-    ) -> T:
-        """Return what operation returns, once its transaction is committed.
-
-        A write that was issued happens, even where the task that awaits it is cancelled.
-
-        Args:
-            operation: Reads and writes through the connection it is given, and nothing else.
-            sort_key: Orders the operations of one commit, so that two replicas lock rows in nearly the same order.
-            is_last: Whether everything that was issued before is to be committed first.
-            is_confined: Whether it goes by nothing that operations with another first part in their sort key write:
-                then it may be interleaved with them.
-
-        Raises:
-            ClaimLost: fence no longer holds.
-            StorageUnavailable: the database did not take it.
-        """
-        return await self.issue(operation, fence=fence, sort_key=sort_key, is_last=is_last, is_confined=is_confined)
-
     def issue(
         self,
-        operation: Callable[[Connection], T],
+        operation: Callable[[Connection], T] | None,
         *,
         fence: Fence | None = None,
         sort_key: SortKey = (),
         is_last: bool = False,
         is_confined: bool = False,
     ) -> "asyncio.Future[T]":
-        """Issue a write and return what becomes of it: who has to know also where they are cancelled shields that."""
+        """Issue a write; await what is returned for its result, once its transaction is committed.
+
+        A write that was issued happens, even where the task that awaits it is cancelled.
+
+        Args:
+            operation: Reads and writes through the connection it is given, and nothing else; None only waits.
+            sort_key: Orders the operations of one commit, so that two replicas lock rows in nearly the same order.
+            is_last: Whether everything that was issued before is to be committed first.
+            is_confined: Whether it goes by nothing that operations with another first part in their sort key write:
+                then it may be interleaved with them.
+
+        Raises:
+            ClaimLost: fence no longer holds (when it is awaited).
+            StorageUnavailable: the storage is closed, or the database did not take it (when it is awaited).
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         with self._closing:
@@ -144,19 +166,12 @@ class Writer:
 
     async def settle(self) -> None:
         """Return once everything that was issued before is committed, or has failed."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        with self._closing:
-            if self._is_closed:
-                raise StorageUnavailable("the storage is closed")
-            self._issued += 1
-            self._queue.put(Operation(None, is_last=True, loop=loop, future=future))
-        await future
+        await self.issue(None, is_last=True)
 
     def submit(self, operation: Callable[[Connection], object]) -> None:
         """Have operation done after everything that was issued before, without waiting for it.
 
-        It may be called from any thread, also by the garbage collector in the middle of `write`: it takes no lock.
+        It may be called from any thread, also by the garbage collector in the middle of `issue`: it takes no lock.
         """
         self._queue.put(Operation(operation, is_last=True))
 
@@ -179,7 +194,7 @@ class Writer:
                 part = [operation for operation in batch if operation.is_last is is_last]
                 work = [operation for operation in part if operation.run is not None]
                 if work:
-                    self._commit(sorted(work, key=rank))
+                    self._commit(sorted(work, key=_rank))
                 self._ended += sum(operation.future is not None for operation in part)
                 if part:
                     resolve(part)
@@ -205,7 +220,7 @@ class Writer:
         if failure is None:
             return
         if failure.is_general or len(batch) == 1:
-            fail(batch, failure)
+            _fail(batch, failure)
             return
         blocked = 0
         for place, operation in enumerate(batch):
@@ -214,9 +229,9 @@ class Writer:
                 continue
             blocked += failure.is_blocked
             if failure.is_general or blocked == _MAX_BLOCKED:
-                fail(batch[place:], failure)
+                _fail(batch[place:], failure)
                 return
-            fail([operation], failure)
+            _fail([operation], failure)
 
     def _attempt(self, batch: Sequence[Operation]) -> Failure | None:
         """Return why a transaction of all these operations failed; None where it is committed."""
@@ -260,14 +275,7 @@ class Writer:
             if self._connection is not None:
                 logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
             self._disconnect()
-        told = error
-        if is_lost or is_outage(error):
-            told = as_unavailable(error, "the database did not take a write")
-        elif isinstance(error, DBAPIError):
-            told = as_refusal(error)
-        elif isinstance(error, StopIteration):  # a future refuses it
-            told = RuntimeError(f"a write raised {error!r}")
-        return Failure(told, is_general=is_lost or not has_begun, is_blocked=is_blocked(error))
+        return Failure.of(error, is_lost=is_lost, has_begun=has_begun)
 
     def _is_clean(self) -> bool:
         """Return whether no transaction is left open; SQLAlchemy rolls nothing back where a COMMIT has failed."""
@@ -343,3 +351,38 @@ def _chains(batch: Sequence[Operation], connection: Connection) -> list[Callable
         return run
 
     return [chain(operations) for operations in by_context.values()]
+
+
+def _rank(operation: Operation) -> tuple[tuple[str, str | int], ...]:
+    """Return what two replicas sort equally, whatever types their keys have."""
+    return tuple((type(part).__name__, part) for part in operation.sort_key)
+
+
+def _fail(batch: Sequence[Operation], failure: Failure) -> None:
+    """Give every operation the error of a transaction that did not happen."""
+    for operation in batch:
+        operation.error = failure.error
+
+
+def resolve(batch: Sequence[Operation]) -> None:
+    """Hand the results to the event loops that wait for them, with one call per loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Operation]] = {}
+    for operation in batch:
+        if operation.loop is not None:
+            by_loop.setdefault(operation.loop, []).append(operation)
+        elif operation.error is not None:
+            logger.error("storage.unawaited_write_failed", exc_info=operation.error)
+    for loop, operations in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
+            loop.call_soon_threadsafe(_set_results, operations)
+
+
+def _set_results(operations: Sequence[Operation]) -> None:
+    for operation in operations:
+        if operation.future is None or operation.future.done():
+            if operation.error is not None and not isinstance(operation.error, ClaimLost):
+                logger.error("storage.unawaited_write_failed", exc_info=operation.error)
+        elif operation.error is None:
+            operation.future.set_result(operation.result)
+        else:
+            operation.future.set_exception(operation.error)

@@ -103,7 +103,7 @@ async def test_a_write_under_a_claim_is_committed_before_the_claim_is_given_back
 async def test_a_claim_that_is_abandoned_is_free_soon(storage):
     claim = await storage.claims.try_claim(1)
     storage.claims.abandon(claim)
-    await storage._writer.write(add("after"), is_last=True)
+    await storage._writer.issue(add("after"), is_last=True)
     assert not claim.is_held
     assert await storage.claims.try_claim(1) is not None
 
@@ -300,7 +300,7 @@ FORKED = """
 import os, sys
 from pathlib import Path
 from botservice.errors import DatabaseInUse
-from botservice.storage.sqlite.claims import WorkerLock
+from botservice.storage.claims import WorkerLock
 
 lock = WorkerLock(Path(sys.argv[1]))
 lock.acquire()  # its file is open from now on

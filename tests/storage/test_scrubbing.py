@@ -11,8 +11,8 @@ from people.conversing import NOW
 from sqlalchemy import insert, text
 
 from botservice import Storage, StorageError
+from botservice.storage.claims import SharedFile
 from botservice.storage.sqlite import gaps
-from botservice.storage.sqlite.claims import SharedFile
 from botservice.storage.sqlite.gaps import GapSweep, find_gaps
 from botservice.storage.sqlite.scrubbing import Scrubber
 from botservice.storage.tables.conversations import contexts

@@ -62,7 +62,7 @@ async def test_another_program_that_writes_for_a_moment_is_waited_for(sqlite_url
 
 async def set_size(storage, pages):
     """Let the file grow to so many pages at most; None for as many as it likes."""
-    await storage._writer.write(
+    await storage._writer.issue(
         lambda connection: connection.exec_driver_sql(
             f"PRAGMA max_page_count={2**30 if pages is None else pages}"
         ).fetchall()

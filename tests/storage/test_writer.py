@@ -149,7 +149,7 @@ async def test_what_waits_at_the_end_is_committed_and_nothing_is_taken_after_it(
         with pytest.raises(StorageUnavailable, match="not open"):
             await names(storage)
         with pytest.raises(StorageUnavailable, match="closed"):
-            await storage._writer.write(add("late"))
+            await storage._writer.issue(add("late"))
     async with Storage.open(storage_url, limits=PATIENT) as storage:
         assert await names(storage) == ["a", "b"]
 

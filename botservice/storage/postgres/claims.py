@@ -49,10 +49,10 @@ class AdvisoryClaims:
         """Return a claim, or None where another replica holds it."""
         if context_id in self._held:
             return None
-        claim = Claim(context_id, self._holds)
+        claim = Claim(context_id, self._held)
         self._held[context_id] = claim
         try:
-            is_locked = await self._writer.write(lambda connection: self._lock(connection, claim))
+            is_locked = await self._writer.issue(lambda connection: self._lock(connection, claim))
         except BaseException:  # cancelled, most likely: the lock may be taken all the same
             self.abandon(claim)
             raise
@@ -65,9 +65,9 @@ class AdvisoryClaims:
         return asyncio.ensure_future(self._release(claim))
 
     async def _release(self, claim: Claim) -> None:
-        if self._holds(claim):
+        if claim.is_held:
             with contextlib.suppress(StorageUnavailable):  # the lock has ended with its connection
-                await self._writer.write(lambda connection: self._unlock(connection, claim), is_last=True)
+                await self._writer.issue(lambda connection: self._unlock(connection, claim), is_last=True)
 
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, where this replica has it."""
@@ -85,7 +85,7 @@ class AdvisoryClaims:
     def take_over(self, claim: Claim) -> Claim:
         """Return a new claim in the place of claim, on the same lock."""
         claim.check()
-        successor = self._held[claim.context_id] = Claim(claim.context_id, self._holds)
+        successor = self._held[claim.context_id] = Claim(claim.context_id, self._held)
         return successor
 
     def working(self) -> contextlib.AbstractContextManager[None]:
@@ -96,20 +96,17 @@ class AdvisoryClaims:
         """Forget everything: the locks end with the writer's connection."""
         self._forget()
 
-    def _holds(self, claim: Claim) -> bool:
-        return self._held.get(claim.context_id) is claim
-
     def _forget(self) -> None:
         self._held.clear()
         self._locked.clear()
 
     def _drop(self, claim: Claim) -> None:
-        if self._holds(claim):
+        if claim.is_held:
             del self._held[claim.context_id]
 
     def _lock(self, connection: Connection, claim: Claim) -> bool:
         """Return whether the lock is taken; nothing is where the claim has ended since it was asked for."""
-        if not self._holds(claim):
+        if not claim.is_held:
             return False
         # Advisory locks count, and a batch that is done again keeps what it took: never take one twice. For the same
         # reason nothing may come between the lock and this note of it, such as the error of another operation.
@@ -121,7 +118,7 @@ class AdvisoryClaims:
         return taken
 
     def _unlock(self, connection: Connection, claim: Claim) -> None:
-        if not self._holds(claim):
+        if not claim.is_held:
             return
         if claim.context_id in self._locked:
             execute(connection, _UNLOCK, _lock_key(claim)).scalar_one()  # it is given back: nothing failed before it

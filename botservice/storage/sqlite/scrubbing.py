@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botservice.errors import StorageError
-from botservice.storage.sqlite.claims import SharedFile
+from botservice.storage.claims import SharedFile
 from botservice.storage.sqlite.gaps import GapSweep
 
 logger = logging.getLogger(__name__)
