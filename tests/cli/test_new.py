@@ -49,8 +49,16 @@ def python(folder, *arguments, typed=None):
     ("template", "more", "typed", "says"),
     [
         ("plain", set(), "roll 1\nroll sides=1\n", "My tool says: 1\nMy tool says: 1"),
-        ("tools", set(), "order pizza 2\n/allow\n", "My tool says: ordered: 2 pizza, 22 €"),
-        ("database", {"shopping.py"}, "add_item milk\n/allow\nshow_list\n", 'My tool says: ["milk"]'),
+        pytest.param(
+            "tools", set(), "order pizza 2\n/allow\n", "My tool says: ordered: 2 pizza, 22 €", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "database",
+            {"shopping.py"},
+            "add_item milk\n/allow\nshow_list\n",
+            'My tool says: ["milk"]',
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_every_template_passes_its_test_and_does_without_a_key_what_it_shows(

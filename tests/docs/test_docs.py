@@ -105,9 +105,19 @@ async def run(block, path, names):
     return printed.getvalue()
 
 
+SLOW = {"first-bot", "trying-again"}  # each of their many commands is a process of its own
+
+
+def documents():
+    """Yield the documents that have code, those with many commands among the slow tests."""
+    for path in DOCUMENTS:
+        if blocks_in(path):
+            yield pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
+
+
 # What a document leaves open, its reader's process closes by its end.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks_in(path)], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list(documents()))
 async def test_the_code_of_a_document_runs_and_prints_what_it_shows(path, tmp_path, tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")
     monkeypatch.chdir(tmp_path)
