@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from observer.observing import ALICE, BOB, NOON, Clock, fact, first_words, noting, observer_of, open_chat, say, tokens
 from people.conversing import make_service
-from sqlalchemy import select, text
+from sqlalchemy import insert, select, text, update
 from sqlalchemy.dialects import sqlite
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi
 
@@ -20,8 +20,10 @@ from botservice.messages import TokenUsage
 from botservice.observer.question import SCHEMA
 from botservice.observer.records import _CHANGED, _DUE
 from botservice.people.facts import visible_facts
+from botservice.people.identities import find_identity
 from botservice.policies import AccessMode, Scope, parse_limits, parse_prices
 from botservice.storage.tables.observing import observer_reservations
+from botservice.storage.tables.people import facts
 from botservice.turns.outbox import owe_in_turn
 from botservice.upkeep import Upkeep
 
@@ -193,9 +195,19 @@ async def test_a_server_is_asked_for_the_form_and_without_it_where_it_takes_none
 
 async def test_what_has_ended_long_ago_gives_way(storage):
     chat = await open_chat(storage, "1", ALICE)
+    said = [f"I live in town{number}" for number in range(430)]
+
+    def write(connection):
+        here = {"identity_id": find_identity(connection, ALICE).id, "context_id": chat.id, "topic": "home"}
+        times = dict.fromkeys(("created_at", "updated_at", "valid_from", "valid_to", "superseded_at"), NOON)
+        ended = [here | times | {"text": each, "set_by": "observer"} for each in said[:410]]
+        connection.execute(insert(facts), ended)
+        connection.execute(update(facts).values(ended_by=facts.c.id + 1))
+
+    await storage.write(write)
     observer = observer_of(storage, noting(facts=lambda data: fact(data, "live in", "home")))
-    for number in range(0, 430, 10):
-        await say(chat, *[f"I live in town{each}" for each in range(number, number + 10)])
+    for number in (410, 420):
+        await say(chat, *said[number : number + 10])
         await observer.observe(chat)
     every = await storage.read(lambda c: visible_facts(c, chat.id, ALICE, with_ended=True))
     assert every[0].text == "I live in town429"

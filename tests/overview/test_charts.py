@@ -74,7 +74,7 @@ async def test_sums_say_when_they_leave_something_out(filled):
 
 
 async def test_charts_of_very_many_turns_look_at_the_newest_alone(storage):
-    await storage.write(lambda connection: make_many(connection, 40_000))
+    await storage.write(lambda connection: make_many(connection, 10_000))
     await storage.write(analyze)
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -83,4 +83,4 @@ async def test_charts_of_very_many_turns_look_at_the_newest_alone(storage):
 
     summary, effort = await storage.read(read)
     assert sum(each.turns for each in summary.sums) == 1_000
-    assert effort < 250_000
+    assert effort < (250_000 if storage.where.is_sqlite else 25_000), "a fifth of what going through all takes"
