@@ -9,9 +9,9 @@ TURNS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_TURNS", "2000"))
 
 
 async def test_nobody_sees_the_words_of_another(storage):
-    findings = await generate(storage, turns=400, people=25, groups=6)
+    findings = await generate(storage, turns=200, people=15, groups=4)
     assert findings.leaks == []
-    assert findings.prompts > 300
+    assert findings.prompts > 150
     assert findings.with_facts > 20
     assert findings.with_found > 20
 

@@ -10,7 +10,7 @@ IN_ONE_FILE = 100  # after each forgetting, all of it is looked through
 
 
 async def test_nothing_of_the_forgotten_is_left_with_others_and_no_fact_is_anothers(storage):
-    groups = 50
+    groups = 20
     findings = await generate(storage, groups=groups)
     assert findings.wrong == []
     assert findings.quotes > 4 * groups

@@ -10,11 +10,11 @@ TURNS = int(os.environ.get("BOTSERVICE_TEST_LYING_TURNS", "2500"))
 
 
 async def test_nothing_invented_is_kept_and_nobody_reads_of_another(storage):
-    seen = await observed(storage, turns=600, people=12, groups=3, forgotten=[10, 11])
+    seen = await observed(storage, turns=400, people=12, groups=3, forgotten=[10, 11])
     assert seen.findings.leaks == []
     assert seen.invented == []
     assert seen.calls >= 2
-    assert seen.lies > 200
+    assert seen.lies > 100
     assert seen.notes > 0
     assert seen.facts > 5
     assert seen.left_of_forgotten == []
