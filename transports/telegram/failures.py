@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-import httpx
+import aiohttp
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -17,7 +17,13 @@ from telegram.error import (
 from botservice.errors import DeliveryError, DeliveryRefused, DeliveryUnknown
 
 # The request did not leave: nothing can have happened.
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.ProxyError)
+_NOT_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+    aiohttp.NonHttpUrlClientError,
+    aiohttp.ClientHttpProxyError,
+)
 
 # Parts of descriptions, in lower case, as the server's source has them. Source: tdlib/telegram-bot-api, Client.cpp.
 _GONE = (
@@ -71,7 +77,7 @@ def as_delivery_error(error: TelegramError) -> DeliveryError:
 def _as_lost(error: TelegramError) -> DeliveryError:
     if isinstance(error.__cause__, _NOT_SENT):
         return DeliveryError("Telegram cannot be reached")
-    if isinstance(error, TimedOut) or isinstance(error.__cause__, httpx.HTTPError):
+    if isinstance(error, TimedOut) or isinstance(error.__cause__, aiohttp.ClientError):
         return DeliveryUnknown("Telegram's answer was lost")
     return DeliveryError(f"Telegram failed: {type(error).__name__}")
 
