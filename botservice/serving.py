@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from botservice import __version__
 from botservice.app import GRACE_SECONDS, Application, running
-from botservice.connections import Connection, most_connections
+from botservice.connection_limits import Connection, most_connections
 from botservice.errors import SettingsError
 from botservice.model_watch import watching_models
 from botservice.service import AgentService

@@ -32,7 +32,7 @@ from botservice.errors import BotServiceError
 from botservice.setting_choices import LogLevel
 
 if TYPE_CHECKING:
-    from botservice.privacy.accounting import Forgotten
+    from botservice.privacy.deletion_counts import Forgotten
     from botservice.storage import Storage
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from botservice.commands.asker import Asker, find_asker, unknown
 from botservice.commands.command import Command
 from botservice.messages import Button, Message
-from botservice.privacy.accounting import Forgotten
+from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.erasing import erase_event
 from botservice.privacy.forgetting import Here, forget_chat, forget_messages, forget_person
 from botservice.privacy.own_messages import find_own_message

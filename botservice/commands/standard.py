@@ -10,12 +10,12 @@ from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
-from botservice.commands.fresh import NEW
-from botservice.commands.greeting import START, STOP, help_command
 from botservice.commands.memory import MEMORY
+from botservice.commands.new import NEW
 from botservice.commands.persona import PERSONA_COMMAND
 from botservice.commands.reminders import REMINDERS
 from botservice.commands.retry import RETRY
+from botservice.commands.start_help_stop import START, STOP, help_command
 from botservice.commands.tools import TOOLS
 from botservice.commands.usage import USAGE
 from botservice.commands.why import WHY

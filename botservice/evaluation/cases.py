@@ -1,7 +1,7 @@
 """The file of cases: past turns and questions of one's own, with what is expected of their answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from botservice.again.answers import CallMade, Origin
@@ -13,30 +13,8 @@ from botservice.llm.chat import ChatMessage
 
 _SUITE: Final = ("cases", "model", "prompt", "judge")
 _CASE: Final = (
-    "name",
-    "question",
-    "author",
-    "history",
-    "facts",
-    "messages",
-    "context",
-    "turn",
-    "turns",
-    "call",
-    "tools",
-    "expect",
-)
-_EXPECT: Final = (
-    "contains",
-    "not_contains",
-    "regex",
-    "not_regex",
-    "calls",
-    "not_calls",
-    "max_tokens",
-    "max_cost",
-    "language",
-    "judge",
+    *("name", "question", "author", "history", "facts", "messages"),
+    *("context", "turn", "turns", "call", "tools", "expect"),
 )
 _ROLES: Final = ("system", "user", "assistant", "tool")
 
@@ -64,6 +42,9 @@ class Expectations:
     max_cost: float | None = None
     language: str | None = None
     judge: str | None = None
+
+
+_EXPECT: Final = tuple(each.name for each in fields(Expectations))
 
 
 @dataclass(frozen=True, slots=True)

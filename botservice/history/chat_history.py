@@ -11,8 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.finding.neighbours import with_neighbours
 from botservice.history.finding.questions import Period, Question, SearchHit
-from botservice.history.finding.room import Room
 from botservice.history.finding.search import SearchIndexes
+from botservice.history.finding.search_share import Room
 from botservice.history.finding.searchable import question_of, searchable_text
 from botservice.history.rows import (
     LAST_OF_A_PERSON,

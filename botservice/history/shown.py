@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import Final, Self
 
 from botservice.history.finding.questions import SearchHit
-from botservice.history.finding.room import Room
+from botservice.history.finding.search_share import Room
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Message
 from botservice.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group

@@ -11,7 +11,7 @@ from botservice.history.notes import Note, StoredNote, digest_of_words
 from botservice.observer.sentences import sentence_with
 from botservice.observer.stretch import Stretch
 from botservice.people.observed_facts import SINGLE_TOPICS, TOPICS, Found
-from botservice.people.wording import is_said_in, share_said
+from botservice.people.own_words import is_said_in, share_said
 from botservice.quoting import in_one_line
 from botservice.telemetry import redact
 

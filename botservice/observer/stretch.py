@@ -10,10 +10,10 @@ from sqlalchemy import Connection, bindparam, select
 from botservice.history.notes import StoredNote, read_notes, refused_digests
 from botservice.messages import Author, Role
 from botservice.observer.records import IS_SAID, read_state
+from botservice.people.fact_sources import own_words_in
 from botservice.people.facts import visible_facts
 from botservice.people.names import is_chat_name
 from botservice.people.observed_facts import TOPICS_BY_SUBJECT
-from botservice.people.sources import own_words_in
 from botservice.quoting import quote_name
 from botservice.storage.references import full_text_of
 from botservice.storage.statements import execute

@@ -13,10 +13,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, insert, not_, or_, select, update
 
 from botservice.messages import Author, storable
+from botservice.people.fact_sources import find_source, own_words_of
 from botservice.people.identities import find_identity
+from botservice.people.own_words import fitting_topic, is_said_in
 from botservice.people.refused_facts import BY_PERSON, refuse
-from botservice.people.sources import find_source, own_words_of
-from botservice.people.wording import fitting_topic, is_said_in
 from botservice.storage.chunks import chunks
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, messages

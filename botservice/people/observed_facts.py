@@ -19,8 +19,8 @@ from botservice.people.facts import (
     lock_person,
 )
 from botservice.people.identities import ensure_identity, find_identity
+from botservice.people.own_words import is_said_in
 from botservice.people.refused_facts import BY_OBSERVER, BY_PERSON, is_refused
-from botservice.people.wording import is_said_in
 
 # Of these a person has one at a time: the newer takes the place of the older.
 SINGLE_TOPICS: Final = ("name", "age", "birthday", "home", "origin", "job", "employer", "school", "family_status")

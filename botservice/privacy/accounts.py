@@ -10,7 +10,7 @@ from botservice.messages import Author
 from botservice.people.facts import facts_of
 from botservice.people.identities import Identity, find_identity, identities_of
 from botservice.people.names import person_name
-from botservice.privacy.accounting import Forgotten
+from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.names_left import forget_notices
 from botservice.privacy.personas import forget_personas
 from botservice.privacy.rights import IS_NEEDED

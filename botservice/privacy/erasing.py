@@ -12,8 +12,8 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, update
 
 from botservice.history.rows import delete_rows
-from botservice.privacy.accounting import Forgotten, count_messages
 from botservice.privacy.affected_turns import Seen, answers_of, find_seen, own_turns, turns_left
+from botservice.privacy.deletion_counts import Forgotten, count_messages
 from botservice.privacy.quotes import Quotes, erase_references
 from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_all_files

@@ -12,12 +12,11 @@ from botservice.errors import StorageError
 from botservice.messages import Author
 from botservice.people.facts import drop_unsaid, facts_from
 from botservice.people.identities import find_identity
-from botservice.privacy.accounting import Forgotten, count_facts, take_stock
 from botservice.privacy.accounts import accounts_of, contexts_with, forget_whom
 from botservice.privacy.affected_turns import find_left
-from botservice.privacy.bringing_over import bring_over_contexts
-from botservice.privacy.carried import Told, carried, find_contexts_carrying, newest_reference, telling, told_in
 from botservice.privacy.clearing import clear_work, empty_chat, forget_work, last_said
+from botservice.privacy.deletion_counts import Forgotten, count_facts, take_stock
+from botservice.privacy.deletion_survey import Survey, is_current, survey_context
 from botservice.privacy.erasing import erase_chat, erase_messages
 from botservice.privacy.exports import drop_exports
 from botservice.privacy.late_messages import note_people, note_words
@@ -29,8 +28,16 @@ from botservice.privacy.names_left import (
 )
 from botservice.privacy.own_messages import contexts_of, is_alone, own_message_ids
 from botservice.privacy.records import erase_facts, forget_facts
-from botservice.privacy.said import Said, read_said
-from botservice.privacy.survey import Survey, is_current, survey_context
+from botservice.privacy.repeated_words import Said, read_said
+from botservice.privacy.unattributed_quotes import (
+    Told,
+    carried,
+    find_contexts_carrying,
+    newest_reference,
+    telling,
+    told_in,
+)
+from botservice.privacy.upgrading_references import bring_over_contexts
 from botservice.storage import Storage
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import find_contexts_repeating

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from botservice.history.finding.word_blocks import forget_words
 from botservice.messages import Role
 from botservice.privacy.affected_turns import answers_of, turns_of_only
-from botservice.privacy.said import SHORTEST_QUOTE, Said
+from botservice.privacy.repeated_words import SHORTEST_QUOTE, Said
 from botservice.quoting import quote_inside
 from botservice.references import Reference, keep_files
 from botservice.storage.chunks import chunks

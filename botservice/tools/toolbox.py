@@ -11,8 +11,8 @@ from botservice.contexts.context import AgentContext
 from botservice.memory import ActionStep
 from botservice.messages import ToolCall
 from botservice.people.names import is_guest
-from botservice.tools.finding import find_tools
 from botservice.tools.tool import Tool
+from botservice.tools.tool_search import find_tools
 from botservice.tools.toolset import Tools, Toolset
 
 MOST_FROM_TOOLSETS: Final = 40

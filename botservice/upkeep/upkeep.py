@@ -12,11 +12,11 @@ from functools import partial
 from botservice.budgets.records import drop_expired
 from botservice.budgets.usage import find_strangers, forget_usage_of
 from botservice.errors import BotServiceError
-from botservice.privacy.bringing_over import Progress, bring_over_next
 from botservice.privacy.exports import drop_old_exports
 from botservice.privacy.late_messages import drop_notes
 from botservice.privacy.names_left import release_forgotten
 from botservice.privacy.rights import forget_rights
+from botservice.privacy.upgrading_references import Progress, bring_over_next
 from botservice.progressing import Progress as Report
 from botservice.progressing import unwatched
 from botservice.reminders.records import mend_schedules

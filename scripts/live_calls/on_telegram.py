@@ -11,7 +11,7 @@ from botservice.messages import Attachment, Button, Message, Moment, Role
 from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.inbound import UNSEEN
 from transports.telegram.keyboards import make_chosen, make_disabled
-from transports.telegram.outgoing.choosing import Shown
+from transports.telegram.outgoing.chosen_button import Shown
 from transports.telegram.outgoing.planning import plan_answer
 from transports.telegram.outgoing.recipients import as_parameters
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.app import Application
-from botservice.connections import Connection, most_connections
+from botservice.connection_limits import Connection, most_connections
 from botservice.serving import BodyLimit, build_web_app
 from botservice.settings import Settings
 from botservice.turns.inbox import Inbox

@@ -22,8 +22,8 @@ from botservice.reading.reader import PageLimits, PdfReader, TooMuchToRead
 from botservice.storage.tables.conversations import events, messages
 from botservice.turns.start.unread_files import unread_text
 from transports.files.documents import Reading
-from transports.files.kept import FileText, KeptTexts
 from transports.files.memory_limit import MemoryLimit
+from transports.files.read_cache import FileText, KeptTexts
 
 SMALL = PageLimits(cpu_seconds=1)
 PATIENCE_SECONDS = 120

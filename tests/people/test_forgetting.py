@@ -28,7 +28,7 @@ from botservice.privacy.clearing import clear_work, forget_work
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.quotes import find_quotes
 from botservice.privacy.records import erase_quotes
-from botservice.privacy.said import read_said
+from botservice.privacy.repeated_words import read_said
 from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import messages, steps, turns

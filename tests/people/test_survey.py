@@ -7,8 +7,8 @@ import pytest
 from botservice import AgentContext, Author, ChatHistory, Storage
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
-from botservice.privacy.said import read_said
-from botservice.privacy.survey import Survey, is_current, survey_context
+from botservice.privacy.deletion_survey import Survey, is_current, survey_context
+from botservice.privacy.repeated_words import read_said
 from botservice.references import Reference, ReferenceKind
 
 ANN, BOB = Author("telegram", "1", "Ann"), Author("telegram", "2", "Bob")

@@ -10,8 +10,8 @@ from typing import Final, Protocol
 from botservice.messages import Attachment, storable
 from botservice.reading.reader import TooMuchToRead
 from transports.files.attempts import Attempt
-from transports.files.kept import FileKey, FileText, KeptTexts
 from transports.files.memory_limit import MemoryLimit
+from transports.files.read_cache import FileKey, FileText, KeptTexts
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from botservice.messages import Attachment
-from transports.files.kept import FileText
+from transports.files.read_cache import FileText
 
 
 @dataclass(slots=True)

@@ -39,11 +39,11 @@ from transports.slack.outgoing.draft import Style, Tempo
 from transports.slack.outgoing.formatting import Pings
 from transports.slack.outgoing.planning import plan_answer
 from transports.slack.showing import Known, build_showing
-from transports.slack.suggestions import Suggestions, ToolNames
+from transports.slack.suggested_prompts import Suggestions, ToolNames
 from transports.slack.workspaces.installing import Installing, OAuthApp
 from transports.slack.workspaces.people import People
 from transports.slack.workspaces.refusals import Refusals
-from transports.slack.workspaces.views import Views
+from transports.slack.workspaces.viewed_channels import Views
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)

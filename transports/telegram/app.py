@@ -31,7 +31,7 @@ from transports.telegram.incoming.intake import Intake
 from transports.telegram.incoming.polling import Poller
 from transports.telegram.incoming.reading import Reader
 from transports.telegram.incoming.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
-from transports.telegram.outgoing.choosing import Choices
+from transports.telegram.outgoing.chosen_button import Choices
 from transports.telegram.outgoing.drafts import Tempo
 from transports.telegram.outgoing.forms import Forms
 from transports.telegram.outgoing.outbound import Sender

@@ -13,7 +13,7 @@ from botservice.storage import Storage
 from transports.files.attempts import Attempt
 from transports.files.documents import Reading, read_document
 from transports.files.fetched import Fetched
-from transports.files.kept import FileText
+from transports.files.read_cache import FileText
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import field, word

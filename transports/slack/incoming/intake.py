@@ -31,7 +31,7 @@ from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.membership import membership_of
 from transports.slack.incoming.titles import renamed_session
 from transports.slack.outgoing.titles import mark_renamed
-from transports.slack.workspaces.views import Views
+from transports.slack.workspaces.viewed_channels import Views
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)

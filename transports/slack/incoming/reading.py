@@ -24,7 +24,7 @@ from transports.slack.incoming.content import files_of, readable, users_in
 from transports.slack.incoming.files import Files, named
 from transports.slack.incoming.references import question_about, read_about, read_shared, shared_in, text_of_shared
 from transports.slack.workspaces.people import People, Person
-from transports.slack.workspaces.views import Views
+from transports.slack.workspaces.viewed_channels import Views
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)

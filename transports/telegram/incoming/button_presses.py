@@ -25,7 +25,7 @@ from botservice.turns.waiting.parsing import order_of
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import BotIdentity, field, integer, shown_id
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
-from transports.telegram.outgoing.choosing import Choices, Shown
+from transports.telegram.outgoing.chosen_button import Choices, Shown
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from botservice.storage import Storage
 from transports.files.attempts import Attempt
 from transports.files.documents import Reading, read_document
 from transports.files.fetched import Fetched
-from transports.files.kept import FileText
+from transports.files.read_cache import FileText
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import field, integer
 

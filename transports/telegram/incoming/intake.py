@@ -32,7 +32,7 @@ from transports.telegram.inbound import (
 )
 from transports.telegram.incoming.button_presses import acknowledge, read_press
 from transports.telegram.incoming.reactions import keep_reaction, reaction_of
-from transports.telegram.outgoing.choosing import Choices
+from transports.telegram.outgoing.chosen_button import Choices
 
 logger = logging.getLogger(__name__)
 

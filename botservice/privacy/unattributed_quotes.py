@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from botservice.messages import Author, Role
 from botservice.privacy.own_messages import is_alone, own_message_ids
-from botservice.privacy.said import SHORTEST_QUOTE, Said, read_said
+from botservice.privacy.repeated_words import SHORTEST_QUOTE, Said, read_said
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conversations import message_references, messages
 

@@ -14,7 +14,7 @@ from botservice.messages import Role
 from botservice.privacy.affected_turns import find_seen, turns_brought_by
 from botservice.privacy.erasing import Erasure
 from botservice.privacy.quotes import answers_repeating, find_quotes
-from botservice.privacy.said import Said
+from botservice.privacy.repeated_words import Said
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import read_references
 from botservice.storage.tables.conversations import contexts, message_references, messages

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from botservice.messages import Author
 from botservice.people.older_texts import take_apart
-from botservice.people.wording import is_said_in
+from botservice.people.own_words import is_said_in
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import messages
