@@ -11,7 +11,7 @@ from botservice.memory import FinalAnswerStep, MemoryItem, Timing
 from botservice.memory.agent_memory import start_of_work
 from botservice.memory.sub_runs import usage_of
 from botservice.messages import Message, TokenUsage
-from botservice.turns.failures import is_model_failure, is_used_up
+from botservice.turns.run.failures import is_model_failure, is_used_up
 
 
 class RunState(StrEnum):

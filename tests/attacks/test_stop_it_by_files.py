@@ -20,7 +20,7 @@ from botservice.policies import Scope, parse_limits
 from botservice.reading import program, reader
 from botservice.reading.reader import PageLimits, PdfReader, TooMuchToRead
 from botservice.storage.tables.conversations import events, messages
-from botservice.turns.start.unread_files import unread_text
+from botservice.turns.start.refusing import unread_text
 from transports.files.documents import Reading
 from transports.files.memory_limit import MemoryLimit
 from transports.files.read_cache import FileText, KeptTexts

@@ -1,25 +1,25 @@
 """A claimed turn, one step at a time. Whatever a step did is stored when the step returns."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from botservice.contexts.context import AgentContext
 from botservice.errors import RunFinished, RunInterrupted, TurnInProgress, TurnWaiting
 from botservice.memory import AgentMemory, MemoryStep
-from botservice.messages import Message
+from botservice.messages import Message, ToolCall
 from botservice.storage import Claim
 from botservice.telemetry.measuring import in_turn
-from botservice.turns.options import Clock, RunOptions, utc_now
+from botservice.turns.options import RunOptions
 from botservice.turns.results import RunResult, read_result
 from botservice.turns.run.asking import Interruption, WorkCut
-from botservice.turns.run.pieces import Pieces
 from botservice.turns.run.turn_work import DeliveryPlan, TurnWork, no_deliveries
 from botservice.turns.transport import Live
 from botservice.turns.turn import Delivery, Outcome, Turn, tell_end
 
-__all__ = ["AgentRun", "Clock", "RunOptions", "utc_now"]
+T = TypeVar("T")
+_PARAGRAPH = "\n\n"
 
 
 class AgentRun:
@@ -138,7 +138,7 @@ class AgentRun:
         it came all at once, from a final tool or past checks. Whoever stops listening leaves the turn open: `resume`
         goes on with it. Raises what `step` does.
         """
-        pieces = Pieces()
+        pieces = _Pieces()
         self._work.listen(pieces)
         work = asyncio.create_task(pieces.feed(self.finish()))
         try:
@@ -188,3 +188,57 @@ class AgentRun:
         on_end, self._on_end = self._on_end, None
         if on_end is not None:
             await on_end(self._claim)
+
+
+class _Pieces:
+    """Shows a turn's progress to a program: an asynchronous iterator of texts that ends with the work on the turn."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue()
+        self._current = ""  # what the model has said in this call
+        self._is_begun = False
+
+    def on_text(self, piece: str) -> None:
+        """Take the next piece of the answer."""
+        if not piece:
+            return
+        self._queue.put_nowait(piece if self._current or not self._is_begun else _PARAGRAPH + piece)
+        self._current += piece
+        self._is_begun = True
+
+    def on_activity(self, activity: str) -> None:  # noqa: ARG002 - only texts are shown
+        """Take note that the model has said what it had to say before this."""
+        self._current = ""
+
+    def on_progress(self, call: ToolCall, text: str) -> None:
+        """Do nothing: only texts are shown."""
+
+    def on_restart(self) -> None:
+        """Take note that the answer begins anew."""
+        self._current = ""
+
+    async def close(self) -> None:
+        """Do nothing: the end comes with the end of the work."""
+
+    async def feed(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what work returns, and end what is shown then."""
+        try:
+            return await work
+        finally:
+            self._queue.put_nowait(None)
+
+    def rest_of(self, answer: str) -> str:
+        """Return what of an answer was not shown yet."""
+        said = self._current.strip()
+        if said and answer.strip().startswith(said):
+            return answer.strip()[len(said) :]
+        return _PARAGRAPH + answer if self._is_begun else answer
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        piece = await self._queue.get()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece

@@ -2,19 +2,24 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import Connection
 
 from botservice.agents import FinishAction
+from botservice.agents.checks import CHECK_FAILED
 from botservice.contexts.context import AgentContext
-from botservice.memory import ActionStep, FailedStep, MemoryStep, StepError, Timing
-from botservice.turns.failures import unchecked
+from botservice.errors import LLMError
+from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, MemoryStep, StepError, TaskStep, Timing
+from botservice.memory.agent_memory import start_of_work
+from botservice.telemetry import redact
 from botservice.turns.options import RunOptions
 from botservice.turns.records import note_failure, note_step
 from botservice.turns.run.asking import record_answer, record_prompt
 from botservice.turns.run.billing import Bill
 from botservice.turns.run.saving import Saver, as_text
 
+_USED_UP: Final = "MaxStepsError"
 CallBack = Callable[[MemoryStep], Awaitable[None]]
 
 
@@ -82,3 +87,34 @@ class Failures:
         turn_id = self._context.turn_id
         assert turn_id is not None, "a turn runs"  # noqa: S101 - an invariant
         return turn_id
+
+
+def model_failure(error: LLMError) -> StepError:
+    """Return the record of a model that did not answer, without what is secret in it."""
+    failure = StepError.of(error)
+    return StepError(failure.type, redact(failure.message))
+
+
+def used_up(max_steps: int) -> StepError:
+    """Return the record of steps that are used up."""
+    return StepError(_USED_UP, f"the {max_steps} steps that may run tools for one prompt are used up")
+
+
+def is_used_up(memory: AgentMemory, task: TaskStep | None) -> bool:
+    """Return whether the memory says that the steps of the current prompt are used up."""
+    work = memory.steps[start_of_work(memory, task) :]
+    return any(isinstance(step, FailedStep) and _kind(step.error) == _USED_UP for step in work)
+
+
+def is_model_failure(step: MemoryItem) -> bool:
+    """Return whether a step says that the model did not answer."""
+    return isinstance(step, FailedStep) and _kind(step.error) not in (_USED_UP, CHECK_FAILED)
+
+
+def unchecked(reason: str) -> StepError:
+    """Return the record of an answer that no check lets through."""
+    return StepError(CHECK_FAILED, reason)
+
+
+def _kind(error: object) -> str | None:
+    return error.type if isinstance(error, StepError) else None

@@ -18,9 +18,9 @@ from botservice.texts import in_language
 from botservice.tools import Tool, ToolOutcome, execute
 from botservice.tools.call_limits import find_too_many
 from botservice.tools.executor import refused as refuse
-from botservice.turns.failures import model_failure, unchecked, used_up
 from botservice.turns.run.asking import Said, record_answer
 from botservice.turns.run.calls import close_step, final_answer
+from botservice.turns.run.failures import model_failure, unchecked, used_up
 from botservice.turns.run.saving import as_text
 from botservice.turns.waiting.approvals_needed import find_to_ask
 

@@ -28,13 +28,12 @@ from botservice.storage import Claim
 from botservice.texts import in_language
 from botservice.tools.threads import run_in_thread
 from botservice.turns.buttons import offered_buttons
-from botservice.turns.failures import is_used_up, model_failure, unchecked, used_up
 from botservice.turns.options import RunOptions
 from botservice.turns.run import saving
 from botservice.turns.run.asking import Interruption, Said, WorkCut, ask_model, record_answer, record_prompt
 from botservice.turns.run.billing import Bill
 from botservice.turns.run.calls import final_answer
-from botservice.turns.run.failures import Failures
+from botservice.turns.run.failures import Failures, is_used_up, model_failure, unchecked, used_up
 from botservice.turns.run.open_step import OpenStep
 from botservice.turns.run.saving import Saver, as_text, new_answer, preview
 from botservice.turns.run.spoken_answers import speak
@@ -276,7 +275,7 @@ class TurnWork:
         self._bill.attempts.write(step, started_at)
         self._memory.steps.append(step)
         await self._saver.save_with(
-            lambda connection, _: self._bill.write(connection, self._options.clock()), self._confirm_bill
+            lambda connection, _: self._bill.write(connection, self._options.clock()), lambda _: self._bill.confirm()
         )
         await self._call_back(step)
 
@@ -334,9 +333,6 @@ class TurnWork:
     def _take_answer(self, written: tuple[Message, Delivery | None]) -> None:
         self._bill.confirm()
         self.answer, self.begun = written
-
-    def _confirm_bill(self, _: None) -> None:
-        self._bill.confirm()
 
     async def _call_back(self, step: MemoryStep) -> None:
         """Show a stored step to the callbacks, and store what they change."""

@@ -10,7 +10,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, update
 
-from botservice.access.texts import refusal_text
 from botservice.access.values import AccessRole, Notice, Ruling
 from botservice.budgets.budgets import Standing
 from botservice.budgets.texts import too_fast_text
@@ -25,8 +24,7 @@ from botservice.turns.changes import Controls
 from botservice.turns.options import RunOptions
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.start.beginning import Inbound
-from botservice.turns.start.refusing import plan_notice
-from botservice.turns.start.unread_files import unread_text
+from botservice.turns.start.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse
 from botservice.turns.turn import EventKind, StoredEvent, Turn
 

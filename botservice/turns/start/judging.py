@@ -19,7 +19,7 @@ from botservice.turns.start.admission import Admission, Heard
 from botservice.turns.start.beginning import Inbound, Said, Unjudged, language_of, store_question
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.transport import Transport, glimpse, topics_of
-from botservice.turns.turn import Outcome, StoredEvent, Turn, tell_end
+from botservice.turns.turn import Outcome, Turn, tell_end
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,10 @@ class Judging:
         inbound = [each for each in inbound if _may(each, heard)]
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         commands, held = await self._hold_back(commands, turn, context, transport)
-        answers = await self._obey_all(commands, context, turn, claim, heard, transport)
+        answers = [
+            (event, await self._obey(command, context, turn, claim, heard, event.id, transport))
+            for event, command in commands
+        ]
         rest: list[Inbound] = [
             (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
         ]
@@ -104,20 +107,6 @@ class Judging:
 
     def _is_command(self, message: InboundMessage) -> bool:
         return message.is_addressed and self._commands.takes(message)
-
-    async def _obey_all(
-        self,
-        commands: Sequence[Said],
-        context: AgentContext,
-        turn: Turn,
-        claim: Claim,
-        heard: Heard,
-        transport: Transport,
-    ) -> list[tuple[StoredEvent, CommandAnswer]]:
-        return [
-            (event, await self._obey(said, context, turn, claim, heard, event.id, transport))
-            for event, said in commands
-        ]
 
     async def _obey(
         self,

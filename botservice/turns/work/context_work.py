@@ -35,11 +35,12 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
 from botservice.turns.due_contexts import put_off
+from botservice.turns.options import RunOptions
 from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
 from botservice.turns.owed_deliveries import find_fairest_delivery
 from botservice.turns.records import GATHERING, find_next_turn, find_turn
 from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
-from botservice.turns.run.agent_run import AgentRun, RunOptions
+from botservice.turns.run.agent_run import AgentRun
 from botservice.turns.start.beginning import Beginning
 from botservice.turns.start.commands import Commands
 from botservice.turns.start.judging import Judging
