@@ -1,7 +1,10 @@
 """What a whole turn costs against a bare call of the openai client, which stores nothing: CPU and time, as ratios.
 
-    python benchmarks/cost.py [--messages 10 1000 10000] [--tools 2] [--url postgresql://…] [--turns 40] [--rounds 7]
-                              [--pieces 20] [--wire chat | responses] [--profile FILE]
+    python benchmarks/cost.py [--messages 10 1000 10000] [--tools 2] [--postgres | --url postgresql://…] [--turns 40]
+                              [--rounds 7] [--pieces 20] [--wire chat | responses] [--profile FILE]
+    python benchmarks/cost.py --transport telegram | slack
+    python benchmarks/cost.py --load 100 [--postgres]
+    python benchmarks/cost.py --process
 
 A server on loopback, in a process of its own, gives everybody the same answer. The bare client and the service take
 turns in the same run, so that their ratio says something on any machine. The bare client sends what the service sent in
@@ -14,6 +17,11 @@ of them calls it three times.
 The service does all that it does by default: it stores the question, the steps, the prompt and the answer, has a window
 of 20 messages and searches the chat. CPU is that of this process with all of its threads, Postgres's own not included.
 Each figure is the median of the rounds. Bytes are what the turns added to the database, divided by two for each turn.
+With --postgres (a server of its own) or --url each line comes once by SQLite and once by Postgres.
+
+--transport measures from the platform's delivery, by webhook, until its method for sending was called and answered; the
+platform is a process of its own. --load has so many chats ask at once. --process prints what the process takes: memory,
+starts, bytes.
 """
 
 import argparse
@@ -23,11 +31,16 @@ import cProfile
 import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from costs.bare import Bare
 from costs.chats import make_service, new_chat, question, size
+from costs.load import put_under_load, show_loads
 from costs.model_server import asked_since, model_server
+from costs.platforms import answering
+from costs.postgres import own_postgres
+from costs.process import show_process
 from model_calls import MODEL
 from openai import AsyncOpenAI
 
@@ -36,9 +49,18 @@ from botservice import OpenAIChatLLM, Storage
 
 async def spend(call, turns):
     """Return milliseconds of CPU and of time for one of so many calls."""
+
+    async def one_by_one(numbers):
+        for number in numbers:
+            await call(number)
+
+    return await spend_at_once(one_by_one, turns)
+
+
+async def spend_at_once(call, turns):
+    """Return milliseconds of CPU and of time for one turn, where a call does so many, one after the other."""
     cpu, clock = time.process_time(), time.perf_counter()
-    for number in range(turns):
-        await call(number)
+    await call(range(turns))
     return (time.process_time() - cpu) / turns * 1000, (time.perf_counter() - clock) / turns * 1000
 
 
@@ -52,52 +74,92 @@ class Measuring:
 
     async def show(self):
         """Print the table."""
+        if self._options.load:
+            return await self._show_load()
         print(
             "| database | messages | bare, ms of CPU | streamed | turn | to the bare | to the streamed "
             "| time, to the bare | bytes a message |\n|---|---|---|---|---|---|---|---|---|"
         )
         with tempfile.TemporaryDirectory() as folder:
-            for count in self._options.messages:
-                urls = [f"sqlite:///{Path(folder) / f'{count}.db'}", *([self._options.url] * bool(self._options.url))]
-                for url in urls:
+            for count in [0] if self._options.transport else self._options.messages:
+                for url in self._urls(Path(folder) / f"{count}.db"):
                     await self._measure(url, count)
         if self._profile is not None:
             self._profile.dump_stats(self._options.profile)
+        return None
+
+    def _urls(self, path):
+        return [f"sqlite:///{path}", *([self._options.url] if self._options.url else [])]
+
+    @contextlib.asynccontextmanager
+    async def _open(self, url):
+        """Yield a service on a database, its storage, and the openai client."""
+        async with contextlib.AsyncExitStack() as stack:
+            storage = await stack.enter_async_context(Storage.open(url, migrate=True))
+            client = await stack.enter_async_context(AsyncOpenAI(base_url=self._base_url, api_key="none"))
+            llm = OpenAIChatLLM(MODEL, base_url=self._base_url, api_key="none", api=self._options.wire)
+            stack.push_async_callback(llm.close)
+            yield make_service(storage, llm), storage, client
 
     async def _measure(self, url, count):
         """Print the line of one database and one length of a chat."""
         options = self._options
-        async with contextlib.AsyncExitStack() as stack:
-            storage = await stack.enter_async_context(Storage.open(url, migrate=True))
-            client = await stack.enter_async_context(AsyncOpenAI(base_url=self._base_url, api_key="none"))
-            llm = OpenAIChatLLM(MODEL, base_url=self._base_url, api_key="none", api=options.wire)
-            stack.push_async_callback(llm.close)
-            service, context = make_service(storage, llm), await new_chat(storage, count)
-
-            async def turn(number):
-                await service.prompt(context, question(number))
-
-            await spend(turn, 10)
+        async with self._open(url) as (service, storage, client), contextlib.AsyncExitStack() as stack:
+            if options.transport:
+                write = await stack.enter_async_context(answering(options.transport, service, storage))
+                spend_turns = partial(spend_at_once, write)
+            else:
+                context = await new_chat(storage, count)
+                spend_turns = partial(spend, lambda number: service.prompt(context, question(number)))
+            await spend_turns(15)
             await asked_since(self._base_url)
-            await turn(11)
+            await spend_turns(1)
             bare = await Bare.of_last_turn(client, self._base_url)
             assert bare.calls == options.tools + 1
             for call in (bare.at_once, bare.streamed):
                 await spend(call, 10)
             before = await size(storage)
-            rows = [await self._round((bare.at_once, bare.streamed, turn)) for _ in range(options.rounds)]
+            rows = [await self._round(bare, spend_turns) for _ in range(options.rounds)]
             added = (await size(storage) - before) / (2 * options.turns * options.rounds)
         print(f"| {url.partition(':')[0]} | {count} | {line(rows)} | {added:.0f} |", flush=True)
 
-    async def _round(self, calls):
+    async def _round(self, bare, spend_turns):
         """Return what each call takes; the profile is of the last one, a turn."""
-        spent = [await spend(call, self._options.turns) for call in calls[:-1]]
+        spent = [await spend(call, self._options.turns) for call in (bare.at_once, bare.streamed)]
         if self._profile is not None:
             self._profile.enable()
-        spent.append(await spend(calls[-1], self._options.turns))
+        spent.append(await spend_turns(self._options.turns))
         if self._profile is not None:
             self._profile.disable()
         return spent
+
+    async def _show_load(self):
+        """Print what many chats at once do: by the bare client and on each database, all of them in each round."""
+        options, found = self._options, {}
+        async with contextlib.AsyncExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            loads = {}
+            for url in self._urls(Path(folder) / "load.db"):
+                service, storage, client = await stack.enter_async_context(self._open(url))
+                chats = [await new_chat(storage, 0) for _ in range(options.load)]
+                loads[url.partition(":")[0]] = [partial(ask, service, context) for context in chats]
+            own = next(iter(loads.values()))
+            await put_under_load(own, 2)
+            await asked_since(self._base_url)
+            await own[0](0)
+            bare = await Bare.of_last_turn(client, self._base_url)
+            loads = {"bare": [bare.at_once] * options.load, "bare, streamed": [bare.streamed] * options.load, **loads}
+            for turns in loads.values():
+                await put_under_load(turns, 2)
+            for _ in range(options.rounds):
+                for name, turns in loads.items():
+                    found.setdefault(name, []).append(await put_under_load(turns, options.turns))
+        show_loads(found)
+
+
+async def ask(service, context, number):
+    """Ask in a chat."""
+    await service.prompt(context, question(number))
 
 
 def line(rows):
@@ -116,19 +178,32 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, nargs="+", default=[10, 1_000, 10_000])
     parser.add_argument("--tools", type=int, default=0)
-    parser.add_argument("--url")
-    parser.add_argument("--turns", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=7)
+    database = parser.add_mutually_exclusive_group()
+    database.add_argument("--url")
+    database.add_argument("--postgres", action="store_true")
+    parser.add_argument("--transport", choices=["telegram", "slack"])
+    parser.add_argument("--load", type=int, metavar="CHATS")
+    parser.add_argument("--process", action="store_true")
+    parser.add_argument("--turns", type=int)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--pieces", type=int, default=20)
     parser.add_argument("--wire", choices=["chat", "responses"], default="chat")
     parser.add_argument("--profile")
     options = parser.parse_args()
+    if options.process:
+        return show_process()
+    options.turns = options.turns or (5 if options.load else 40)
+    options.rounds = options.rounds or (3 if options.load else 7)
     print(
         f"{options.wire}, {options.pieces} pieces, {options.tools} calls of tools, {options.turns} turns, "
-        f"{options.rounds} rounds"
+        f"{options.rounds} rounds" + f", {options.load} chats at once" * bool(options.load)
     )
-    with model_server(options.pieces, options.tools) as base_url:
+    with contextlib.ExitStack() as stack:
+        if options.postgres:
+            options.url = stack.enter_context(own_postgres())
+        base_url = stack.enter_context(model_server(options.pieces, options.tools))
         asyncio.run(Measuring(options, base_url).show())
+    return None
 
 
 if __name__ == "__main__":
