@@ -8,7 +8,7 @@ from attacks.shapes import LENGTH, shapes
 from standins.bot_api import BotApi
 
 from botservice.messages import Message
-from transports.slack.incoming.content import readable
+from transports.slack.incoming.reading import readable
 from transports.slack.outgoing.formatting import Pings, stable_part, without_pings
 from transports.slack.outgoing.planning import plan_answer as plan_for_slack
 from transports.telegram.outgoing.drafts import _tail

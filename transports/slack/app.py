@@ -36,14 +36,19 @@ from transports.slack.incoming.reading import Reader
 from transports.slack.incoming.shared_documents import SharedDocuments
 from transports.slack.incoming.sockets import SocketListener
 from transports.slack.outgoing.draft import Style, Tempo
+from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.formatting import Pings
+from transports.slack.outgoing.idle import Idle
+from transports.slack.outgoing.outbound import Sender
 from transports.slack.outgoing.planning import plan_answer
-from transports.slack.showing import Known, build_showing
+from transports.slack.outgoing.status import Statuses
+from transports.slack.outgoing.streaming import Stage
+from transports.slack.outgoing.streams import Streams
+from transports.slack.outgoing.titles import Titles
 from transports.slack.suggested_prompts import Suggestions, ToolNames
 from transports.slack.workspaces.installing import Installing, OAuthApp
-from transports.slack.workspaces.people import People
+from transports.slack.workspaces.people import People, Views
 from transports.slack.workspaces.refusals import Refusals
-from transports.slack.workspaces.viewed_channels import Views
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -120,13 +125,23 @@ class SlackTransport:
         self._intake = self._build_intake(people, views, manners.listening)
         files = Files(self._client, SharedDocuments(self._client, refusals), manners.reading, lambda: self._storage)
         self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
-        known = Known(self._client, self._workspaces, people, refusals, lambda: self._storage)
-        style = Style(manners.tempo, manners.pings, manners.previews)
-        self._showing = build_showing(known, style, pace or Pace(), self._read_file, self._is_waiting)
+        self._show_answers(people, refusals, Style(manners.tempo, manners.pings, manners.previews), pace or Pace())
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
         self._socket = SocketListener(socket_bolt, self._client, app_token) if app_token is not None else None
         self.routes = self._build_routes(signing_secret)
+
+    def _show_answers(self, people: People, refusals: Refusals, style: Style, pace: Pace) -> None:
+        """Make what sends answers, shows them while they grow, and names their sessions."""
+        client, workspaces = self._client, self._workspaces
+        streams, statuses = Streams(), Statuses(client, people)
+        idle = Idle(workspaces, statuses, self._is_waiting)
+        ending = Ending(client, refusals, idle)
+        self._sender = Sender(
+            client, workspaces, streams, pace, self._read_file, refusals, ending, previews=style.previews
+        )
+        self._stage = Stage(client, workspaces, people, streams, style, statuses, idle, refusals)
+        self._titles = Titles(client, workspaces, statuses, refusals, lambda: self._storage)
 
     def _build_intake(self, people: People, views: Views, listening: SlackListen) -> Intake:
         interactions = Interactions(self._client, self._workspaces, people)
@@ -178,8 +193,8 @@ class SlackTransport:
     async def close(self) -> None:
         """Let go of every connection."""
         await self._errands.close()
-        await self._showing.titles.close()
-        await self._showing.stage.close()
+        await self._titles.close()
+        await self._stage.close()
         await self._client.close()
 
     def describe(self) -> str:
@@ -228,17 +243,17 @@ class SlackTransport:
         Raises:
             DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryUnknown: nobody can say.
         """
-        ts = await self._showing.sender.send(context_keys, delivery)
+        ts = await self._sender.send(context_keys, delivery)
         if delivery.payload.get("is_notice"):
-            self._showing.stage.rest(context_keys, delivery)
-        self._showing.titles.give(context_keys, delivery)
+            self._stage.rest(context_keys, delivery)
+        self._titles.give(context_keys, delivery)
         if "forgets_in" in delivery.payload:
             self._errands.send(self._clear(context_keys, str(delivery.payload["forgets_in"])), name="slack-suggestions")
         return ts
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows that the bot is at work; None where nobody is answered in the open."""
-        return self._showing.stage.live(context_keys, events, record)
+        return self._stage.live(context_keys, events, record)
 
     async def _take_in(self) -> None:
         """Take in until cancelled, whatever happens."""

@@ -1,10 +1,11 @@
-"""The blocks that the bot shows: feedback under answers, buttons, its dialog."""
+"""What the bot's messages hold besides words: feedback, buttons, its dialog, and what they are known again by."""
 
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
 from botservice.texts import in_language
+from botservice.turns.turn import Delivery
 
 FEEDBACK: Final = "feedback"
 BUTTON: Final = "say"
@@ -23,6 +24,12 @@ _MAX_URL = 3000
 def markdown(text: str) -> dict[str, Any]:
     """Return text as a block that takes markdown as models write it."""
     return {"type": "markdown", "text": text}
+
+
+def mark_of(delivery: Delivery) -> dict[str, Any]:
+    """Return the metadata by which a message is known again, also where another database counts anew."""
+    name = f"{delivery.payload.get('question') or delivery.turn_id}/{delivery.id}"
+    return {"event_type": "botservice_message", "event_payload": {"delivery": name}}
 
 
 def feedback_buttons(turn_id: int, language: str) -> dict[str, Any]:

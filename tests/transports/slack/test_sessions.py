@@ -71,7 +71,7 @@ async def test_a_workspace_without_titles_is_asked_once(
             await ask(api, typist)
             await api.until(lambda: api.calls(RENAME))
             await ask(api, typist)
-            await bot.transport._showing.titles.settle()
+            await bot.transport._titles.settle()
         assert len(api.calls(RENAME)) == 1, number
     assert [each.message for each in caplog.records].count("slack.without_feature") == 1
 
@@ -93,7 +93,7 @@ async def test_commands_of_the_service_give_no_title(api: SlackApi, bot_on, typi
     async with bot_on(api, typist) as bot:
         api.person_says("!help")
         await api.until(api.said)
-        await bot.transport._showing.titles.settle()
+        await bot.transport._titles.settle()
     assert api.calls(RENAME) == []
 
 

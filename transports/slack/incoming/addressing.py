@@ -1,4 +1,4 @@
-"""What counts as addressed to the bot: what is said to it alone, what names it, and who goes on in a thread with it."""
+"""What counts as addressed to the bot in a channel: what names it, and who goes on in a thread with it."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ _HAS_ADDRESSED = (
 
 async def is_addressed_to_bot(message: SlackMessage, workspace: Workspace, storage: Storage | None) -> bool:
     """Return whether somebody talks to the bot: whoever names somebody else in a thread talks to them."""
-    if message.is_direct or workspace.bot_user_id in message.mentioned:
+    if workspace.bot_user_id in message.mentioned:
         return True
     if storage is None or not message.is_reply or message.mentioned:
         return False

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from botservice.access.records import note_departure, note_invitation
 from botservice.contexts.context import ContextKeys, find_context
@@ -31,8 +31,8 @@ from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.membership import membership_of
 from transports.slack.incoming.titles import renamed_session
 from transports.slack.outgoing.titles import mark_renamed
-from transports.slack.workspaces.viewed_channels import Views
-from transports.slack.workspaces.workspaces import Workspaces
+from transports.slack.workspaces.people import Views
+from transports.slack.workspaces.workspaces import Installations, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -43,13 +43,6 @@ OnHome = Callable[[str, str], Awaitable[None]]
 
 OnOpen = Callable[[str, str, str], Awaitable[None]]
 """Shows a person of a workspace, in a channel, what they may ask."""
-
-
-class Removal(Protocol):
-    """Takes workspaces out that have removed the bot."""
-
-    async def remove(self, team_id: str | None, enterprise_id: str | None) -> None:
-        """Delete what is kept of an installation."""
 
 
 class Intake:
@@ -63,7 +56,7 @@ class Intake:
         on_home: OnHome,
         on_open: OnOpen,
         views: Views,
-        removal: Removal | None,
+        installations: Installations | None,
         listening: SlackListen = SlackListen.THREADS,
     ) -> None:
         self._workspaces = workspaces
@@ -72,7 +65,7 @@ class Intake:
         self._on_home = on_home
         self._on_open = on_open
         self._views = views
-        self._removal = removal
+        self._installations = installations
         self._listening = listening
         self._inbox: Inbox | None = None
         self._storage: Storage | None = None
@@ -249,8 +242,8 @@ class Intake:
             return
         team = word(field(body, "team_id"))
         self._opened()
-        if self._removal is not None:
-            await self._removal.remove(team, word(field(body, "enterprise_id")))
+        if self._installations is not None:
+            await self._installations.remove(team, word(field(body, "enterprise_id")))
         if team is not None:  # from now on whoever asks reads that it is gone
             self._workspaces.forget(team)
         logger.info("slack.uninstalled", extra={"team": team})

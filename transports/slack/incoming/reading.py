@@ -1,6 +1,8 @@
-"""What a stored event says to the agent."""
+"""What a stored event says to the agent: names instead of ids, and in brackets what is sent besides words."""
 
+import html
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -20,11 +22,9 @@ from transports.slack.client import SlackClient
 from transports.slack.failures import NotInstalled, SlackFailure
 from transports.slack.inbound import SlackMessage, Way, field, order_of, read_message, stored, team_of, timestamp, word
 from transports.slack.incoming.addressing import is_addressed_to_bot
-from transports.slack.incoming.content import files_of, readable, users_in
 from transports.slack.incoming.files import Files, named
 from transports.slack.incoming.references import question_about, read_about, read_shared, shared_in, text_of_shared
-from transports.slack.workspaces.people import People, Person
-from transports.slack.workspaces.viewed_channels import Views
+from transports.slack.workspaces.people import People, Person, Views
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -36,6 +36,8 @@ _MAX_EARLIER = 50
 _WITH_ARGUMENTS = frozenset({"approve", "forget", "link", "memory", "persona", "reminders", "revoke", "unlink"})
 _CLOCKS_SECONDS = 2.0
 _LATE_SECONDS = 20.0
+_TOKEN = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
+_AFTER_MENTION = " \t\r\n,:\u00a0"
 
 _HAS_HISTORY = select(messages.c.id).where(messages.c.context_id == bindparam("context")).limit(1)
 
@@ -90,7 +92,7 @@ class Reader:
         message = read_message(body)
         if message is None or message.user_id == workspace.bot_user_id:
             return None
-        is_addressed = await is_addressed_to_bot(message, workspace, self._storage())
+        is_addressed = message.is_direct or await is_addressed_to_bot(message, workspace, self._storage())
         heard = field(body, "event")
         person = await self._people.find(workspace, message.user_id)
         if person.is_bot:
@@ -279,3 +281,38 @@ def _order_of(text: str) -> CommandCall | None:
 
 def _moment(ts: str) -> datetime:
     return datetime.fromtimestamp(order_of(ts) / 1_000_000, UTC)
+
+
+def users_in(text: str) -> list[str]:
+    """Return the users whom a text names, in order."""
+    return [found[2] for found in _TOKEN.finditer(text) if found[1] == "@"]
+
+
+def readable(text: str, names: Mapping[str, str], bot_user_id: str) -> str:
+    """Return a message's text as people see it, without the bot's own name at its beginning or end."""
+    bare = _without_mention(text.strip(), f"<@{bot_user_id}>") if bot_user_id else text
+    return html.unescape(_TOKEN.sub(lambda found: _read(found, names), bare)).strip()
+
+
+def _without_mention(text: str, mention: str) -> str:
+    if text.startswith(mention):
+        text = text.removeprefix(mention).lstrip(_AFTER_MENTION)
+    return text.removesuffix(mention).rstrip()
+
+
+def files_of(event: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the files that came with a message."""
+    files = field(event, "files")
+    return [each for each in files if isinstance(each, Mapping)] if isinstance(files, list) else []
+
+
+def _read(found: re.Match[str], names: Mapping[str, str]) -> str:
+    kind, what, label = found[1], found[2], found[3]
+    if kind == "@":
+        return f"@{label or names.get(what, what)}"
+    if kind == "#":
+        return f"#{label or what}"
+    if kind == "!":
+        return label or f"@{what.partition('^')[0]}"
+    address = what.removeprefix("mailto:")
+    return address if not label or label in (what, address) else f"{label} ({address})"

@@ -11,6 +11,7 @@ from markdown_it.token import Token
 
 from transports.slack.blocks import markdown
 from transports.slack.outgoing import charts
+from transports.slack.outgoing.formatting import may_hold_figures
 from transports.slack.outgoing.tables import MAX_TABLE_CHARACTERS, characters_in, read_cells, table_block
 from transports.slack.workspaces.refusals import Feature
 from transports.too_long import is_too_intricate
@@ -52,11 +53,6 @@ def find_figures(text: str, refused: frozenset[Feature] = _NOTHING) -> list[Figu
     for block in _blocks_of(text):
         found.look_at(block, text)
     return found.figures
-
-
-def may_hold_figures(text: str) -> bool:
-    """Return whether there may be a table or a chart in a text."""
-    return "|" in text or charts.NAME in text
 
 
 def drawn(figures: Sequence[Figure]) -> frozenset[Feature]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 
 from botservice.messages import storable
+from transports.slack.outgoing import charts
 from transports.too_long import is_too_intricate
 
 # Markdown blocks take 12,000 characters. Source: docs.slack.dev, chat.postMessage and reference/block-kit/blocks.
@@ -62,6 +63,11 @@ def without_pings(text: str, pings: Pings) -> str:
 def format_answer(text: str, pings: Pings) -> list[str]:
     """Return the messages that an answer makes, in order; none where there is nothing to read."""
     return split_markdown(without_pings(storable(text), pings), max_characters=MAX_CHARACTERS)
+
+
+def may_hold_figures(text: str) -> bool:
+    """Return whether there may be a table or a chart in a text."""
+    return ("|" in text and "-" in text) or charts.NAME in text
 
 
 def stable_part(text: str, pings: Pings) -> str:

@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from botservice.errors import DeliveryError
 from botservice.turns.turn import Delivery
+from transports.slack.blocks import mark_of
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import field, timestamp
@@ -13,17 +14,11 @@ from transports.slack.workspaces.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
 
-EVENT_TYPE: Final = "botservice_message"
 _PAGE = 15  # the most that apps outside the marketplace are given at once
 _MAX_PAGES = 20
 _MAX_KNOWN = 10_000
 # Slack could not be asked at all: sending may repeat a message, never asking again would keep it back for ever.
 _CANNOT_ASK = ("missing_scope", "not_in_channel", "thread_not_found", "method_not_supported_for_channel_type")
-
-
-def mark_of(delivery: Delivery) -> dict[str, Any]:
-    """Return the metadata by which a message is known again."""
-    return {"event_type": EVENT_TYPE, "event_payload": {"delivery": _name(delivery)}}
 
 
 class LostAnswers:
@@ -95,16 +90,11 @@ class LostAnswers:
 
 def _is(message: object, delivery: Delivery, file: tuple[str, int] | None, workspace: Workspace) -> bool:
     if file is None:
-        metadata = field(message, "metadata")
-        payload = field(metadata, "event_payload")
-        return bool(field(metadata, "event_type") == EVENT_TYPE and field(payload, "delivery") == _name(delivery))
+        metadata, mark = field(message, "metadata"), mark_of(delivery)
+        is_ours = bool(field(metadata, "event_type") == mark["event_type"])
+        is_this = field(field(metadata, "event_payload"), "delivery") == mark["event_payload"]["delivery"]
+        return is_ours and bool(is_this)
     if field(message, "user") != workspace.bot_user_id:
         return False
     files = field(message, "files")
     return any((field(each, "name"), field(each, "size")) == file for each in files or ())
-
-
-def _name(delivery: Delivery) -> str:
-    """Return what no other delivery is called, also where another database counts anew."""
-    question = delivery.payload.get("question")
-    return f"{question or delivery.turn_id}/{delivery.id}"

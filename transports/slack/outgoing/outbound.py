@@ -9,7 +9,7 @@ from botservice.errors import DeliveryError, DeliveryRefused
 from botservice.turns.turn import Delivery
 from transports.files.stored import ending_of
 from transports.pacing import Pace
-from transports.slack.blocks import button_row, feedback_buttons, markdown
+from transports.slack.blocks import button_row, feedback_buttons, mark_of, markdown
 from transports.slack.client import SlackClient
 from transports.slack.failures import NotInstalled, SlackFailure, as_delivery_error
 from transports.slack.inbound import field, word
@@ -20,11 +20,11 @@ from transports.slack.outgoing.figures import (
     drawn,
     find_figures,
     in_words,
-    may_hold_figures,
     suspect,
 )
+from transports.slack.outgoing.formatting import may_hold_figures
 from transports.slack.outgoing.link_previews import find_address
-from transports.slack.outgoing.lost_answers import LostAnswers, mark_of
+from transports.slack.outgoing.lost_answers import LostAnswers
 from transports.slack.outgoing.streams import Streams
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
@@ -126,7 +126,7 @@ class Sender:
             shown = await self._end_stream(workspace, place, delivery, context_keys)
             if shown is not None:
                 return shown
-        if (arrived := await self._lost_answers.find(workspace, place, delivery)) is not None:
+        if delivery.attempts and (arrived := await self._lost_answers.find(workspace, place, delivery)) is not None:
             return arrived
         await self._pace.turn(place["channel"], delivery.turn_id)
         await delivery.confirm()

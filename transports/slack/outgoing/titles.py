@@ -18,7 +18,7 @@ from transports.background_tasks import Errands
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import SlackMessage, Way, read_message, stored
-from transports.slack.incoming.content import readable
+from transports.slack.incoming.reading import readable
 from transports.slack.outgoing.status import Statuses
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.rows import insert_once

@@ -33,6 +33,9 @@ class Installations(Protocol):
     async def note_grid(self, team_id: str, enterprise_id: str) -> None:
         """Take note of the organisation that a workspace belongs to."""
 
+    async def remove(self, team_id: str | None, enterprise_id: str | None) -> None:
+        """Delete what is kept of a workspace that has removed the bot."""
+
 
 class Workspaces:
     """Knows every workspace: the one of the bot's own token, and those that have installed it."""
