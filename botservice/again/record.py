@@ -89,7 +89,8 @@ async def read_record(
         return prompt_of(check_context(connection, context_id).metadata or {})
 
     own_prompt = await storage.read(read)
-    asked = [place for place, step in enumerate(turn.steps) if _is_asking(step)]
+    prompted = [each.get_value("model_input_messages") and not isinstance(each, PlanningStep) for each in turn.steps]
+    asked = [place for place, has_prompt in enumerate(prompted) if has_prompt]
     if not asked:
         built = await rebuild() if rebuild is not None and turn.compacted_at is None else None
         if built is None:
@@ -132,10 +133,6 @@ def thawed(messages: Any) -> list[ChatMessage]:
     """Return copies of recorded messages as plain values."""
     plain: list[ChatMessage] = json.loads(json.dumps(messages))
     return plain
-
-
-def _is_asking(step: MemoryItem) -> bool:
-    return bool(step.get_value("model_input_messages")) and not isinstance(step, PlanningStep)
 
 
 def _why_not(turn: TurnRecord) -> str:

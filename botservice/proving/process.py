@@ -100,7 +100,8 @@ class Place:
             if not was_killed:
                 self._record.ended_alone.append(self._process_name)
             failed = 0 if was_up or was_killed else failed + 1
-        raise BotServiceError(f"the service does not start:\n{self._last_words()}")
+        said = self._log.read_text(errors="replace")
+        raise BotServiceError(f"the service does not start:\n{said[-_LAST_CHARACTERS:]}")
 
     def kill(self) -> None:
         """Kill the process with SIGKILL, wherever it stands."""
@@ -145,6 +146,3 @@ class Place:
             if line.split()[:1] == [b"listening"]:
                 return int(line.rsplit(b":", 1)[1])
         return 0
-
-    def _last_words(self) -> str:
-        return self._log.read_text(errors="replace")[-_LAST_CHARACTERS:]

@@ -76,7 +76,8 @@ class Chat:
             can_log_out=browser is not None or self._access.mode is Mode.TOKEN,
         )
         if secret is not None:
-            self._keep(response, secret, request)
+            is_https = self._access.is_https(request)
+            set_cookie(response, SESSION_COOKIE, secret, seconds=SESSION_SECONDS, is_https=is_https)
         return response
 
     async def post_message(self, request: Request) -> Response:
@@ -170,10 +171,6 @@ class Chat:
         is_new = await self._backend.inbox.accept(inbound.NAME, events) > 0
         self._hub.note_stored(chat)
         return JSONResponse({"accepted": True, "is_new": is_new}, 202, headers=HEADERS)
-
-    def _keep(self, response: Response, secret: str, request: Request) -> None:
-        is_https = self._access.is_https(request)
-        set_cookie(response, SESSION_COOKIE, secret, seconds=SESSION_SECONDS, is_https=is_https)
 
 
 class _EventStream(StreamingResponse):

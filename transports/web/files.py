@@ -90,7 +90,8 @@ class Documents:
 
     def name(self, message: InboundMessage) -> InboundMessage:
         """Return a message whose files are named and not read."""
-        remarks = [f"[{label_of(each.mime_type, each.name)}]" for each in message.attachments if not _is_image(each)]
+        files = [each for each in message.attachments if each.mime_type not in _IMAGE_STARTS]
+        remarks = [f"[{label_of(each.mime_type, each.name)}]" for each in files]
         return replace(_with_texts(message, remarks, ()), is_whole=not remarks)
 
 
@@ -138,7 +139,3 @@ def _type_of_file(mime_type: str) -> str:
     if kind == "image":
         return "application/xml" if rest.endswith("+xml") else _UNKNOWN
     return f"{kind}/{rest}"
-
-
-def _is_image(attachment: Attachment) -> bool:
-    return attachment.mime_type in _IMAGE_STARTS

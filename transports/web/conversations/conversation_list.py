@@ -92,7 +92,8 @@ def find_mine(
     if sought:
         saying = _find_saying(connection, session, search)
         mine = [row for row in mine if sought in _title(row).casefold() or row.id in saying]
-    return [_listed(row) for row in mine[:limit]]
+    shown = mine[:limit]
+    return [Listed(row.context_keys.get("thread_id", FIRST), _title(row), row.at, row.last_message_id) for row in shown]
 
 
 def is_mine(keys: Mapping[str, str], session: str) -> bool:
@@ -134,11 +135,6 @@ def _find_saying(connection: Connection, session: str, words: str) -> set[int]:
         or_(*(messages.c.text.contains(each, autoescape=True) for each in spellings)),
     )
     return set(connection.execute(wrote.distinct()).scalars())
-
-
-def _listed(row: Any) -> Listed:
-    name = row.context_keys.get("thread_id", FIRST)
-    return Listed(name, _title(row), row.at, row.last_message_id)
 
 
 def _title(row: Any) -> str:

@@ -206,16 +206,12 @@ def _is_local(request: HTTPConnection) -> bool:
     The Host tells a browser that was led here by a foreign DNS name (rebinding) from one that was not.
     """
     hosts = request.headers.getlist("host")
-    if len(hosts) != 1 or any(_is_forwarding(name) for name in request.headers):
+    if len(hosts) != 1 or any(name in _FORWARDING or name.startswith(_FORWARDING_PREFIX) for name in request.headers):
         return False
     address = _split(f"http://{hosts[0]}")
     if address is None or address.netloc != hosts[0] or "@" in hosts[0]:
         return False
     return is_loopback(address.hostname or "") and not _is_elsewhere(request.client.host if request.client else "")
-
-
-def _is_forwarding(name: str) -> bool:
-    return name in _FORWARDING or name.startswith(_FORWARDING_PREFIX)
 
 
 def _is_elsewhere(address: str) -> bool:

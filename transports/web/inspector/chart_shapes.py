@@ -97,16 +97,11 @@ def draw(plot: Plot, series: Mapping[str, Sequence[Sums]], times: Sequence[datet
     totals = [sum(each[place] or 0.0 for each in values.values()) for place in range(len(times))]
     singles = [value for each in values.values() for value in each if value is not None]
     top = max(totals if plot.is_stacked else singles, default=0.0) or 1.0
-    rows = [
-        (f"{at:{label}}", [_write(plot, each[place]) for each in values.values()]) for place, at in enumerate(times)
-    ]
+    written = [["" if value is None else plot.show(value) for value in each] for each in values.values()]
+    rows = [(f"{at:{label}}", [each[place] for each in written]) for place, at in enumerate(times)]
     bars = _stack(list(values.values()), top) if plot.is_stacked else []
     lines, dots = ([], []) if plot.is_stacked else _trace(list(values.values()), top)
     return Chart(plot.title, plot.about, list(series), bars, lines, dots, plot.show(top if singles else 0.0), rows)
-
-
-def _write(plot: Plot, value: float | None) -> str:
-    return "" if value is None else plot.show(value)
 
 
 def _stack(values: Sequence[Sequence[float | None]], top: float) -> list[Rect]:

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from botservice.history.notes import read_notes
 from botservice.overview.chat_titles import PLATFORMS, ChatTitle, read_titles
-from botservice.overview.conversations import ContextSummary, list_contexts
+from botservice.overview.conversations import list_contexts
 from botservice.overview.turn_details import find_context_of
 from botservice.overview.turn_search import LOOKED_AT, FoundPage, Order, State, TurnFilter, find_turns
 from botservice.turns.waiting.records import list_waiting
@@ -76,6 +76,7 @@ class Inspector:
             storage, limit=PAGE + 1, after=None if after is None else (after.value, after.turn_id)
         )
         shown = found[:PAGE]
+        cursor = write_cursor(shown[-1].last_message_id, shown[-1].id) if len(found) > PAGE else None
 
         def query(connection: Connection) -> tuple[dict[int, str], dict[int, ChatTitle]]:
             last = read_last_messages(connection, [each.last_message_id for each in shown])
@@ -88,7 +89,7 @@ class Inspector:
             waiting=show_waiting(waiting[:PAGE]),
             more_waiting=len(waiting[PAGE:]),
             contexts=[(each, titles[each.id], last.get(each.id, "")) for each in shown if each.id in titles],
-            older=_older(shown) if len(found) > PAGE else None,
+            older=None if cursor is None else address("/inspect", {}, after=cursor),
             is_first=after is None,
             **self._form("/inspect", TurnFilter()),
         )
@@ -128,7 +129,3 @@ class Inspector:
             "orders": list(Order),
             "platforms": PLATFORMS,
         }
-
-
-def _older(shown: list[ContextSummary]) -> str:
-    return address("/inspect", {}, after=write_cursor(shown[-1].last_message_id, shown[-1].id))

@@ -192,7 +192,7 @@ def _hits(value: Any) -> list[tuple[int, float]]:
 
 
 def _compare(before: Sequence[Any], now: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> Changes:
-    keys = [[json.dumps(each, default=str, sort_keys=True) for each in _plain(prompt)] for prompt in (before, now)]
+    keys = [[json.dumps(dict(each), default=str, sort_keys=True) for each in prompt] for prompt in (before, now)]
     shortest = min(map(len, keys))
     same = next((place for place in range(shortest) if keys[0][place] != keys[1][place]), shortest)
     rest = shortest - same
@@ -201,10 +201,6 @@ def _compare(before: Sequence[Any], now: Sequence[Mapping[str, Any]], sizes: Seq
     changes = [*(_change(each, is_new=False) for each in gone), *(_change(each, is_new=True) for each in new)]
     shown = changes[-_SHOWN_CHANGES:]
     return Changes(same, sum(sizes[:same]), shown, len(changes) - len(shown))
-
-
-def _plain(prompt: Sequence[Any]) -> list[Any]:
-    return [dict(each) for each in prompt]
 
 
 def _change(message: Mapping[str, Any], *, is_new: bool) -> Change:

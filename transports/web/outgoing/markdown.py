@@ -52,7 +52,7 @@ def _render_kept(section: str) -> str:
 
 
 def _render(section: str, references: References) -> str:
-    if _is_simple(section):
+    if len(section) <= _LONGEST_MARKDOWN and not is_too_intricate(section):
         try:
             return str(_MARKDOWN.render(section, {"references": references}))
         except Exception:  # libraries read what anybody wrote: a chat can be opened whatever they make of it
@@ -66,10 +66,6 @@ def _render(section: str, references: References) -> str:
 
 def _show_plain(section: str) -> str:
     return f'<p class="plain">{html.escape(section, quote=False)}</p>\n'
-
-
-def _is_simple(section: str) -> bool:
-    return len(section) <= _LONGEST_MARKDOWN and not is_too_intricate(section)
 
 
 def _show_code(code: str, info: str) -> str:
