@@ -29,7 +29,7 @@ from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.blobs import check_newest, count_plain
 from botservice.telemetry import redact
 from botservice.tls import tls_context
-from botservice.tools.builtin import current_time
+from botservice.tools.catalogue import current_time
 from botservice.tools.hosted import WEB_SEARCH
 from botservice.turns.run.billing import models_of
 from transports.registry import build_slack, build_transcriber, has_slack

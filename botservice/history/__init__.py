@@ -3,9 +3,9 @@
 from botservice.history.chat_history import ChatHistory
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.finding.questions import SearchHit
-from botservice.history.finding.search_share import Room
 from botservice.history.indexing import EmbeddingIndexer
 from botservice.history.local_embedder import LocalEmbedder
+from botservice.history.shown import Room
 from botservice.history.window import (
     MessageSelector,
     MessageWindowMessageSelector,

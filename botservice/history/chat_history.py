@@ -9,11 +9,10 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from botservice.history.finding.documents import question_of, searchable_text
 from botservice.history.finding.neighbours import with_neighbours
 from botservice.history.finding.questions import Period, Question, SearchHit
 from botservice.history.finding.search import SearchIndexes
-from botservice.history.finding.search_share import Room
-from botservice.history.finding.searchable import question_of, searchable_text
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
@@ -25,6 +24,7 @@ from botservice.history.rows import (
     read_period,
     select_messages,
 )
+from botservice.history.shown import Room
 from botservice.history.window import MessageSelector, StoredMessages, is_quick
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.messages import Attachment, Author, Message, Role

@@ -13,9 +13,9 @@ from sqlalchemy import Row
 from botservice.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
 from botservice.history.changes import find_edited
 from botservice.history.embeddings import Embedder
+from botservice.history.finding.documents import searchable_text
 from botservice.history.finding.question_vectors import QuestionVectors
 from botservice.history.finding.search import SearchIndexes
-from botservice.history.finding.searchable import searchable_text
 from botservice.history.vectors import as_unit_rows, find_missing, find_newest, write_vectors
 from botservice.messages import Role
 from botservice.storage import Claim, Storage

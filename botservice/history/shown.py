@@ -1,13 +1,12 @@
 """How a prompt shows messages of the history: the same for whoever builds one and for its record, which keeps ids."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Final, Self
 
 from botservice.history.finding.questions import SearchHit
-from botservice.history.finding.search_share import Room
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Message
 from botservice.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group
@@ -20,6 +19,7 @@ _REMEMBERED = (
 )
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SIZED = _REMEMBERED.format(weekday=_WEEKDAYS[2], at="2024-03-06")  # all dates take alike
+_SHARES: Final = 3  # one message takes no more than this part of the room: the others are there to be chosen from
 LONGEST_RECORD: Final = 4_000  # characters of one remembered message
 _SMALLEST = 20  # characters that say something
 _AROUND_ALL = 14  # tokens of the marks, and of what a server puts around a message
@@ -109,6 +109,39 @@ def _with_files(text: str, message: Message) -> str:
         return text
     others = [mention(each) for each in message.attachments if not is_image(each)]
     return "\n".join([text, *others] if text else others)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Room for found messages.
+
+    Attributes:
+        tokens: How many there are.
+        size: Returns how many of them a message takes as it is shown.
+        shorten: Returns a message that takes at most so many; the same one where it does anyway.
+    """
+
+    tokens: int
+    size: Callable[[Message], int]
+    shorten: Callable[[Message, int], Message]
+
+    def fill(self, hits: Iterable[SearchHit]) -> list[SearchHit]:
+        """Return those of hits that there is room for, the best first; neighbours, until half of the room is taken."""
+        left, longest, taken = self.tokens, self.tokens // _SHARES, []
+        for hit in hits:
+            short, size = hit, self.size(hit.message)
+            if size > longest:
+                short = replace(hit, message=self.shorten(hit.message, longest))
+                size = self.size(short.message)
+            if size > left:
+                continue
+            left -= size
+            beside = 0 if short.neighbour is None else self.size(short.neighbour)
+            if beside > left - self.tokens // 2:
+                short, beside = replace(short, neighbour=None), 0
+            left -= beside
+            taken.append(short)
+        return taken
 
 
 def records_of(found: Sequence[SearchHit]) -> Records:

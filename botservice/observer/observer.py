@@ -17,11 +17,10 @@ from botservice.errors import BotServiceError, BudgetExceeded, ClaimLost, Databa
 from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.chat import ChatLLM
 from botservice.llm.tokens import count_aside, counter_for
-from botservice.observer.reading import Reading
+from botservice.observer.reading import Observation, Reading
 from botservice.observer.records import end_again, ensure_state, find_changed, find_due, find_seen, mark_read, put_off
 from botservice.observer.schedule import Agenda
 from botservice.observer.stretch import Stretch, read_stretch
-from botservice.observer.writing import Observation
 from botservice.people.names import is_guest
 from botservice.storage import Claim, Storage
 

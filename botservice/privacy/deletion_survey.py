@@ -14,7 +14,7 @@ from botservice.messages import Role
 from botservice.privacy.affected_turns import find_seen, turns_brought_by
 from botservice.privacy.erasing import Erasure
 from botservice.privacy.quotes import answers_repeating, find_quotes
-from botservice.privacy.repeated_words import Said
+from botservice.privacy.repeated_words import ForgottenWords
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import read_references
 from botservice.storage.tables.conversations import contexts, message_references, messages
@@ -37,7 +37,7 @@ class Survey:
     """
 
     state: Row[int, int, int] | None
-    said: Said
+    said: ForgottenWords
     erasure: Erasure
 
     @property
@@ -46,7 +46,7 @@ class Survey:
         return bool(self.erasure.message_ids or self.erasure.quotes.held)
 
 
-def survey_context(connection: Connection, context_id: int, said: Said) -> Survey:
+def survey_context(connection: Connection, context_id: int, said: ForgottenWords) -> Survey:
     """Find what is deleted with a person's messages, by looking through the whole conversation."""
     state = connection.execute(_STATE, {"context": context_id}).one_or_none()
     quotes = find_quotes(connection, context_id, said)

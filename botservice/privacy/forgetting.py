@@ -28,14 +28,15 @@ from botservice.privacy.names_left import (
 )
 from botservice.privacy.own_messages import contexts_of, is_alone, own_message_ids
 from botservice.privacy.records import erase_facts, forget_facts
-from botservice.privacy.repeated_words import Said, read_said
-from botservice.privacy.unattributed_quotes import (
-    Told,
-    carried,
+from botservice.privacy.repeated_words import (
+    CarriedWords,
+    ForgottenWords,
     find_contexts_carrying,
     newest_reference,
-    telling,
-    told_in,
+    read_words,
+    telling_words,
+    telling_words_of,
+    without_author,
 )
 from botservice.privacy.upgrading_references import bring_over_contexts
 from botservice.storage import Storage
@@ -97,7 +98,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     but, but_turn = (None, None) if here is None else (here.context_id, here.turn_id)
     await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))
-    told = Told()
+    told = CarriedWords()
     gone = await _forget_told(storage, context_ids, accounts, told)
     for _ in range(_MOST_ROUNDS):
         for context_id in context_ids:
@@ -149,9 +150,9 @@ async def forget_messages(
     """
     author = message_ids if isinstance(message_ids, Author) else None
 
-    def find(connection: Connection) -> Said:
+    def find(connection: Connection) -> ForgottenWords:
         ids = message_ids if author is None else own_message_ids(connection, context_id, author)
-        return read_said(connection, context_id, ids, () if author is None else [author])  # type: ignore[arg-type]  # one or the other
+        return read_words(connection, context_id, ids, () if author is None else [author])  # type: ignore[arg-type]  # one or the other
 
     def survey(connection: Connection) -> Survey:
         return survey_context(connection, context_id, find(connection))
@@ -179,28 +180,29 @@ async def forget_messages(
     return gone
 
 
-def _tell(connection: Connection, context_id: int, said: Said) -> tuple[Said, Said]:
+def _tell(connection: Connection, context_id: int, said: ForgottenWords) -> tuple[ForgottenWords, ForgottenWords]:
     """Return the words by which others may carry elsewhere what a person said, and what they said."""
     said = replace(said, of=())
-    return carried(telling(connection, context_id, said)), said
+    return without_author(telling_words(connection, context_id, said)), said
 
 
 async def _forget_told(
-    storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author], told: Told
+    storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author], told: CarriedWords
 ) -> Forgotten:
     """Delete what others carry elsewhere of what some accounts say in conversations and is not told yet."""
     texts = [
-        await storage.read(partial(told_in, context_id=each, accounts=accounts), is_long=True) for each in context_ids
+        await storage.read(partial(telling_words_of, context_id=each, accounts=accounts), is_long=True)
+        for each in context_ids
     ]
     new = set().union(*texts).difference(told.words.texts)
     if not new and told.seen:
         return Forgotten()
-    seen, gone = await _forget_carried(storage, carried(new))
-    told.words, told.seen = carried(new.union(told.words.texts)), told.seen or seen
+    seen, gone = await _forget_carried(storage, without_author(new))
+    told.words, told.seen = without_author(new.union(told.words.texts)), told.seen or seen
     return gone
 
 
-async def _forget_carried(storage: Storage, said: Said, *, after: int = 0) -> tuple[int, Forgotten]:
+async def _forget_carried(storage: Storage, said: ForgottenWords, *, after: int = 0) -> tuple[int, Forgotten]:
     """Delete what others carried elsewhere without its author's name; return how far they were looked through."""
 
     def find(connection: Connection) -> tuple[int, list[int]]:
@@ -214,7 +216,7 @@ async def _forget_carried(storage: Storage, said: Said, *, after: int = 0) -> tu
     return seen, gone
 
 
-async def _forget_repeated(storage: Storage, context_id: int, said: Said) -> Forgotten:
+async def _forget_repeated(storage: Storage, context_id: int, said: ForgottenWords) -> Forgotten:
     """Delete what others repeat of a person in other chats than the one where it was said."""
     authors = [Author(*each) for each in said.authors]
     found = await storage.read(lambda connection: find_contexts_repeating(connection, authors), is_long=True)
@@ -224,7 +226,7 @@ async def _forget_repeated(storage: Storage, context_id: int, said: Said) -> For
     return gone
 
 
-async def _forget_said(storage: Storage, context_id: int, said: Said) -> Forgotten:
+async def _forget_said(storage: Storage, context_id: int, said: ForgottenWords) -> Forgotten:
     """Delete what repeats a person in one chat."""
 
     def survey(connection: Connection) -> Survey:
@@ -267,7 +269,7 @@ async def _survey_and_forget(
 
 
 async def _forget_in(
-    storage: Storage, context_id: int, accounts: Sequence[Author], told: Told, here: Here | None
+    storage: Storage, context_id: int, accounts: Sequence[Author], told: CarriedWords, here: Here | None
 ) -> Forgotten:
     """Delete what is some accounts' of one conversation, or all of it where nobody else wrote.
 
@@ -280,7 +282,7 @@ async def _forget_in(
         written = _find_written(connection, context_id, accounts)
         if written.is_alone:
             return None
-        return survey_context(connection, context_id, read_said(connection, context_id, written.message_ids, accounts))
+        return survey_context(connection, context_id, read_words(connection, context_id, written.message_ids, accounts))
 
     def forget(connection: Connection, found: Survey | None) -> Forgotten | None:
         _lock(connection, context_id)
@@ -319,7 +321,7 @@ async def _clear(storage: Storage, found: Survey, here: Here | None) -> Survey:
     return replace(found, erasure=replace(found.erasure, seen=left))
 
 
-def _erase_carried(connection: Connection, after: int, words: Said, now: datetime) -> tuple[Forgotten, int]:
+def _erase_carried(connection: Connection, after: int, words: ForgottenWords, now: datetime) -> tuple[Forgotten, int]:
     """Delete what others carried elsewhere behind a row of what is held of others, and return the newest."""
     newest, gone = newest_reference(connection), Forgotten()
     for other in find_contexts_carrying(connection, words, after=after):
@@ -342,7 +344,7 @@ def _erase_alone(connection: Connection, context_id: int, here: Here | None, now
 
 
 def _erase_elsewhere(
-    connection: Connection, context_id: int, said: Said, told: Said, seen: int, now: datetime
+    connection: Connection, context_id: int, said: ForgottenWords, told: ForgottenWords, seen: int, now: datetime
 ) -> Forgotten:
     """Delete what repeats a person in other chats, and came there since these were looked through.
 
@@ -350,7 +352,7 @@ def _erase_elsewhere(
         told: What was looked for.
         seen: How far what is held of others had come then.
     """
-    words = carried(telling(connection, context_id, said))
+    words = without_author(telling_words(connection, context_id, said))
     # What was looked through before is not looked through again while all others wait, unless it says more now.
     since = seen if set(words.texts) <= set(told.texts) else 0
     authors, gone = [Author(*each) for each in said.authors], Forgotten()

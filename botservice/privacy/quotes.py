@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from botservice.history.finding.word_blocks import forget_words
 from botservice.messages import Role
 from botservice.privacy.affected_turns import answers_of, turns_of_only
-from botservice.privacy.repeated_words import SHORTEST_QUOTE, Said
+from botservice.privacy.repeated_words import SHORTEST_QUOTE, ForgottenWords
 from botservice.quoting import quote_inside
 from botservice.references import Reference, keep_files
 from botservice.storage.chunks import chunks
@@ -34,10 +34,10 @@ class Quotes:
 
     answers: Collection[int] = ()
     held: Mapping[int, Sequence[Reference]] = field(default_factory=dict)
-    said: Said = field(default_factory=Said)
+    said: ForgottenWords = field(default_factory=ForgottenWords)
 
 
-def find_quotes(connection: Connection, context_id: int, said: Said) -> Quotes:
+def find_quotes(connection: Connection, context_id: int, said: ForgottenWords) -> Quotes:
     """Find what repeats a person's words, by looking through the whole conversation."""
     repeating = [each for each in read_references(connection, context_id) if each[0] not in said.message_ids]
     gone = _repeated(repeating, said)
@@ -77,7 +77,7 @@ def _answers_to_nothing_else(
     return answers_of(connection, context_id, turns_of_only(connection, context_id, silent)) if silent else []
 
 
-def _repeated(repeating: Sequence[Repeating], said: Said) -> list[tuple[int, Reference]]:
+def _repeated(repeating: Sequence[Repeating], said: ForgottenWords) -> list[tuple[int, Reference]]:
     """Return the repetitions of a person's words, each with its message's position."""
     return [
         (position, reference)
@@ -87,7 +87,7 @@ def _repeated(repeating: Sequence[Repeating], said: Said) -> list[tuple[int, Ref
     ]
 
 
-def answers_repeating(connection: Connection, context_id: int, said: Said, *, after: int) -> list[int]:
+def answers_repeating(connection: Connection, context_id: int, said: ForgottenWords, *, after: int) -> list[int]:
     """Return the answers behind a position that repeat what a person said."""
     quoted = {spelt for text in said.texts if len(text) >= SHORTEST_QUOTE for spelt in (text, quote_inside(text))}
     later = select(messages.c.id, messages.c.text).where(

@@ -1,18 +1,22 @@
-"""Recognising what repeats a person's words: by the author, or by the words where no author is named."""
+"""The words that are to be forgotten, and recognising what repeats them: by the author, or else by the words alone.
+
+By the words alone is known what others forward of an account that hides itself, and an answer that repeats a person.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
-from botservice.messages import Author
+from botservice.messages import Author, Role
 from botservice.people.older_texts import without_cut
 from botservice.privacy.affected_turns import turns_of
+from botservice.privacy.own_messages import is_alone, own_message_ids
 from botservice.references import Reference
 from botservice.storage.chunks import chunks
 from botservice.storage.references import decode_references
-from botservice.storage.tables.conversations import deliveries, messages
+from botservice.storage.tables.conversations import deliveries, message_references, messages
 
 SHORTEST_QUOTE: Final = 12  # characters: fewer say too little to tell who has said them
 _SPOKEN = select(
@@ -26,9 +30,20 @@ _SPOKEN = select(
     messages.c.external_id,
 )
 
+_HELD = messages.c.said_by_others
+_ANSWERS = select(messages.c.id).where(messages.c.role != Role.USER.value)
+_UNNAMED = (
+    select(messages.c.context_id, _HELD)
+    .join(message_references, message_references.c.message_id == messages.c.id)
+    .where(
+        message_references.c.external_id.is_(None) | _HELD.contains('"kind":"share"', autoescape=True),
+        message_references.c.person_id.is_(None) | _HELD.contains('"is_of_assistant":true', autoescape=True),
+    )
+)
+
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ForgottenWords:
     """The words that are to be forgotten.
 
     Attributes:
@@ -73,11 +88,11 @@ class Said:
             and (reference.external_id in self.external_ids or _overlap(reference.text, self.texts))
         )
 
-    def with_texts(self, texts: Iterable[str]) -> "Said":
+    def with_texts(self, texts: Iterable[str]) -> "ForgottenWords":
         """Return this with more that was said."""
         return replace(self, texts=_told([*self.texts, *texts]))
 
-    def with_answers(self, connection: Connection, context_id: int, answer_ids: Collection[int]) -> "Said":
+    def with_answers(self, connection: Connection, context_id: int, answer_ids: Collection[int]) -> "ForgottenWords":
         """Return this with the answers to it in a conversation, and with those that repeat it."""
         rows = [
             *_answers(connection, context_id, messages.c.id, answer_ids),
@@ -91,9 +106,9 @@ class Said:
         return replace(self, answers=_sent_in(connection, turn_ids), answer_texts=telling)
 
 
-def read_said(
+def read_words(
     connection: Connection, context_id: int, message_ids: Collection[int], of: Collection[Author] = ()
-) -> Said:
+) -> ForgottenWords:
     """Read the words of messages of people in a conversation.
 
     Args:
@@ -104,7 +119,7 @@ def read_said(
         for chunk in chunks(sorted(message_ids))
         for row in connection.execute(_SPOKEN.where(messages.c.context_id == context_id, messages.c.id.in_(chunk)))
     ]
-    return Said(
+    return ForgottenWords(
         of={(each.platform, each.id) for each in of},
         message_ids={row.id for row in rows},
         positions={context_id: [row.position for row in rows]},
@@ -113,6 +128,60 @@ def read_said(
         external_ids={row.external_id for row in rows if row.external_id is not None},
         texts=_told(text for row in rows for text in _own_texts(row)),
     )
+
+
+@dataclass(slots=True)
+class CarriedWords:
+    """Words that others may have carried elsewhere, and up to which reference of all chats they were looked for."""
+
+    words: ForgottenWords = ForgottenWords()
+    seen: int = 0
+
+
+def telling_words_of(connection: Connection, context_id: int, accounts: Collection[Author]) -> Collection[str]:
+    """Return what some accounts said in a conversation, and the answers to it, of texts that only they would say.
+
+    Where nobody else writes, all is an answer to them: also that of which no turn tells so any more.
+    """
+    ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
+    said = read_words(connection, context_id, ids)
+    if not is_alone(connection, context_id, accounts):
+        return telling_words(connection, context_id, said)
+    answers = connection.execute(_ANSWERS.where(messages.c.context_id == context_id)).scalars().all()
+    return said.with_answers(connection, context_id, answers).answer_texts
+
+
+def telling_words(connection: Connection, context_id: int, said: ForgottenWords) -> Collection[str]:
+    """Return of what is to be forgotten in a conversation, and of the answers to it, what tells whose it is."""
+    return said.with_answers(connection, context_id, ()).answer_texts
+
+
+def without_author(texts: Collection[str]) -> ForgottenWords:
+    """Return words that are to be forgotten wherever no author is named."""
+    return ForgottenWords(texts=texts, answer_texts=texts, shortest=SHORTEST_QUOTE)
+
+
+def find_contexts_carrying(connection: Connection, said: ForgottenWords, *, after: int = 0) -> list[int]:
+    """Return the conversations into which some words were carried.
+
+    Args:
+        after: Behind which row of what is held of others.
+    """
+    if not said.texts:
+        return []
+    unnamed = _UNNAMED.where(message_references.c.id > after) if after else _UNNAMED
+    found = {
+        row.context_id
+        for row in connection.execute(unnamed)
+        if any(said.is_repeated_by(each) for each in decode_references(row.said_by_others))
+    }
+    return sorted(found)
+
+
+def newest_reference(connection: Connection) -> int:
+    """Return the id of the newest reference of all chats: later ones have higher ids."""
+    newest: int = connection.execute(select(func.coalesce(func.max(message_references.c.id), 0))).scalar_one()
+    return newest
 
 
 def _own_texts(row: Any) -> list[str]:

@@ -1,14 +1,36 @@
 """The built-in tools, by the names under which TOOLS has them."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from botservice.contexts.context import AgentContext
 from botservice.setting_choices import FetchAsks
-from botservice.tools.builtin import current_time
 from botservice.tools.hosted import WEB_SEARCH
 from botservice.tools.recalling import recall
 from botservice.tools.remembering import forget_fact, remember
 from botservice.tools.reminding import REMINDER_TOOLS
-from botservice.tools.tool import Tool
+from botservice.tools.tool import Tool, tool
+
+
+@tool(idempotent=True)
+async def current_time(context: AgentContext, timezone: str = "UTC") -> str:
+    """Tell the date and the time of day.
+
+    Args:
+        timezone: An IANA name, such as Europe/Madrid or Asia/Seoul.
+    """
+    now = context.storage.now()
+    try:
+        zone = ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # "America" is a folder
+        return f"There is no time zone {timezone!r}. In UTC it is {_spell(now)}."
+    return _spell(now.astimezone(zone))
+
+
+def _spell(moment: datetime) -> str:
+    return moment.strftime("%A, %Y-%m-%d %H:%M %Z")
+
 
 BUILTIN: Mapping[str, Sequence[Tool]] = {
     "time": [current_time],

@@ -3,16 +3,20 @@
 import asyncio
 import itertools
 import logging
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from botservice.contexts.context import AgentContext
+from botservice.history.ranking.words.grammar import FUNCTION_WORDS
+from botservice.history.ranking.words.languages import CODES, stem_all
+from botservice.history.ranking.words.tokens import tokenize
 from botservice.memory import ActionStep
 from botservice.messages import ToolCall
 from botservice.people.names import is_guest
 from botservice.tools.tool import Tool
-from botservice.tools.tool_search import find_tools
 from botservice.tools.toolset import Tools, Toolset
 
 MOST_FROM_TOOLSETS: Final = 40
@@ -23,6 +27,10 @@ _MOST_FOUND: Final = 8
 _LISTED: Final = re.compile(r"^- ([a-zA-Z0-9_-]{1,64}): ", re.MULTILINE)
 _LONGEST_LINE: Final = 200
 _LISTED_HEADING: Final = "Found, best first. From now on you may call them by their names:"
+
+_ENGLISH: Final = CODES.index("en")
+_IN_NAME: Final = 3  # a word of the name counts like so many of the description
+_ENOUGH: Final = 1.2  # BM25's k1: how soon a word that comes again says nothing new
 
 logger = logging.getLogger(__name__)
 
@@ -158,3 +166,29 @@ def _named_in(done: Iterable[ActionStep]) -> list[str]:
             if isinstance(call, ToolCall) and call.name == FIND_TOOL and not result.is_error:
                 names += reversed(_LISTED.findall(result.text))
     return list(dict.fromkeys(reversed(names)))
+
+
+def find_tools(query: str, tools: Sequence[Tool], *, most: int) -> list[Tool]:
+    """Return the tools whose words are those of query, the best first, or none if no word is."""
+    texts = [_words(tool) for tool in tools]
+    having = Counter(word for words in texts for word in words)
+    wanted = {word: math.log1p(len(tools) / having[word]) for word in _stems(query) if word in having}
+    scores = [_score(words, wanted) for words in texts]
+    best = sorted(range(len(tools)), key=lambda place: (-scores[place], place))[:most]
+    return [tools[place] for place in best if scores[place] > 0]
+
+
+def _score(words: Counter[str], wanted: dict[str, float]) -> float:
+    return sum(worth * words[word] / (words[word] + _ENOUGH) for word, worth in wanted.items())
+
+
+def _words(tool: Tool) -> Counter[str]:
+    words = Counter(_stems(tool.description))
+    for word in _stems(tool.name.replace("_", " ")):
+        words[word] += _IN_NAME
+    return words
+
+
+def _stems(text: str) -> list[str]:
+    words = [word for word in tokenize(text) if word not in FUNCTION_WORDS["en"]]
+    return stem_all(words, _ENGLISH)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from botservice.history.ranking import Document, SearchIndex
+from botservice.history.ranking.words.forms import form_keys
 from botservice.history.ranking.words.grammar import FUNCTION_WORDS
-from botservice.history.ranking.words.inflections import form_keys
 from botservice.history.ranking.words.languages import CODES, is_function_word
 from botservice.history.ranking.words.tokens import tokenize
 from botservice.messages import Author, Role

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from botservice.history.ranking import is_worth_searching
 from botservice.history.ranking.words import tokens
 from botservice.history.ranking.words.dates import find_spans, nearness
+from botservice.history.ranking.words.forms import form_keys, related_keys
 from botservice.history.ranking.words.grammar import FUNCTION_WORDS
-from botservice.history.ranking.words.inflections import form_keys
 from botservice.history.ranking.words.languages import CODES, guess
-from botservice.history.ranking.words.related import related_keys
 from botservice.history.ranking.words.tokens import tokenize
 
 NOW = datetime(2024, 6, 12, 15, tzinfo=UTC)  # a Wednesday

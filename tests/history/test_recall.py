@@ -8,8 +8,8 @@ from sqlalchemy import update
 
 from botservice import AgentContext, MessageWindowMessageSelector, NoMessages
 from botservice.history import Room
+from botservice.history.finding.documents import question_of, searchable_text
 from botservice.history.finding.search import SearchIndexes
-from botservice.history.finding.searchable import question_of, searchable_text
 from botservice.history.rows import begin_afresh, is_group
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM

@@ -28,7 +28,7 @@ from botservice.privacy.clearing import clear_work, forget_work
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.quotes import find_quotes
 from botservice.privacy.records import erase_quotes
-from botservice.privacy.repeated_words import read_said
+from botservice.privacy.repeated_words import read_words
 from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import messages, steps, turns
@@ -207,7 +207,7 @@ async def test_answers_to_others_that_repeat_it_go_and_the_others_stay(storage):
     await group.chat_history.append_assistant_message("Alice says: the safe opens with 4711.")
     await group.chat_history.append_assistant_message("Good morning")
     await say(group, "which safe?", BOB, Reference(ReferenceKind.REPLY, ALICE, "the safe opens…"))
-    found = await storage.read(lambda c: find_quotes(c, group.id, read_said(c, group.id, [said.id])))
+    found = await storage.read(lambda c: find_quotes(c, group.id, read_words(c, group.id, [said.id])))
     assert len(found.answers) == len(found.held) == 1
     await forget_messages(storage, group.id, [said.id])
     left = ["Good morning", "[in reply to somebody]\nwhich safe?"]

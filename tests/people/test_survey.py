@@ -8,7 +8,7 @@ from botservice import AgentContext, Author, ChatHistory, Storage
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
 from botservice.privacy.deletion_survey import Survey, is_current, survey_context
-from botservice.privacy.repeated_words import read_said
+from botservice.privacy.repeated_words import read_words
 from botservice.references import Reference, ReferenceKind
 
 ANN, BOB = Author("telegram", "1", "Ann"), Author("telegram", "2", "Bob")
@@ -19,7 +19,7 @@ Event = Callable[[ChatHistory, int], Awaitable[object]]
 
 
 async def look(storage: Storage, context: AgentContext, message_id: int) -> Survey:
-    return await storage.read(lambda c: survey_context(c, context.id, read_said(c, context.id, [message_id], [ANN])))
+    return await storage.read(lambda c: survey_context(c, context.id, read_words(c, context.id, [message_id], [ANN])))
 
 
 async def is_known(storage: Storage, found: Survey, message_id: int) -> bool:

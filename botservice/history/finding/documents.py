@@ -1,18 +1,36 @@
-"""Messages as search sees them: the query that reads them, and what is made of its rows."""
+"""Messages as search sees them: what of them is searched, what is looked for, and the query that reads them."""
 
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Row, bindparam, select
 
-from botservice.history.finding.searchable import searchable_text
-from botservice.history.ranking import Document
+from botservice.history.ranking import Document, is_worth_searching
 from botservice.history.ranking.people import author_key
 from botservice.history.rows import IS_SAID
-from botservice.messages import Author, Role
+from botservice.llm.demo import INTRODUCTION
+from botservice.messages import Author, Message, Role
 from botservice.references import write_out
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conversations import messages
+
+# A bot's command, such as "/remind@my_bot"; a path such as "/etc/hosts" is none (Bot API, BotCommand: 1 to 32 letters).
+_COMMAND: Final = re.compile(r"/[a-zA-Z0-9_]{1,32}(@\w+)?(?=\s|$)")
+# What stands for a message without words, such as "[sticker]"; a place, a contact or a poll says more.
+_NO_WORDS: Final = re.compile(r"\[[a-zA-Z ]{1,20}\]")
+# Names that programs give to files say nothing.
+_UNNAMED: Final = re.compile(
+    r"(?:(?:photo|image|img|voice|audio|video|file|document|sticker|screenshot|unnamed|clipboard)[\W_]*)?[\d\W_]*"
+    r"(?:\.\w{1,5})?",
+    re.IGNORECASE,
+)
+# What the demo says (llm/demo.py; a test holds both together): it repeats what people said, and is no memory.
+_DEMO: Final = re.compile(
+    r"\(I am a demo script\. [^\n]*\)\s*\Z|\A(?:You told me on [\d-]+: “[^”]*”\n?)+\Z|\AMy tool says: |"
+    + re.escape(INTRODUCTION)
+)
+_DEMO_BEGINS: Final = ("Hello! I am a demo", "I am a demo", "I will remember that", "You ", "My tool says")
 
 MESSAGES = select(
     messages.c.id,
@@ -37,3 +55,25 @@ def read_documents(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[Document]:
         if searchable:
             key = author_key(Author(platform, author_id, author_name)) if author_id else None
             yield Document(number, role, searchable, author_name, key, created_at, position, bool(attachments))
+
+
+def searchable_text(role: Role, text: str, file_names: Iterable[str | None] = ()) -> str:
+    """Return what search sees of a message; nothing of a bare command, a sticker, what the demo says, or a note."""
+    # Most messages are nothing special, and an index looks at every one: cheap questions first.
+    text = text.strip()
+    if role is not Role.USER and role is not Role.ASSISTANT:
+        text = ""
+    elif text.startswith("["):
+        text = "" if _NO_WORDS.fullmatch(text) else text
+    elif role is Role.USER:
+        text = _COMMAND.sub("", text, count=1).strip() if text.startswith("/") else text
+    elif text.startswith(_DEMO_BEGINS):
+        text = "" if _DEMO.search(text) else text
+    names = [name for name in file_names if name and not _UNNAMED.fullmatch(name)]
+    return "\n".join(part for part in (text, *names) if part) if names else text
+
+
+def question_of(message: Message) -> str:
+    """Return what to look for, for a message of a person; nothing for "ok", a sticker, or a command alone."""
+    text = searchable_text(message.role, message.full_text)
+    return text if is_worth_searching(text) else ""

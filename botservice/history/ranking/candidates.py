@@ -11,8 +11,7 @@ from botservice.history.ranking.context import with_those_around
 from botservice.history.ranking.evidence import MAX_WORDS, NOWHERE, Chat, Scores, count_having, rarity
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.weights import Weights
-from botservice.history.ranking.words.inflections import form_keys
-from botservice.history.ranking.words.related import related_keys
+from botservice.history.ranking.words.forms import form_keys, related_keys
 
 Positions = NDArray[np.int64]
 

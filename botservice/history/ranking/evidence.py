@@ -13,8 +13,7 @@ from botservice.history.ranking.postings import Postings
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.vocabulary import Vocabulary
 from botservice.history.ranking.weights import Weights
-from botservice.history.ranking.words.inflections import form_keys
-from botservice.history.ranking.words.related import related_keys
+from botservice.history.ranking.words.forms import form_keys, related_keys
 
 Scores = NDArray[np.float32]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from botservice.history.ranking.arrays import each_once, first_of_each
 from botservice.history.ranking.blocks import key_of
 from botservice.history.ranking.words import languages
+from botservice.history.ranking.words.forms import is_inflected
 from botservice.history.ranking.words.grams import GramIndex
-from botservice.history.ranking.words.inflections import is_inflected
 from botservice.history.ranking.words.tokens import fold
 
 # Measured with tracemalloc: a string, its entry in a dict, and what points to it.
