@@ -79,6 +79,7 @@ async def test_what_is_said_later_is_not_in_the_prompt(storage, context):
     assert llm.prompts[2] == llm.prompts[0]
 
 
+@pytest.mark.any_database
 async def test_a_call_that_is_not_in_the_record_is_not_made_and_is_told(storage, context):
     other = [ToolCall("c1", "add", {"a": 2, "b": 4}), "I cannot tell."]
     service, llm = service_of(storage, [*ADDED, *other])
@@ -90,6 +91,7 @@ async def test_a_call_that_is_not_in_the_record_is_not_made_and_is_told(storage,
     assert compared.again.text == "I cannot tell."
 
 
+@pytest.mark.any_database
 async def test_the_same_call_twice_gets_both_results_in_their_order(storage, context):
     drawn = iter("ab")
     draw = Tool(lambda: next(drawn), name="draw", description="Draw a card.")
@@ -101,6 +103,7 @@ async def test_the_same_call_twice_gets_both_results_in_their_order(storage, con
     assert llm.prompts[5] == llm.prompts[2]
 
 
+@pytest.mark.any_database
 async def test_a_tool_that_asks_first_never_runs_and_asks_nobody(storage, context):
     asking = adder(ran, needs_approval=True)
     service, _ = service_of(storage, ["No.", ToolCall("c1", "add", {"a": 1, "b": 1}), "Still no."], tools=[asking])
@@ -112,6 +115,7 @@ async def test_a_tool_that_asks_first_never_runs_and_asks_nobody(storage, contex
     assert (ran, await count_rows(storage)) == ([], before)
 
 
+@pytest.mark.any_database
 async def test_the_recorded_result_of_a_final_tool_is_the_answer(storage, context):
     final = adder(ran, is_final=True)
     call = ToolCall("c1", "add", {"a": 2, "b": 3})
@@ -122,6 +126,7 @@ async def test_the_recorded_result_of_a_final_tool_is_the_answer(storage, contex
     assert ran == [(2, 3)]
 
 
+@pytest.mark.any_database
 async def test_what_the_server_of_a_model_would_run_is_not_offered(storage, context):
     service, llm = service_of(storage, ["one", "two"], tools=[add, WEB_SEARCH])
     llm.searches_web = True
@@ -130,6 +135,7 @@ async def test_what_the_server_of_a_model_would_run_is_not_offered(storage, cont
     assert [len(tools) for tools in llm.tools] == [2, 1]
 
 
+@pytest.mark.any_database
 async def test_another_prompt_stands_in_the_place_of_the_agents_and_the_persona_stays(storage, context):
     service, llm = service_of(storage, ["Hello.", "Arr!"])
     context.metadata["persona"] = {"text": "A pirate", "by": "alice"}
@@ -142,6 +148,7 @@ async def test_another_prompt_stands_in_the_place_of_the_agents_and_the_persona_
     assert compared.changed == ["another prompt"]
 
 
+@pytest.mark.any_database
 async def test_a_prompt_of_the_conversation_s_own_gives_way_as_the_agents_does(storage, context):
     service, llm = service_of(storage, ["Hello.", "Arr!"])
     await context.set_prompt("Be brief.")
@@ -150,6 +157,7 @@ async def test_a_prompt_of_the_conversation_s_own_gives_way_as_the_agents_does(s
     assert llm.prompts[1][0]["content"] == "Be rude."
 
 
+@pytest.mark.any_database
 async def test_parts_of_what_is_remembered_can_be_left_out(storage, context):
     service, llm = service_of(storage, ["Rex.", "I do not know."])
     await context.chat_history.append_user_message("My dog is called Rex")
@@ -162,6 +170,7 @@ async def test_parts_of_what_is_remembered_can_be_left_out(storage, context):
     assert compared.changed == ["without window"]
 
 
+@pytest.mark.any_database
 async def test_the_whole_prompt_can_be_given(storage, context):
     service, llm = service_of(storage, ["one", "two"])
     await service.prompt(context, "Hi")
@@ -177,6 +186,7 @@ async def test_a_part_that_no_prompt_has_is_refused_by_name():
         Changes(prompt="a", messages=[{"role": "user", "content": "b"}])
 
 
+@pytest.mark.any_database
 async def test_it_may_begin_with_a_later_call(storage, context):
     service, llm = service_of(storage, [*ADDED, "It is five."])
     await service.prompt(context, "What is 2 + 3?")
@@ -187,6 +197,7 @@ async def test_it_may_begin_with_a_later_call(storage, context):
         await ask_again(service, context, 1, call=3)
 
 
+@pytest.mark.any_database
 async def test_another_model_is_asked_and_named(storage, context):
     service, _ = service_of(storage, ["one"])
     await service.prompt(context, "Hi")
@@ -195,6 +206,7 @@ async def test_another_model_is_asked_and_named(storage, context):
     assert (compared.then.text, compared.again.text) == ("one", "two")
 
 
+@pytest.mark.any_database
 async def test_a_model_that_fails_is_an_answer_that_says_so(storage, context):
     service, _ = service_of(storage, ["one", LLMError("the server is down")])
     await service.prompt(context, "Hi")
@@ -203,6 +215,7 @@ async def test_a_model_that_fails_is_an_answer_that_says_so(storage, context):
     assert not compared.is_same
 
 
+@pytest.mark.any_database
 async def test_a_model_that_calls_for_ever_has_to_answer_in_the_end(storage, context):
     service, llm = service_of(storage, lambda prompt: "done" if len(prompt) < 3 else ToolCall("c", "add", {"a": 1}))
     await service.prompt(context, "Hi")
@@ -213,6 +226,7 @@ async def test_a_model_that_calls_for_ever_has_to_answer_in_the_end(storage, con
     assert looping.tools[0] == llm.tools[0]
 
 
+@pytest.mark.any_database
 async def test_a_turn_whose_model_failed_is_asked_again_with_what_that_was_sent(storage, context):
     service, llm = service_of(storage, [LLMError("no", is_transient=False), "Now it works."])
     with pytest.raises(LLMError):
@@ -244,6 +258,7 @@ async def test_tokens_and_money_are_told_of_both_and_paid_by_nobody(storage, con
     assert used == {Scope.PERSON: 110, Scope.SERVICE: 430}
 
 
+@pytest.mark.any_database
 async def test_the_prompt_can_be_seen_before_anybody_is_asked(storage, context):
     service, llm = service_of(storage, ["one"])
     await service.prompt(context, "Hi")

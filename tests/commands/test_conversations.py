@@ -135,6 +135,7 @@ async def test_retry_takes_up_a_question_that_could_not_be_answered(storage):
     assert await history(storage) == ["question", "now"]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("command", ["/retry", "/why"])
 async def test_where_nothing_was_asked_that_is_said(storage, command):
     async with chatting(storage, ["one"]) as (bot, llm):
@@ -163,6 +164,7 @@ async def test_why_says_what_the_last_answer_was_made_of(storage):
     assert "/why" not in await history(storage)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "said",
     [
@@ -183,6 +185,7 @@ async def test_why_shows_what_was_said_as_it_was_said(storage, said):
     )
 
 
+@pytest.mark.any_database
 async def test_why_tells_of_what_could_not_be_answered_and_not_of_the_answer_before(storage):
     script = ["an answer", LLMError("down", is_transient=False)]
     async with chatting(storage, script) as (bot, _):
@@ -213,6 +216,7 @@ async def test_why_tells_of_what_was_stopped_and_how_far_it_came(storage):
         )
 
 
+@pytest.mark.any_database
 async def test_what_nobody_knows_and_a_late_stop_cost_no_call_of_the_model(storage):
     async with chatting(storage, []) as (bot, llm):
         assert "Did you mean /retry?" in await answer_to(bot, "/rety", 1)
@@ -229,12 +233,14 @@ TAKING = [
 ]
 
 
+@pytest.mark.any_database
 async def test_why_says_what_all_calls_of_the_model_cost_together(storage):
     async with chatting(storage, TAKING, tools=[add], budgets=PRICED) as (bot, _):
         await answer_to(bot, "what is 1 + 2?", 1)
         assert (await answer_to(bot, "/why", 2)).splitlines()[-1] == "- cost: 0.0330 USD"
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("budgets", [Budgets(), Budgets(prices=parse_prices("other=1/2"))])
 async def test_why_says_nothing_of_a_cost_that_is_not_known(storage, budgets):
     async with chatting(storage, TAKING, tools=[add], budgets=budgets) as (bot, _):
@@ -242,6 +248,7 @@ async def test_why_says_nothing_of_a_cost_that_is_not_known(storage, budgets):
         assert "cost" not in await answer_to(bot, "/why", 2)
 
 
+@pytest.mark.any_database
 async def test_where_others_read_why_the_cost_is_for_owners_alone(storage):
     messenger = Commanded()
     messenger.is_private = False
@@ -252,6 +259,7 @@ async def test_where_others_read_why_the_cost_is_for_owners_alone(storage):
     assert "cost" not in said
 
 
+@pytest.mark.any_database
 async def test_why_after_another_command_is_about_the_last_answer(storage):
     async with chatting(storage, ["Ok."]) as (bot, _):
         await answer_to(bot, "hello", 1)
@@ -259,6 +267,7 @@ async def test_why_after_another_command_is_about_the_last_answer(storage):
         assert "“hello”" in await answer_to(bot, "/why", 3)
 
 
+@pytest.mark.any_database
 async def test_why_is_short_enough_for_a_chat_however_much_an_answer_was_made_of(storage):
     calls = [[call("add", a=number, b=number) for number in range(9)], "Done."]
     async with chatting(storage, ["Ok."] * 12 + calls, tools=[add], search_k=24) as (bot, _):

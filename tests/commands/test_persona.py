@@ -47,12 +47,14 @@ async def test_it_is_kept_with_the_turn_and_in_other_chats_there_is_none(storage
     assert PIRATE in context.memory.system_prompt.system_prompt
 
 
+@pytest.mark.any_database
 async def test_one_that_is_too_long_is_refused(storage):
     async with chatting(storage, lambda prompt: "hm") as (bot, _):
         assert "2000" in await answer_to(bot, "/persona " + "x" * 2001, 1)
         assert (await answer_to(bot, "/persona " + "x" * 2000, 2)).startswith("Good")
 
 
+@pytest.mark.any_database
 async def test_in_a_group_it_is_for_owners(storage):
     messenger = Commanded()
     messenger.is_private = False
@@ -94,6 +96,7 @@ async def kept_of(storage) -> str:
     return await storage.read(read)
 
 
+@pytest.mark.any_database
 async def test_a_conversation_has_a_prompt_of_its_own(context, storage):
     service, llm = make_service(storage, ["one", "two", "three"])
     await context.set_prompt("You are Y")
@@ -124,6 +127,7 @@ async def test_a_prompt_is_set_beside_what_others_keep_in_the_metadata(context):
     assert again.metadata["b"] == 2
 
 
+@pytest.mark.any_database
 async def test_a_persona_stands_behind_the_prompt_and_follows_a_turn_that_is_resumed(context, storage):
     service, llm = make_service(storage, [call("add", a=1, b=1), "2"], tools=[add])
     context.metadata["persona"] = {"text": PIRATE, "by": ""}

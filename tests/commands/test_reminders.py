@@ -60,6 +60,7 @@ async def test_another_chat_s_reminder_is_not_there(chat, storage):
     assert "remind me tomorrow" in (await ask(other, "/reminders")).text
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_every_language_has_its_own_words(chat, storage, language):
     other = await AgentContext.get_or_create(storage, {"transport": "test", "chat_id": "2"})
@@ -68,6 +69,7 @@ async def test_every_language_has_its_own_words(chat, storage, language):
     assert language == "en" or all(one.text != two.text for one, two in zip(answers, english, strict=True))
 
 
+@pytest.mark.any_database
 async def test_a_late_reminder_says_so_in_the_language_in_which_it_was_asked_for(storage):
     from turns.bots import call
     from turns.test_worker import history

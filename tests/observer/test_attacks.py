@@ -121,6 +121,7 @@ async def test_the_more_is_to_be_read_anew_the_longer_it_waits(storage):
     assert await observer.catch_up() > 10
 
 
+@pytest.mark.any_database
 async def test_words_on_which_the_model_always_breaks_off_are_left_out_once_it_answers_about_others(storage):
     clock = Clock()
     bad, good = await open_chat(storage, "1", ALICE), await open_chat(storage, "2", BOB)
