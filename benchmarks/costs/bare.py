@@ -34,6 +34,11 @@ class Bare:
         """Return how many calls of the model a turn takes."""
         return len(self._requests)
 
+    @property
+    def messages(self):
+        """Return how many messages the first call of a turn sends."""
+        return len(self._requests[0].get("messages") or self._requests[0]["input"])
+
     async def at_once(self, _=None):
         """Ask for whole answers."""
         for request in self._requests:
