@@ -203,7 +203,7 @@ __all__ = [
     "tool",
 ]
 
-# Where each name is: a module is imported when somebody asks for one of its names, so that commands begin at once.
+# Where each name is: a module is imported when one of its names is first used, so that commands begin at once.
 _NAMES: Final = {
     "botservice.agents": "Action Agent FinishAction FunctionsBasedAgent Plan Prompt",
     "botservice.agents.checks": "FinalAnswerCheck",

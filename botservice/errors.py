@@ -107,7 +107,7 @@ class LLMFailure(StrEnum):
     OUT_OF_QUOTA = "out_of_quota"  # the account has no credit left
     UNKNOWN_MODEL = "unknown_model"  # there is none of that name, or no longer
     UNAUTHORIZED = "unauthorized"  # the key is missing or wrong, or may not do this
-    BAD_REQUEST = "bad_request"  # the request is wrong by itself, whoever is asked
+    BAD_REQUEST = "bad_request"  # the request is wrong by itself, for any model
     OVERFLOW = "overflow"  # the prompt is longer than the model's context window
 
 

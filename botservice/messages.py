@@ -66,7 +66,7 @@ class Attachment:
 
     Attributes:
         mime_type: Such as "image/png".
-        data: The bytes, or None where only an address is known.
+        data: The bytes, or None if only an address is known.
         url: An address that is free of secrets.
     """
 
@@ -185,13 +185,13 @@ class Message:
         token_count: Tokens of text, counted with the encoding of the reader's model.
         external_id: The platform's own id of it.
         buttons: What may be pressed under it. They belong to its delivery and are not kept with the history.
-        language: In which whoever reads it is spoken to, such as "pt"; it is not kept either.
+        language: The language of its reader, such as "pt"; it is not kept either.
         text: What its author wrote, recorded or sent; what it holds of others is in references.
         references: What it quotes, forwards or shares.
-        is_personal: Whether it concerns nobody but whoever asked, so that others need not see it. What it says may be
+        is_personal: Whether it concerns the asker alone, so that others need not see it. What it says may be
             seen by them all the same: not every platform can hide it. It is not kept.
         moments: The times that its text names; they are not kept either.
-        spoken: Its text as speech, where whoever asked did so by voice; what is kept is the text.
+        spoken: Its text as speech, if the question was spoken; what is kept is the text.
     """
 
     id: int | None = None

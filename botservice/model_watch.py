@@ -1,4 +1,4 @@
-"""Telling whoever runs the service in time that one of its models ends, or is not there: in the log, in one line."""
+"""Warning in the log, in time, that a model of the service ends or is not there."""
 
 import asyncio
 import contextlib

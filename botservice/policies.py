@@ -32,7 +32,7 @@ class AccessMode(StrEnum):
 class WebAccess(StrEnum):
     """Who may open the pages in a browser."""
 
-    ADMIN = "admin"  # whoever has ADMIN_TOKEN
+    ADMIN = "admin"  # the owner of ADMIN_TOKEN
     LINK = "link"  # people as well, each their own chat, by a link that /web gives
 
 

@@ -10,6 +10,6 @@ def tls_context() -> ssl.SSLContext:
 
     Source: httpx, "SSL": `SSL_CERT_FILE` and `SSL_CERT_DIR` name others than those of certifi.
     """
-    import httpx  # here, because not everything that is imported speaks to somebody
+    import httpx  # here, because not everything that is imported opens connections
 
     return httpx.create_ssl_context()

@@ -26,11 +26,11 @@ from botservice.policies import AccessMode, is_identity
 from botservice.settings import Settings
 from botservice.storage import Storage
 
-# Whoever types here runs the service, or has shown ADMIN_TOKEN; or came by a link, which the name of the account says.
+# Who types here runs the service, or has shown ADMIN_TOKEN; or came by a link, which the name of the account says.
 _OWN_PLATFORMS: Final = frozenset({"terminal", "web"})
 _KNOCKING: Final = frozenset({"start", "pair"})
 _LETTING_IN: Final = "approve"
-_LOOK_SECONDS: Final = 1.0  # how long it may take an open service to notice that somebody is blocked
+_LOOK_SECONDS: Final = 1.0  # how long it may take an open service to notice a block
 
 
 class Access:
@@ -46,8 +46,8 @@ class Access:
         """Make a gate.
 
         Args:
-            owners: People, such as "telegram:42": they may let others in, and nobody takes them out.
-            allowed: People and chats that are let in.
+            owners: People, such as "telegram:42": they may admit others, and cannot be removed.
+            allowed: People and chats that are admitted.
         """
         self.mode = mode
         self._owners = owners
@@ -62,7 +62,7 @@ class Access:
         return cls(settings.access, owners=settings.owners, allowed=settings.allowed)
 
     async def is_idle(self, storage: Storage) -> bool:
-        """Return whether everybody is let in and nobody is blocked: then nobody has to be judged."""
+        """Return whether access is open and no one is blocked, so that no message has to be judged."""
         if self.mode is not AccessMode.OPEN:
             return False
         if self._has_to_look():
@@ -78,13 +78,13 @@ class Access:
     async def judge(
         self, storage: Storage, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
     ) -> Ruling:
-        """Return whether what somebody said is let in."""
+        """Return whether the sender of a message may use the service there, and what to tell them if not."""
         return await storage.read(lambda connection: self._judge(connection, message, context_keys, now), is_short=True)
 
     async def lets_in(
         self, storage: Storage, context_keys: Mapping[str, str], person: Author | None, *, is_shared: bool
     ) -> bool:
-        """Return whether what is said in a conversation is let in at this moment, whatever was kept of it before.
+        """Return whether a conversation may use the service at this moment, whatever was kept of it before.
 
         Args:
             person: The only one who was ever seen there, where that is known.
@@ -104,7 +104,7 @@ class Access:
         return await storage.read(query, is_short=True)
 
     def tell(self, connection: Connection, ruling: Ruling, turn_id: int, welcome: object, now: datetime) -> bool:
-        """Return whether somebody who is not let in is to be told so: once, and with a code whenever they ask.
+        """Return whether a sender who is not admitted is to be told so: once, and with a code whenever they ask.
 
         Args:
             welcome: The payloads that tell them, in the chat of this turn, when they are let in.
@@ -130,7 +130,7 @@ class Access:
         role: AccessRole = AccessRole.MEMBER,
         kind: Kind | None = None,
     ) -> Entry | None:
-        """Let somebody in: the newcomer with a code, or whoever is named; None where a code is not known, or over.
+        """Admit the newcomer with a code, or a named person or chat; return None if a code is unknown or has expired.
 
         Args:
             owe: Has a newcomer told so, in the chat in which they were refused.
@@ -146,7 +146,7 @@ class Access:
         return Entry(entry.subject, role, source=by, name=entry.name)
 
     def revoke(self, connection: Connection, name: str, by: str, now: datetime, *, kind: Kind | None = None) -> Entry:
-        """Let somebody in no more.
+        """Block a person or a chat.
 
         Raises:
             BotServiceError: the settings say otherwise, or that is no name.
@@ -158,7 +158,7 @@ class Access:
         return Entry(subject, AccessRole.BLOCKED, source=by)
 
     def check_revocable(self, name: str) -> None:
-        """Return if somebody can be taken out.
+        """Check that a person or a chat can be blocked.
 
         Raises:
             BotServiceError: the settings say otherwise, or that is no name.
@@ -169,7 +169,7 @@ class Access:
             raise BotServiceError(f"{name!r} names nobody: say platform:id, such as telegram:42")
 
     def entries(self, connection: Connection, now: datetime) -> list[Entry]:
-        """Return everybody who is let in or blocked, and the newcomers with their codes."""
+        """Return the admitted, the blocked, and the newcomers with their codes."""
         named = [Entry(Subject.of(name), AccessRole.OWNER, source="OWNERS") for name in sorted(self._owners)]
         named += [Entry(Subject.of(name), AccessRole.MEMBER, source="ALLOWED") for name in sorted(self._allowed)]
         return [*named, *list_entries(connection, now)]
@@ -183,7 +183,7 @@ class Access:
         person = person_name(author)
         role, of_chat = self._roles(connection, person, chat)
         command = message.command.name if message.command is not None else None
-        may_be_blocked = role is AccessRole.BLOCKED or self._may_hide_somebody(connection, message, person, chat)
+        may_be_blocked = role is AccessRole.BLOCKED or self._may_hide_blocked(connection, message, person, chat)
         if may_be_blocked and not message.is_private:
             return Ruling(is_admitted=False, role=role)  # the others need not hear of it
         if message.is_private or is_guest(context_keys):
@@ -195,8 +195,8 @@ class Access:
         notice = Notice.GROUP if message.is_addressed and of_chat is not AccessRole.BLOCKED else Notice.NOTHING
         return Ruling(is_admitted=False, role=role, notice=notice, subject=Subject(Kind.CHAT, chat))
 
-    def _may_hide_somebody(self, connection: Connection, message: InboundMessage, name: str, chat: str) -> bool:
-        """Return whether somebody blocked may write in a channel's or a group's name; owners can let a channel in."""
+    def _may_hide_blocked(self, connection: Connection, message: InboundMessage, name: str, chat: str) -> bool:
+        """Return whether a blocked person may write in the name of a channel or a group; owners can admit a channel."""
         if not message.is_anonymous:
             return False
         _, of_channel = read_roles(connection, [], name)
@@ -229,7 +229,7 @@ class Access:
         )
 
     def _is_let_in(self, connection: Connection, chat: str, of_chat: AccessRole | None) -> bool:
-        """Return whether the service answers in a group: somebody said so, or a member has brought it there."""
+        """Return whether the service answers in a group: it was admitted, or a member has brought the service there."""
         if of_chat is not None:
             return of_chat is not AccessRole.BLOCKED
         if self.mode is AccessMode.OPEN or chat in self._allowed:

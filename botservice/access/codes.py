@@ -1,4 +1,4 @@
-"""Codes that newcomers show the owner to be let in: given out, recognised, and used up."""
+"""Codes that newcomers show the owner to be admitted: issued, recognised, and used up."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ _ISSUE = {name: upserting(dialect, access_codes, "person") for name, dialect in 
 
 
 def read_code(connection: Connection, person: str, now: datetime) -> str | None:
-    """Return the code that somebody may show the owner."""
+    """Return the valid code of a person, or None."""
     return execute(connection, _CODE, {"person": person, "now": now}).scalar_one_or_none()
 
 
@@ -36,7 +36,7 @@ def new_code() -> str:
 
 
 def as_code(text: str) -> str | None:
-    """Return what somebody typed as a code; None where it is none."""
+    """Return a typed text as a code, or None if it is none."""
     letters = text.upper().replace("-", "").replace(" ", "")
     if len(letters) != _CODE_LENGTH or not set(letters) <= set(_ALPHABET):
         return None
@@ -52,7 +52,7 @@ def issue_code(
     welcome: Sequence[Any],
     now: datetime,
 ) -> bool:
-    """Return whether a code is the one that somebody may show; it is not where another was given out meanwhile."""
+    """Store a code for a person; return False if another one was issued to them meanwhile."""
     connection.execute(delete(access_codes).where(access_codes.c.expires_at <= now))
     known = read_code(connection, person, now)
     if known is not None and known != code:
@@ -70,7 +70,7 @@ def issue_code(
 
 
 def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Entry | None:
-    """Return the newcomer who has a code, and welcome them where they were refused; the code is used up."""
+    """Use up a code; return its newcomer, and send them a welcome in the chat in which they were refused."""
     query = select(access_codes).where(access_codes.c.code == code, access_codes.c.expires_at > now)
     row = connection.execute(query).one_or_none()
     if row is None:

@@ -58,19 +58,19 @@ def read_inviter(connection: Connection, chat: str) -> str | None:
 
 
 def is_anybody_blocked(connection: Connection) -> bool:
-    """Return whether anybody at all is."""
+    """Return whether any person or chat is blocked."""
     return connection.execute(_BLOCKED).first() is not None
 
 
 def tell_once(connection: Connection, subject: Subject, now: datetime) -> bool:
-    """Return whether somebody is to be told that they are not let in: they were not before, and are from now on."""
+    """Take note that a person or chat is told of its refusal; return whether this is the first time."""
     values = {"kind": subject.kind.value, "subject": subject.name, "told_at": now}
     told = connection.execute(_TELL[connection.dialect.name], values)
     return told.scalar_one_or_none() is not None
 
 
 def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, now: datetime) -> None:
-    """Give somebody a role. Whoever is let in and later taken out is told so anew."""
+    """Give a person or chat a role; one that is blocked later is told so anew."""
     values = {
         "kind": subject.kind.value,
         "subject": subject.name,
@@ -84,7 +84,7 @@ def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, n
 
 
 def list_entries(connection: Connection, now: datetime) -> list[Entry]:
-    """Return everybody whom somebody has decided about, and the newcomers."""
+    """Return all persons and chats with a role, and the newcomers."""
     roles = connection.execute(select(access_roles).order_by(access_roles.c.granted_at)).all()
     decided = [
         Entry(Subject(Kind(row.kind), row.subject), AccessRole(row.role), source=row.granted_by) for row in roles
@@ -103,7 +103,7 @@ def note_invitation(connection: Connection, chat: str, person: str, now: datetim
 
 
 def note_departure(connection: Connection, chat: str) -> None:
-    """Take note that the service was taken out of a chat: whoever brings it back answers for that anew."""
+    """Take note that the service was removed from a chat: the next inviter answers for it."""
     connection.execute(delete(access_invitations).where(access_invitations.c.chat == chat))
     was_let_in = and_(access_roles.c.kind == "chat", access_roles.c.subject == chat)
     connection.execute(delete(access_roles).where(was_let_in, access_roles.c.role != AccessRole.BLOCKED.value))

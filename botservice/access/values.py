@@ -1,4 +1,4 @@
-"""What is said about letting somebody in."""
+"""The values of access: roles, rulings, and entries of the list."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _TELEGRAM_GROUP: Final = re.compile(r"telegram:-\d+")
 
 
 class AccessRole(StrEnum):
-    """What somebody may do."""
+    """What a person or a chat may do."""
 
     OWNER = "owner"  # everything, and let others in
     MEMBER = "member"  # talk, and bring the service into groups
@@ -19,14 +19,14 @@ class AccessRole(StrEnum):
 
 
 class Kind(StrEnum):
-    """Who is let in."""
+    """The kind of what is admitted."""
 
     PERSON = "person"
     CHAT = "chat"
 
 
 class Notice(StrEnum):
-    """What somebody is told who is not let in."""
+    """What a sender is told who is not admitted."""
 
     NOTHING = "nothing"
     REFUSED = "refused"
@@ -43,7 +43,7 @@ class Subject:
 
     @classmethod
     def of(cls, name: str, kind: Kind | None = None) -> "Subject":
-        """Return what a name such as "telegram:42" or "telegram:-100" means, where nobody says which kind it is."""
+        """Return what a name such as "telegram:42" or "telegram:-100" means, unless its kind is given."""
         if kind is not None:
             return cls(kind, name)
         is_chat = _TELEGRAM_GROUP.fullmatch(name) or _SLACK_CHANNEL.fullmatch(name)
@@ -52,10 +52,10 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Whether somebody is let in, and what they are told if not.
+    """Whether a sender is admitted, and what they are told if not.
 
     Attributes:
-        role: What they may do; None for somebody whom nobody has named.
+        role: What they may do, or None if they have no role.
         code: What they may show the owner.
         is_asking: Whether they want to be told, also if they were before.
     """
@@ -71,12 +71,12 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Somebody whom the owner has decided about, or is asked to.
+    """A person or chat with a role, or a newcomer who waits for one.
 
     Attributes:
         role: None for a newcomer.
         code: A newcomer's.
-        source: Who said so: the settings, or whoever gave the command.
+        source: Where the role comes from: the settings, or the person who gave the command.
     """
 
     subject: Subject

@@ -19,7 +19,7 @@ class Command:
         is_counted: Whether it counts as a message where messages are limited: it is work.
         is_listed: Whether menus show it; what few may do is known to those who may.
         menu: What menus say about it, at most 100 characters; by default `menu` in the table of its name in the texts.
-        is_personal: Whether its answer concerns nobody but whoever gave it.
+        is_personal: Whether its answer concerns the person alone who gave it.
         needs: The tool without which it shows nothing: menus of an agent that has no such tool leave it out.
         needs_files: Whether it answers with a file: menus where none are shown leave it out.
 

@@ -27,7 +27,7 @@ def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
     def offered(tools: Collection[str] | None, capabilities: Capabilities | None) -> list[Command]:
         return catalogue.offered(tools, capabilities)
 
-    # Whoever adds a capability adds its command here, or hands it in where it needs something to work with.
+    # A new capability adds its command here, or hands it in if it needs something to work with.
     of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS, ALLOW_COMMAND, DENY_COMMAND, TOOLS]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
     for_owners = [APPROVE, REVOKE, ACCESS]

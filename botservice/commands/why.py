@@ -162,8 +162,8 @@ def explain(
     """Return why an answer is as it is, as markdown.
 
     Args:
-        may_see: Whether whoever reads it may see what is known of the person who asked.
-        money: What it cost, for whoever may know that.
+        may_see: Whether the reader may see what is known of the person who asked.
+        money: What it cost, for readers who may know that.
         is_last: Whether it is spoken of as the last one of its chat.
     """
     lines = [*_about(speaker, last, sources, "why.about" if is_last else "why.about_this")]

@@ -58,7 +58,7 @@ class Said:
     """A message that is read.
 
     Attributes:
-        who: What whoever said it is called here; the same for nobody else.
+        who: The speaker's name here, unique among the speakers.
         text: All that it says.
         own: What its author says in their own words.
         author: Who said it, where that is a person with an identity.
@@ -97,7 +97,7 @@ class Stretch:
         earlier: Notes of what was said before, which may be merged with new ones.
         room: How many tokens these and the new ones may take.
         refused: Digests of notes that people have deleted.
-        known: What is known of whoever speaks, by subject and by what they are called here: the keys alone.
+        known: What is known of the speakers, by subject and by their names here: the keys alone.
     """
 
     chat: Chat

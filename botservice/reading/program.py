@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def _watch(memory_bytes: int) -> None:
-    """End the process when whoever asked is gone, or when it holds too much where the system sets no limit."""
+    """End the process when its parent is gone, or when it holds too much and the system sets no limit."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the service, which ends this one itself
     threading.Thread(target=_watch_asker, daemon=True).start()
     threading.Thread(target=_watch_memory, args=[memory_bytes], daemon=True).start()

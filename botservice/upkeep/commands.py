@@ -14,7 +14,7 @@ _MEBIBYTE = 1024 * 1024
 
 
 def back_up_database(url: str, target: Path, progress: Progress = unwatched) -> str:
-    """Copy an SQLite database, and return what to tell whoever asked.
+    """Copy an SQLite database, and return what to print.
 
     Raises:
         SettingsError: it is no SQLite file.
@@ -33,7 +33,7 @@ def back_up_database(url: str, target: Path, progress: Progress = unwatched) -> 
 async def compact_database(
     url: str, steps_days: int | None, events_days: int | None, *, shrinks: bool, progress: Progress = unwatched
 ) -> str:
-    """Do a pass of compaction at full speed, and return what to tell whoever asked.
+    """Do a pass of compaction at full speed, and return what to print.
 
     Args:
         shrinks: Whether to give the unused pages of an SQLite file back afterwards.
