@@ -12,8 +12,8 @@ from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.inbound import UNSEEN
 from transports.telegram.keyboards import make_chosen, make_disabled
 from transports.telegram.outgoing.chosen_button import Shown
+from transports.telegram.outgoing.extras import as_parameters
 from transports.telegram.outgoing.planning import plan_answer
-from transports.telegram.outgoing.recipients import as_parameters
 
 NOT_TRIED: Final = {
     "getUpdates": "it would take updates away from a running bot",

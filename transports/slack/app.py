@@ -38,10 +38,9 @@ from transports.slack.incoming.sockets import SocketListener
 from transports.slack.outgoing.draft import Style, Tempo
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.idle import Idle
 from transports.slack.outgoing.outbound import Sender
 from transports.slack.outgoing.planning import plan_answer
-from transports.slack.outgoing.status import Statuses
+from transports.slack.outgoing.status import Idle, Statuses
 from transports.slack.outgoing.streaming import Stage
 from transports.slack.outgoing.streams import Streams
 from transports.slack.outgoing.titles import Titles

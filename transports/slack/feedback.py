@@ -10,7 +10,7 @@ from botservice.contexts.feedback import write_feedback as write_feedback_of
 from botservice.messages import Author
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import contexts, turns
-from transports.slack.workspaces.people import account_of
+from transports.slack.inbound import account_of
 
 logger = logging.getLogger(__name__)
 

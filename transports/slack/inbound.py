@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from botservice.messages import storable
+from botservice.contexts.context import ContextKeys
+from botservice.messages import Author, storable
+from botservice.people.names import chat_name, person_name
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 
 _TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
@@ -143,6 +145,11 @@ def team_of(body: object) -> str | None:
     return enterprise_of(body)
 
 
+def account_of(team_id: str, user_id: str) -> str:
+    """Return the id of a person's account: it says in which team."""
+    return f"{team_id}:{user_id}"
+
+
 def enterprise_of(body: object) -> str | None:
     """Return the organisation to which the workspace belongs for which something is delivered."""
     return word(field(body, "enterprise_id")) or word(field(field(body, "enterprise"), "id"))
@@ -179,6 +186,46 @@ def _without_view(event: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, each in event.items()
         if name != _VIEW
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What the bot is in a channel from now on.
+
+    Attributes:
+        chat: The channel, as owners call it.
+        person: Who invited the bot; None where Slack does not say.
+    """
+
+    chat: str
+    is_there: bool
+    person: str | None = None
+
+
+def membership_of(body: Mapping[str, Any], known_bot: str | None) -> Membership | None:
+    """Return what an event makes of the bot in a channel; None where it is about somebody else."""
+    event = field(body, "event")
+    team, channel, user = team_of(body), word(field(event, "channel")), word(field(event, "user"))
+    if team is None or channel is None or user is None or user not in bots_of(body) | {known_bot}:
+        return None
+    chat = chat_name({"transport": "slack", "team_id": team, "channel_id": channel})
+    if field(event, "type") != "member_joined_channel":
+        return Membership(chat, is_there=False)
+    inviter = word(field(event, "inviter"))
+    return Membership(
+        chat, is_there=True, person=person_name(Author("slack", account_of(team, inviter))) if inviter else None
+    )
+
+
+def renamed_session(body: Mapping[str, Any]) -> tuple[ContextKeys, str] | None:
+    """Return the conversation and the thread whose title somebody has changed; None where Slack does not say."""
+    event = field(body, "event")
+    team, channel = team_of(body), word(field(event, "channel"))
+    thread_ts = timestamp(field(event, "thread_ts"))
+    if team is None or channel is None or thread_ts is None:
+        return None
+    keys = context_keys(team, channel, None if channel.startswith("D") else thread_ts)
+    return ContextKeys.of(keys), thread_ts
 
 
 def viewer_of(body: Mapping[str, Any]) -> str | None:

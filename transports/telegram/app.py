@@ -23,8 +23,7 @@ from transports.pacing import Pace
 from transports.telegram.capabilities import CAPABILITIES
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
-from transports.telegram.guests.guests import Guests
-from transports.telegram.guests.planning import plan_guest
+from transports.telegram.guests import Guests, plan_guest
 from transports.telegram.inbound import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
 from transports.telegram.incoming.files import Files
 from transports.telegram.incoming.intake import Intake

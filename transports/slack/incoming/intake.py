@@ -17,8 +17,10 @@ from transports.slack.inbound import (
     bots_of,
     enterprise_of,
     field,
+    membership_of,
     message_event,
     read_message,
+    renamed_session,
     stop_event,
     team_of,
     viewer_of,
@@ -28,8 +30,6 @@ from transports.slack.inbound import (
 from transports.slack.incoming.changes import ChangedMessage, read_change
 from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.interactions import Interactions
-from transports.slack.incoming.membership import membership_of
-from transports.slack.incoming.titles import renamed_session
 from transports.slack.outgoing.titles import mark_renamed
 from transports.slack.workspaces.people import Views
 from transports.slack.workspaces.workspaces import Installations, Workspaces

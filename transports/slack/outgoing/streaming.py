@@ -14,8 +14,7 @@ from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
 from transports.slack.outgoing.draft import Draft, Style, Target
-from transports.slack.outgoing.idle import Idle
-from transports.slack.outgoing.status import Statuses
+from transports.slack.outgoing.status import Idle, Statuses
 from transports.slack.outgoing.streams import Streams
 from transports.slack.outgoing.tasks import Tasks
 from transports.slack.workspaces.people import People

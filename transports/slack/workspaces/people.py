@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
-from transports.slack.inbound import field, word
+from transports.slack.inbound import account_of, field, word
 from transports.slack.workspaces.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
@@ -131,11 +131,6 @@ class Views:
             del self._names[next(iter(self._names))]
         self._names[key] = name, self._clock() + _NAME_SECONDS
         return name
-
-
-def account_of(team_id: str, user_id: str) -> str:
-    """Return the id of a person's account: it says in which team."""
-    return f"{team_id}:{user_id}"
 
 
 def _read(key: tuple[str, str], user: object) -> Person:

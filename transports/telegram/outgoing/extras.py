@@ -1,14 +1,16 @@
 """What a message may have besides its words, and may go without: it is left out where a chat has refused it.
 
 Newer than the client library: to be seen by one person alone (Bot API 10.3), coloured buttons (9.4), times as each
-reader's own (9.5).
+reader's own (9.5). A bot that is no administrator may write to one member alone only within 15 seconds of a press, or
+of a message that nobody else saw either. Source: core.telegram.org/bots/api#ephemeral-messages-and-commands.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from telegram.error import BadRequest, Forbidden, TelegramError
 
+from botservice.turns.turn import StoredEvent
 from transports.telegram.failures import (
     is_about_buttons,
     is_about_entities,
@@ -17,15 +19,55 @@ from transports.telegram.failures import (
     is_too_late,
     is_unreadable,
 )
+from transports.telegram.inbound import field, integer, stored_update
 from transports.telegram.keyboards import has_styles, without_styles
-from transports.telegram.outgoing import recipients
 from transports.telegram.outgoing.entities import DATE_TIME
 from transports.telegram.outgoing.forms import Forms
 
+AS_ADMINISTRATOR = "personal"
+AS_REPLY = "personal-reply"
 _COLOURS: Final = "colours"
 _MOMENTS: Final = "moments"
 _ENTITIES: Final = ("entities", "caption_entities")
 _PERSONAL: Final = "ephemeral_message_parameters"
+
+
+def receiver_of(events: Sequence[StoredEvent]) -> dict[str, Any] | None:
+    """Return who asked, with what allows to answer them alone; None where that was not one person."""
+    found = [_asker(stored_update(event)) for event in events]
+    first, *others = found or [None]
+    if first is None or any(each is None or each["user_id"] != first["user_id"] for each in others):
+        return None
+    return found[-1]
+
+
+def as_parameters(receiver: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a call that only the receiver sees."""
+    whom = {"receiver_user_id": receiver["user_id"]}
+    if "callback_query_id" in receiver:
+        return {"ephemeral_message_parameters": {**whom, "callback_query_id": receiver["callback_query_id"]}}
+    if "ephemeral_message_id" in receiver:
+        reply = {"ephemeral_message_id": receiver["ephemeral_message_id"]}
+        return {"ephemeral_message_parameters": whom, "reply_parameters": reply}
+    return {"ephemeral_message_parameters": whom}
+
+
+def form_of(receiver: Mapping[str, Any]) -> str:
+    """Return what the form is called: what an administrator may do is something else than an answer at once."""
+    return AS_ADMINISTRATOR if receiver.keys() == {"user_id"} else AS_REPLY
+
+
+def _asker(update: Mapping[str, Any]) -> dict[str, Any] | None:
+    query = update.get("callback_query")
+    said = query or update.get("message")
+    user_id = integer(field(field(said, "from"), "id"))
+    if user_id is None or field(said, "sender_chat") is not None:
+        return None
+    asker: dict[str, Any] = {"user_id": user_id}
+    if query is not None:
+        return asker | {"callback_query_id": field(query, "id")}
+    unseen = integer(field(said, "ephemeral_message_id"))
+    return asker | ({} if unseen is None else {"ephemeral_message_id": unseen})
 
 
 class Extras:
@@ -49,9 +91,9 @@ class Extras:
         receiver = payload.get("receiver")
         if receiver is None or not call["chat_id"].startswith("-") or "message_id" in call:
             return call
-        if await self._forms.takes(context_keys, recipients.form_of(receiver)):
+        if await self._forms.takes(context_keys, form_of(receiver)):
             open_reply = {name: value for name, value in call.items() if name == "reply_parameters"}
-            return call | recipients.as_parameters(receiver) | {"seen_by_all": open_reply}
+            return call | as_parameters(receiver) | {"seen_by_all": open_reply}
         return call
 
     async def without_refused(
@@ -98,7 +140,7 @@ class Extras:
 
 def _form_of(call: Mapping[str, Any]) -> str:
     is_reply = "callback_query_id" in call[_PERSONAL] or "ephemeral_message_id" in call.get("reply_parameters", {})
-    return recipients.AS_REPLY if is_reply else recipients.AS_ADMINISTRATOR
+    return AS_REPLY if is_reply else AS_ADMINISTRATOR
 
 
 def _seen_by_all(call: Mapping[str, Any]) -> dict[str, Any]:

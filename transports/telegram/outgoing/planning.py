@@ -4,18 +4,19 @@ A payload is {"method": …, the method's parameters} without the chat; files ar
 in a form that not every chat takes says which (`form`), and holds the messages that are sent in its place (`plain`).
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
 
-from botservice.messages import Message, Role
+from botservice.messages import Attachment, Message, Role
+from botservice.storage.blobs import digest_of
 from botservice.turns.buttons import write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.telegram.inbound import reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
-from transports.telegram.outgoing.attaching import ALBUM, plan_files
+from transports.telegram.outgoing.extras import receiver_of
 from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown, may_hold_table
-from transports.telegram.outgoing.recipients import receiver_of
 from transports.telegram.outgoing.rich import as_rich
 from transports.too_long import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
@@ -23,6 +24,14 @@ RICH = "rich"
 VOICE = "voice"
 _NO_WORDS = "👇"  # Telegram shows no buttons without a message
 _LONGEST_CAPTION = 10_000  # characters of markdown; whatever is longer is no caption
+ALBUM: Final = "album"
+# What Telegram publishes for sendMediaGroup and for sending files.
+_MOST_TOGETHER: Final = 10
+_MAX_PHOTO_BYTES: Final = 10 * 1024 * 1024
+_METHODS: Final = {"photo": "sendPhoto", "voice": "sendVoice", "audio": "sendAudio", "video": "sendVideo"}
+_TOGETHER: Final = {"photo": "seen", "video": "seen", "audio": "heard", "document": "read"}
+_PHOTOS: Final = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp"})
+_VOICES: Final = frozenset({"audio/ogg", "audio/opus"})
 
 
 def plan_answer(answer: Message, events: Sequence[StoredEvent], *, is_rich: bool = True) -> list[Payload]:
@@ -106,3 +115,45 @@ def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
         file = {"field": "document", **whole_file(answer.text)}
         payloads.append({"method": "sendDocument", "file": file, "caption": note(answer.language)})
     return payloads
+
+
+def plan_files(attachments: Sequence[Attachment]) -> list[dict[str, Any]]:
+    """Return the messages that show files, in their order: those of a kind that follow each other in albums."""
+    files = [_file(each) for each in attachments]
+    kinds = groupby(files, key=lambda file: _TOGETHER.get(file["file"]["field"]))
+    return [payload for kind, found in kinds for payload in _together(list(found), is_album=kind is not None)]
+
+
+def _together(files: Sequence[dict[str, Any]], *, is_album: bool) -> Iterator[dict[str, Any]]:
+    begin = 0
+    while begin < len(files):
+        rest = len(files) - begin
+        size = min(rest, _MOST_TOGETHER) if is_album else 1
+        if rest == _MOST_TOGETHER + 1 and is_album:
+            size -= 1  # or one would be left alone
+        found = files[begin : begin + size]
+        yield _album(found) if size > 1 else found[0]
+        begin += size
+
+
+def _album(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    media = [{"type": each["file"]["field"], "file": each["file"]} for each in files]
+    return {"method": "sendMediaGroup", "media": media, "form": ALBUM, "plain": list(files)}
+
+
+def _file(attachment: Attachment) -> dict[str, Any]:
+    kind = _kind(attachment)
+    where = {"url": attachment.url} if attachment.data is None else {"sha256": digest_of(attachment.data)}
+    return {
+        "method": _METHODS.get(kind, "sendDocument"),
+        "file": {"field": kind, "name": attachment.name, "mime_type": attachment.mime_type, **where},
+    }
+
+
+def _kind(attachment: Attachment) -> str:
+    kind, _, _ = attachment.mime_type.partition("/")
+    if attachment.mime_type in _PHOTOS:
+        return "photo" if len(attachment.data or b"") <= _MAX_PHOTO_BYTES else "document"
+    if attachment.mime_type in _VOICES:
+        return "voice"
+    return kind if kind in ("audio", "video") else "document"

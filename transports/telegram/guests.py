@@ -1,0 +1,192 @@
+"""Answers in chats that the bot is no member of: a stub at once, and the answer in its place (Bot API 10.0)."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
+
+from botservice.errors import BotServiceError
+from botservice.messages import Message
+from botservice.people.names import GUEST
+from botservice.texts import in_language
+from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.turn import Delivery, StoredEvent
+from transports.pacing import Pace
+from transports.telegram.client import BotClient
+from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
+from transports.telegram.inbound import asked_as_guest, field, integer
+from transports.telegram.outgoing.drafts import Tempo
+from transports.telegram.outgoing.formatting import as_wire, format_markdown
+from transports.too_long import MAX_CHARACTERS, head_of
+
+logger = logging.getLogger(__name__)
+
+_RESULT_ID: Final = "answer"
+_TITLE: Final = "…"  # every result has one; nobody sees it
+_ROOM_UNITS: Final = 3_600  # of 4,096: the rest is for what may have to be said around it
+
+
+async def post(client: BotClient, query_id: str, said: Mapping[str, Any]) -> str:
+    """Have a guest's message appear and return its id; a question takes one.
+
+    Raises:
+        telegram.error.TelegramError: it was refused, or no answer came.
+    """
+    content = {"message_text": said["text"], "link_preview_options": {"is_disabled": True}}
+    if said.get("entities"):
+        content["entities"] = said["entities"]
+    result = {"type": "article", "id": _RESULT_ID, "title": _TITLE, "input_message_content": content}
+    sent = await client.call("answerGuestQuery", guest_query_id=query_id, result=result)
+    return str(sent["inline_message_id"])
+
+
+async def change(client: BotClient, inline_message_id: str, said: Mapping[str, Any]) -> None:
+    """Have a guest's message say something else. It may be done again: then nothing changes.
+
+    Raises:
+        telegram.error.TelegramError: it was refused, or no answer came.
+    """
+    entities = said.get("entities") or None
+    await client.call("editMessageText", inline_message_id=inline_message_id, text=said["text"], entities=entities)
+
+
+def is_closed(error: TelegramError) -> bool:
+    """Return whether nothing can be said there any more, or ever.
+
+    Of a method that a server does not know, the client says what it says of a token that is refused.
+    """
+    return isinstance(error, BadRequest | Forbidden | InvalidToken)
+
+
+class GuestStub:
+    """Answers a guest's question at once, because that can be done for a short while only; what follows is an edit.
+
+    Its intent is stored before it appears and its id right after, so that whoever goes on after a cut edits it. The
+    text of an answer does not grow there: each edit is a call more, and there may be many readers.
+    """
+
+    def __init__(
+        self,
+        client: BotClient,
+        context_keys: Mapping[str, str],
+        language: str | None,
+        record: StreamRecord,
+        *,
+        after_seconds: float,
+    ) -> None:
+        self._client = client
+        self._query_id = context_keys[GUEST]
+        self._text = in_language("guests.stub", language)
+        self._record = record
+        self._is_posting = False
+        self._task = asyncio.create_task(self._run(after_seconds), name="telegram-guest-stub")
+
+    def _leave(self, *_: object, **__: object) -> None:
+        """Leave the stub as it is, whatever comes."""
+
+    on_text = on_activity = on_progress = on_restart = _leave
+
+    async def close(self) -> None:
+        """End it. A stub that is on its way is waited for: only its id lets the answer take its place."""
+        if not self._is_posting:
+            self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _run(self, after_seconds: float) -> None:
+        await asyncio.sleep(after_seconds)
+        self._is_posting = True
+        try:
+            await self._record.confirm()
+            if await self._record.opening() is None:
+                await self._record.opened(await post(self._client, self._query_id, {"text": self._text}))
+        except (TelegramError, BotServiceError) as error:
+            logger.info("telegram.guest_stub_not_shown", extra={"reason": type(error).__name__})
+        except Exception:  # a border: the answer comes all the same
+            logger.exception("telegram.guest_stub_failed")
+
+
+def plan_guest(answer: Message, asked: object) -> list[Payload]:
+    """Return the message that makes answer visible: text alone, so much of it as one message holds."""
+    is_long = len(answer.text) > MAX_CHARACTERS
+    pieces = format_markdown(head_of(answer.text) if is_long else answer.text, max_units=_ROOM_UNITS)
+    is_cut = len(pieces) > 1 or is_long or bool(answer.attachments)
+    if not pieces and not is_cut:
+        return []
+    language = answer.language or language_of(asked)
+    said: dict[str, Any] = {"text": pieces[0].text, "entities": as_wire(pieces[0])} if pieces else {"text": ""}
+    if is_cut:
+        cut = in_language("guests.cut", language)
+        said["text"] = f"{said['text']}\n\n{cut}".lstrip()
+    late = {"asker": integer(field(field(asked, "from"), "id")), "late": in_language("guests.late", language)}
+    return [{name: value for name, value in (said | late).items() if value}]
+
+
+def language_of(asked: object) -> str | None:
+    """Return the language of whoever asked."""
+    language = field(field(asked, "from"), "language_code")
+    return language if isinstance(language, str) else None
+
+
+class Guests:
+    """Shows that questions in chats that the bot is no member of are worked on, and sends their deliveries."""
+
+    def __init__(self, client: BotClient, pace: Pace, tempo: Tempo) -> None:
+        self._client = client
+        self._pace = pace
+        self._tempo = tempo
+
+    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live:
+        """Return what answers at once where the answer takes longer."""
+        language, soon = language_of(asked_as_guest(events)), self._tempo.first_sign
+        return GuestStub(self._client, context_keys, language, record, after_seconds=soon)
+
+    async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
+        """Make a delivery visible and return its message's id.
+
+        Raises:
+            DeliveryError: it was not taken, or it is not known whether it was.
+        """
+        said: dict[str, Any] = dict(delivery.payload)
+        try:
+            return await self._show(context_keys[GUEST], said, delivery)
+        except TelegramError as error:
+            if is_not_modified(error):
+                return delivery.external_id
+            if isinstance(error, RetryAfter):
+                self._pace.refused(context_keys[GUEST], wait_of(error))
+            if not is_closed(error) or "asker" not in said:
+                raise as_delivery_error(error) from error
+            logger.warning("telegram.guest_too_late", extra={"delivery": delivery.id, "reason": error.message})
+        await self._tell_asker(said)
+        return None
+
+    async def _show(self, query_id: str, said: Mapping[str, Any], delivery: Delivery) -> str:
+        """Show what is said; without its formatting where only that is refused."""
+        await self._pace.turn(query_id, delivery.turn_id)
+        await delivery.confirm()
+        try:
+            return await self._put(query_id, said, delivery.external_id)
+        except TelegramError as error:
+            if not said.get("entities") or not is_about_entities(error):
+                raise
+            return await self._put(query_id, {"text": said["text"]}, delivery.external_id)
+
+    async def _put(self, query_id: str, said: Mapping[str, Any], inline_message_id: str | None) -> str:
+        if inline_message_id is None:
+            return await post(self._client, query_id, said)
+        await change(self._client, inline_message_id, said)
+        return inline_message_id
+
+    async def _tell_asker(self, said: Mapping[str, Any]) -> None:
+        """Tell whoever asked in their own chat with the bot, where they have one; nobody else reads that.
+
+        Raises:
+            DeliveryError: they have none, or it was not taken.
+        """
+        await self._pace.turn(str(said["asker"]))
+        try:
+            await self._client.call("sendMessage", chat_id=said["asker"], text=f"{said['late']}\n\n{said['text']}")
+        except TelegramError as error:
+            raise as_delivery_error(error) from error
