@@ -23,7 +23,7 @@ from sqlalchemy import text
 from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage
 from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
-from botservice.turns.inbox import Inbox
+from botservice.turns.inbox import Inbox, LocalWork
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import InboundEvent, Share
 from botservice.turns.work.worker import Worker
@@ -116,7 +116,7 @@ async def measure(url, server_pid, count, options):
     async with Storage.open(url) as storage:
         for _ in processes:
             await asyncio.to_thread(figures.get)
-        inbox = Inbox(storage, lambda *_: None, is_worked_here=False)
+        inbox = Inbox(storage, lambda *_: None, work=LocalWork(share=None))
         for number in range(options.messages):
             events = [
                 InboundEvent(f"{run}:{chat}:{number}", {"chat_id": f"{run}-{chat}"}, number, b"how are you?")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from botservice import FunctionsBasedAgent, InboundMessage, NoMessages, Storage
 from botservice.memory import StepCallbacks
-from botservice.turns.inbox import Inbox
+from botservice.turns.inbox import Inbox, LocalWork
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import EventKind, InboundEvent
 from botservice.turns.work.worker import Worker
@@ -102,7 +102,7 @@ class Town:
 async def measure(url, options):
     seed = random.Random(7)
     async with Storage.open(url, migrate=True) as storage:
-        inbox = Inbox(storage, lambda *_: None, is_worked_here=False)
+        inbox = Inbox(storage, lambda *_: None, work=LocalWork(share=None))
         town = await asyncio.to_thread(Town, url, options.replicas)
 
         async def trial(number, harm):

@@ -39,7 +39,7 @@ from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
 from botservice.tools.mcp import MCPServers
 from botservice.tools.skills import Skills
-from botservice.turns.inbox import Inbox, Pressure
+from botservice.turns.inbox import Inbox, LocalWork, Pressure
 from botservice.turns.run.billing import models_of
 from botservice.turns.served import ServedTransport
 from botservice.turns.turn import Share
@@ -312,10 +312,7 @@ async def running(
             worker.wake,
             options.clock,
             pressure=pressure,
-            is_worked_here=has_worker,
-            share=share,
-            shown_here=_SHOWN_HERE,
-            is_held_here=worker.holds,
+            work=LocalWork(share if has_worker else None, _SHOWN_HERE, worker.holds),
             access=options.access,
         )
         for transport in transports:

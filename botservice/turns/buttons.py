@@ -14,7 +14,7 @@ def write_buttons(buttons: Sequence[Button]) -> list[dict[str, str]]:
 
 
 def read_buttons(kept: object) -> tuple[Button, ...]:
-    """Return what `write_buttons` wrote; nothing of what is no button."""
+    """Return the buttons that `write_buttons` wrote, without anything that is no button."""
     if not isinstance(kept, list | tuple):
         return ()
     return tuple(

@@ -117,7 +117,7 @@ Judge = Callable[[Change], Awaitable[bool]]
 
 
 def find_controls(connection: Connection, context_id: int, transports: Collection[str]) -> Controls:
-    """Return the controls of a context that have not taken effect; changes only of these transports."""
+    """Return the unhandled controls of a context; changes only of these transports."""
     rows = execute(connection, _CONTROLS, {"context": context_id}).all()
     stops = [_read(row) for row in rows if row.kind == EventKind.STOP.value]
     changes = [_read(row) for row in rows if row.external_id is not None and row.transport in transports]
@@ -141,7 +141,7 @@ def find_stale(controls: Controls, now: datetime) -> DueChanges | None:
 
 
 def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime) -> None:
-    """Take note that controls took effect, and drop what they said."""
+    """Mark controls as handled, and drop their content."""
     ids = list(event_ids)
     if ids:
         execute(connection, _HANDLE, {"ids": ids, "now": now})
@@ -150,7 +150,7 @@ def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime
 async def apply_changes(
     storage: Storage, read: ReadChange, due: DueChanges, claim: Claim, now: datetime, may: Judge
 ) -> None:
-    """Have the history say what people made of their messages. What cannot be read changes nothing, and is logged.
+    """Apply edits and deletions to the history. What cannot be read changes nothing, and is logged.
 
     Args:
         may: Says whether an edit may take effect. Whoever is not let in may still delete what they wrote.

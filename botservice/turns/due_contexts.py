@@ -1,4 +1,4 @@
-"""Which contexts have something to do now: one question, for whoever was not woken for it.
+"""Finding all contexts that have something to do now, with one query: for work that no wakeup announced.
 
 What a context has to do next is the first of: a message that it owes, a change of what was said, the turn that has
 begun, one that has waited, a reminder, the next turn (`ContextWork`). Where the first of them is not due yet, the
@@ -53,7 +53,7 @@ _IS_CONTROL = and_(EVENT_IS_UNHANDLED, text("events.kind IN ('stop', 'move')"))
 
 
 class What(StrEnum):
-    """What a context has to do."""
+    """The kind of work that a context has."""
 
     DELIVERY = "delivery"
     CONTROL = "control"
@@ -213,6 +213,6 @@ def find_due_contexts(
 
 
 def put_off(connection: Connection, context_id: int, until: datetime, now: datetime) -> None:
-    """Have everything that a context has to do wait for what it has to do first."""
+    """Put everything that a context has to do off until its first task is due."""
     for statement in _PUT_OFF:
         execute(connection, statement, {"context": context_id, "until": until, "now": now})

@@ -1,9 +1,10 @@
-"""Accepting what platforms deliver: stored before they are told so, once for each, as long as there is room for it."""
+"""Accepting events from platforms: each is stored once, before the platform is told so, as long as there is room."""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NoReturn
 
@@ -39,11 +40,11 @@ _OPEN_TURNS = (
 _OPEN_DELIVERIES = select(func.count()).select_from(deliveries).where(DELIVERY_IS_OWED)
 
 Wake = Callable[[int, EventKind], None]
-"""Told the context and the kind of each new event, after its commit."""
+"""Called with the context and the kind of each new event, after its commit."""
 
 
 class Pressure:
-    """Counts what waits.
+    """Counts waiting turns and messages.
 
     One query a second looks; on the accepting path nothing is asked, only counted. So the limit is kept as closely as
     what other replicas take in during that second.
@@ -103,7 +104,7 @@ class Pressure:
             await asyncio.wait([watching])
 
     async def watch(self, storage: Storage) -> NoReturn:
-        """Look how many turns are not done, again and again, until cancelled."""
+        """Count the open turns again and again, until cancelled."""
         while True:
             try:
                 self.waiting = await storage.read(count_waiting)
@@ -112,20 +113,36 @@ class Pressure:
             await asyncio.sleep(_LOOK_SECONDS)
 
 
-class Inbox:
-    """Where transports hand in events."""
+@dataclass(frozen=True, slots=True)
+class LocalWork:
+    """What of all that is new this process works on; the other processes are told of the rest.
 
-    def __init__(  # noqa: PLR0913 - each is of another part
+    Attributes:
+        share: Which conversations; None where this process has no worker.
+        shown_here: Transports that show what this process does while it does it: it works on all of theirs.
+        holds: Returns whether it works on a conversation at the moment, whosever share that is.
+    """
+
+    share: Share | None = field(default_factory=Share)
+    shown_here: Collection[str] = ()
+    holds: Callable[[int], bool] = lambda _: False
+
+    def has(self, transport: str, context_id: int) -> bool:
+        """Return whether a conversation of a transport is worked on here."""
+        return self.share is not None and (transport in self.shown_here or self.share.has(context_id))
+
+
+class Inbox:
+    """Stores the events that transports hand in."""
+
+    def __init__(
         self,
         storage: Storage,
         wake: Wake,
         clock: Clock | None = None,
         *,
         pressure: Pressure | None = None,
-        is_worked_here: bool = True,
-        share: Share = Share(),  # noqa: B008 - frozen
-        shown_here: Collection[str] = (),
-        is_held_here: Callable[[int], bool] = lambda _: False,
+        work: LocalWork = LocalWork(),
         access: Access | None = None,
     ) -> None:
         """Make an inbox.
@@ -134,25 +151,19 @@ class Inbox:
             clock: What time it is; by default what the storage says.
             wake: Has this process work on what is new.
             pressure: Says when nothing more is taken; by default everything is.
-            is_worked_here: Whether this process has a worker; otherwise the others are told to see to what is new.
-            share: Which conversations it works on, if it does; the others' processes are told of theirs.
-            shown_here: Transports that show what this process does while it does it: it works on all of theirs.
-            is_held_here: Whether this process works on a conversation at the moment, whosever share it is.
+            work: What of that this process works on; by default all.
             access: Who is let in, and who owns the service; by default everybody is, and nobody does.
         """
         self._storage = storage
         self._wake = wake
         self._clock = clock or storage.now
         self._pressure = pressure or Pressure()
-        self._is_worked_here = is_worked_here
-        self._share = share
-        self._shown_here = frozenset(shown_here)
-        self._is_held_here = is_held_here
+        self._work = work
         self._access = access or Access()
 
     @property
     def access(self) -> Access:
-        """Who is let in."""
+        """Decides who is let in."""
         return self._access
 
     async def accept(self, transport: str, inbound: Sequence[InboundEvent]) -> int:
@@ -175,7 +186,7 @@ class Inbox:
             found = [(insert_event(connection, transport, keys, event, now), event.kind) for event, keys in keyed]
             new = [(context_id, kind) for context_id, kind in found if context_id is not None]
             if not self._storage.is_sqlite:
-                told = (Wakeup(context_id, kind, not self._works_on(transport, context_id)) for context_id, kind in new)
+                told = (Wakeup(context_id, kind, not self._work.has(transport, context_id)) for context_id, kind in new)
                 notify_replicas(connection, told)
             return new
 
@@ -199,7 +210,7 @@ class Inbox:
         language: str | None = None,
         is_private: bool = True,
     ) -> Decision | None:
-        """Store somebody's word about calls of tools; None where a button says something else.
+        """Store a person's decision about calls of tools; return None if the button says something else.
 
         What it decided is stored when this returns. Only then may the platform be told; pressed twice, it counts once.
 
@@ -221,7 +232,7 @@ class Inbox:
             return Decision(in_language("buttons.gone", language))
         decider = Decider(presser, is_owner=ruling.role is AccessRole.OWNER, is_private=is_private)
         transport = context_keys.get("transport", "")
-        wakeup = Wakeup(context_id, EventKind.DECISION, not self._works_on(transport, context_id))
+        wakeup = Wakeup(context_id, EventKind.DECISION, not self._work.has(transport, context_id))
 
         def store(connection: Connection) -> Decision:
             made = decide_now(connection, context_id, order, decider, language, self._clock())
@@ -234,11 +245,8 @@ class Inbox:
             self._wake_here(transport, context_id, EventKind.DECISION)
         return decision
 
-    def _works_on(self, transport: str, context_id: int) -> bool:
-        return self._is_worked_here and (transport in self._shown_here or self._share.has(context_id))
-
     def _wake_here(self, transport: str, context_id: int, kind: EventKind) -> None:
-        if self._works_on(transport, context_id) or self._is_held_here(context_id):
+        if self._work.has(transport, context_id) or self._work.holds(context_id):
             self._wake(context_id, kind)
 
 

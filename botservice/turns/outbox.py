@@ -1,4 +1,4 @@
-"""Making answers visible: in order, once where a platform lets us know, again where it did not take them."""
+"""The outbox: deliveries in order, once if the platform confirms them, again if it did not take them."""
 
 import logging
 from collections import Counter
@@ -125,7 +125,7 @@ class Outbox:
             self._under_way[delivery.transport] -= 1
 
     async def _begin(self, delivery: Delivery, claim: Claim) -> bool:
-        """Take note that a delivery is on its way; return whether it is still owed: it may be forgotten by now."""
+        """Mark a delivery as on its way; return whether it is still owed: it may be forgotten by now."""
         values = {"row": delivery.id, "attempts": delivery.attempts + 1}
         return await self._storage.write(
             lambda connection: execute(connection, _BEGIN, values).one_or_none() is not None,
@@ -178,7 +178,7 @@ class Outbox:
         return True
 
     async def _go_on_with(self, delivery: Delivery, claim: Claim, payloads: Sequence[Payload], **also: Any) -> None:
-        """Have other messages be owed in the place of one: each is stored as gone before the next one is sent."""
+        """Replace a delivery by other messages: each is stored as sent before the next one is."""
         first, *behind = payloads
         payload = {**first, THEN: behind} if behind else dict(first)
         now = self._clock()
@@ -186,7 +186,7 @@ class Outbox:
         await self._set(delivery, claim, status=DeliveryStatus.PENDING, **again)
 
     async def _put_off(self, delivery: Delivery, claim: Claim, wait: timedelta, error: str) -> None:
-        """Have a delivery tried again later, and what its context has to do behind it wait for that."""
+        """Put a delivery off until its next try, and with it everything that its context has to do after it."""
         now = self._clock()
         again = {"row": delivery.id, "status": DeliveryStatus.PENDING.value, "error": error, **set_due(now + wait, now)}
 
@@ -251,17 +251,17 @@ class StoredStream:
 
 
 def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:
-    """Store what makes an answer visible. An open stream of the turn becomes its first message."""
+    """Store the deliveries of an answer. An open stream of the turn becomes its first message."""
     _write(connection, turn, payloads, now, _find_owed(connection, turn.context_id), has_begun=False)
 
 
 def owe(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> list[Delivery]:
-    """Store what makes a message visible, and return what is to be sent for it, in order."""
+    """Store the deliveries of a message, and return them in order."""
     return _write(connection, turn, payloads, now, _find_owed(connection, turn.context_id), has_begun=False)
 
 
 def owe_in_turn(connection: Connection, turn_id: int, payloads: Sequence[Payload], now: datetime) -> None:
-    """Have messages sent in the chat of a turn, as one that is over; nothing happens where that is gone."""
+    """Store messages for the chat of an ended turn; nothing happens if the turn is gone."""
     turn = execute(connection, _CHAT_OF_TURN, {"turn": turn_id}).one_or_none()
     if turn is None:
         return
@@ -272,7 +272,7 @@ def owe_in_turn(connection: Connection, turn_id: int, payloads: Sequence[Payload
 
 
 def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: Payload, now: datetime) -> None:
-    """Have a message that was sent, or is about to be, say something else; its buttons do nothing any more."""
+    """Store a replacement of a message that was sent, or is about to be; the old buttons do nothing any more."""
     execute(connection, _LAY_OFF, {"row": delivery_id, "turn": turn.id})
     asked = connection.execute(select(deliveries.c.status).where(deliveries.c.id == delivery_id)).scalar_one_or_none()
     if asked is None or asked == DeliveryStatus.FAILED.value:
@@ -284,7 +284,7 @@ def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: 
 
 
 def begin_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> Delivery | None:
-    """Store what makes an answer visible, and return the first message of it, for the caller to send at once.
+    """Store the deliveries of an answer, and return the first one, for the caller to send at once.
 
     It counts as on its way from this commit on. None where the context owes something older, which comes first.
     """
@@ -335,7 +335,7 @@ def _values(payload: Payload, now: datetime, *, is_sent: bool) -> dict[str, Any]
 
 
 def _content(payload: Payload) -> dict[str, Any]:
-    """Return what is sent, and the buttons under it, by which a press is understood."""
+    """Return the columns with the payload and its buttons, by which a press is understood."""
     content = dict(payload)
     buttons = content.pop(BUTTONS, None)
     return {"payload": content, "buttons": buttons}
@@ -380,7 +380,7 @@ def _measuring(delivery: Delivery, claim: Claim) -> Iterator[None]:
 
 
 def _behind(payload: Payload) -> Sequence[Payload]:
-    """Return what is to be sent behind a message, in its place of the order."""
+    """Return the payloads to send right after a message."""
     behind = payload.get(THEN)
     return behind if isinstance(behind, list) else ()
 

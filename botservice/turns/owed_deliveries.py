@@ -1,4 +1,4 @@
-"""What a context owes of long answers: dropped where somebody says stop, and in turns where several people wait."""
+"""The unsent parts of long answers: dropped after a stop, and sent by turns if several people wait."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -41,7 +41,7 @@ _FAIREST = NEXT.order_by(None).order_by(
 
 
 def drop_stopped(connection: Connection, context_id: int, stop: int, now: datetime) -> None:
-    """Send nothing more of answers that somebody wants no more of.
+    """Drop the unsent messages of answers that were stopped.
 
     Args:
         stop: The order key of that wish.
@@ -50,5 +50,5 @@ def drop_stopped(connection: Connection, context_id: int, stop: int, now: dateti
 
 
 def find_fairest_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
-    """Return what a context owes next where several people wait: of the answer of which least is left."""
+    """Return the next message of a context if several people wait: of the answer with the fewest left."""
     return read_delivery(execute(connection, _FAIREST, {"context": context_id, "transports": list(transports)}))

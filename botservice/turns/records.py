@@ -1,4 +1,4 @@
-"""How events and turns lie in their tables: the queries that own them."""
+"""Reading and writing the tables of events and turns."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -132,7 +132,7 @@ _COUNT_OPEN = select(func.count()).select_from(turns).where(TURN_IS_OPEN)
 def insert_event(
     connection: Connection, transport: str, keys: ContextKeys, event: InboundEvent, now: datetime
 ) -> int | None:
-    """Store an event, and the turn that will answer it, and return its context; None where it is known already."""
+    """Store an event and the turn that will answer it; return its context, or None if it is known already."""
     context_id = find_or_insert_context(connection, keys, now)
     turn_id, is_own_turn = None, False
     if event.kind is EventKind.MESSAGE:
@@ -186,7 +186,7 @@ def _find_or_insert_turn(
 
 
 def _join(connection: Connection, turn_id: int) -> bool:
-    """Return whether one more event belongs to a turn; it does not where that has begun, or is full."""
+    """Add one more event to a turn and return True; False if the turn has begun, or is full."""
     return execute(connection, _JOIN_TURN, {"turn": turn_id}).scalar_one_or_none() is not None
 
 
@@ -221,7 +221,7 @@ def insert_turn(
 
 
 def _gather(connection: Connection, context_id: int, event: InboundEvent, now: datetime) -> int | None:
-    """Return the turn that waits with the other parts of the same message, after having it wait a little longer."""
+    """Return the queued turn with the other parts of the same message, and let it wait a little longer for more."""
     if event.group_key is None:
         return None
     sought = {"context": context_id, "group": event.group_key}
@@ -261,7 +261,7 @@ def mark_running(
 
 
 def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_step_number: int) -> None:
-    """Take note that a turn got one step further: its beginnings and failures count anew."""
+    """Store that a turn got one step further, and count its beginnings and failures from zero again."""
     values = {
         "turn": turn_id,
         "attempts": 1,
@@ -273,7 +273,7 @@ def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_st
 
 
 def note_failure(connection: Connection, turn_id: int, *, last_step_number: int) -> None:
-    """Take note of the number of a step that failed; it does not count as one that was taken."""
+    """Store the number of a step that failed; it does not count as one that was taken."""
     execute(connection, _UPDATE_TURN, {"turn": turn_id, "last_step_number": last_step_number})
 
 
@@ -300,24 +300,24 @@ def postpone_turn(
     error: str,
     status: TurnStatus = TurnStatus.RUNNING,
 ) -> None:
-    """Have a turn that failed tried again later; the ones after one that runs wait."""
+    """Put a turn that failed off until its next try; a running one holds up those after it."""
     values = {"turn": turn_id, "status": status.value, "error": error, **set_due(now + delay, now)}
     execute(connection, _COUNT_FAILURE, values)
 
 
 def set_waiting(connection: Connection, turn_id: int) -> None:
-    """Have a turn wait."""
+    """Mark a turn as waiting."""
     execute(connection, _UPDATE_TURN, {"turn": turn_id, "status": TurnStatus.WAITING.value})
 
 
 def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Take a turn up again that was set aside."""
+    """Set a turn running again that was set aside."""
     values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, "failures": 0, **set_due(now, now)}
     execute(connection, _UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
 
 
 def find_running_turn(connection: Connection, context_id: int) -> Turn | None:
-    """Return the turn of a context that has begun and not ended."""
+    """Return the running turn of a context, or None."""
     row = execute(connection, _RUNNING_TURN, {"context": context_id}).one_or_none()
     return None if row is None else _read_turn(connection, row)
 
@@ -339,7 +339,7 @@ def find_next_turn(connection: Connection, context_id: int, transports: Collecti
 
 
 def find_failed_turn(connection: Connection, context_id: int, transport: str) -> Turn | None:
-    """Return the newest turn of a context, where it was set aside."""
+    """Return the newest turn of a context if it was set aside, else None."""
     row = execute(connection, _NEWEST_TURN, {"context": context_id}).one_or_none()
     if row is None or row.status != TurnStatus.SET_ASIDE.value or row.transport != transport:
         return None
@@ -347,7 +347,7 @@ def find_failed_turn(connection: Connection, context_id: int, transport: str) ->
 
 
 def find_stops(connection: Connection, context_ids: Collection[int]) -> dict[int, int]:
-    """Return those of the contexts that have stop controls without effect, with the order key of the newest."""
+    """Return the order key of the newest unhandled stop of each context that has one."""
     if not context_ids:
         return {}
     rows = execute(connection, _STOPS, {"contexts": list(context_ids)}).all()

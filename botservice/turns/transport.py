@@ -58,7 +58,7 @@ class ShowsCalls(Protocol):
 
 
 def begin_call(live: Live, call: ToolCall) -> None:
-    """Have a call shown that begins, as far as live shows such things."""
+    """Show that a call begins, if live can show calls."""
     if isinstance(live, ShowsCalls):
         live.on_call(call)
     else:
@@ -66,7 +66,7 @@ def begin_call(live: Live, call: ToolCall) -> None:
 
 
 def end_call(live: Live, call: ToolCall, *, is_error: bool) -> None:
-    """Have the end of a call shown, where live shows calls by themselves."""
+    """Show that a call has ended, if live can show single calls."""
     if isinstance(live, ShowsCalls):
         live.on_call_end(call, is_error=is_error)
 
@@ -126,25 +126,25 @@ class Transport(Protocol):
 
 
 def glimpse(transport: Transport) -> ReadEvent:
-    """Return what reads a transport's events without fetching anything, as far as the transport can."""
+    """Return the function that reads a transport's events without fetching files, if it has one, else its `read`."""
     peek: ReadEvent | None = getattr(transport, "peek", None)
     return peek or transport.read
 
 
 def is_shared(transport: Transport, context_keys: Mapping[str, str]) -> bool:
-    """Return whether several people read a conversation, as far as the transport says."""
+    """Return whether several people read a conversation; False if the transport cannot tell."""
     says: Callable[[Mapping[str, str]], bool] | None = getattr(transport, "is_shared", None)
     return says is not None and says(context_keys)
 
 
 def topics_of(transport: Transport, context_keys: Mapping[str, str]) -> OpenTopic | None:
-    """Return what makes a place for a new conversation in a chat; None where a transport has no such places."""
+    """Return a function that opens a topic of a chat for a new conversation; None if the transport has no topics."""
     opens: Callable[[Mapping[str, str], str], Awaitable[bool]] | None = getattr(transport, "open_topic", None)
     return None if opens is None else partial(opens, context_keys)
 
 
 def was_spoken(transport: Transport, events: Sequence[StoredEvent]) -> bool:
-    """Return whether somebody asked by voice, as far as the transport says."""
+    """Return whether the question was spoken; False if the transport cannot tell."""
     says: Callable[[Sequence[StoredEvent]], bool] | None = getattr(transport, "was_spoken", None)
     return says is not None and says(events)
 

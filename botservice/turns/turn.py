@@ -61,7 +61,7 @@ class DeliveryKind(StrEnum):
 AT_ONCE: Final = timedelta(seconds=2)
 """Within this, two moments are the same: replicas read the clock of their database not quite alike."""
 API = "api"
-"""The transport of turns that a program asked for: nobody to deliver to."""
+"""The transport of turns that a program asked for: it has the answer, and nothing is delivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,27 +125,27 @@ class Turn:
 
     @property
     def identity(self) -> TurnIdentity:
-        """What names it in traces."""
+        """Its identity in traces and measurements."""
         return TurnIdentity(self.id, self.context_id, self.transport, self.created_at or self.due_at)
 
     @property
     def error_id(self) -> str:
-        """What a person is told to ask about."""
+        """The id by which a person can ask about it if it fails."""
         return error_id(self.id)
 
 
 def tell_end(turn: Turn, outcome: Outcome, now: datetime) -> None:
-    """Tell whoever measures that a turn has ended, once that is stored."""
+    """Report the end of a turn to the measurements, once it is stored."""
     take_end(TurnEnd(turn.identity, outcome.value, now))
 
 
 def error_id(turn_id: int) -> str:
-    """Return what a person is told to ask about where a turn fails."""
+    """Return the id by which a person can ask about a failed turn."""
     return f"T{turn_id}"
 
 
 async def _is_sure() -> None:
-    """Return: nobody else could have it."""
+    """Return at once: no other process could have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Delivery:
 
 
 class Waiting(Protocol):
-    """What is to be done at some time."""
+    """A row that is due at some time."""
 
     @property
     def due_at(self) -> datetime:
@@ -200,7 +200,7 @@ def is_due(waiting: Waiting, now: datetime) -> bool:
 
 
 def set_due(moment: T, now: T) -> dict[str, T]:
-    """Return the columns that have something wait until a moment."""
+    """Return the columns that make a row due at a moment."""
     return {"due_at": moment, "due_set_at": now}
 
 

@@ -50,7 +50,7 @@ class Wakeup:
 
 
 def notify_replicas(connection: Connection, wakeups: Iterable[Wakeup]) -> None:
-    """Tell every replica on the same Postgres, when this transaction commits, what is new."""
+    """Notify every replica on the same Postgres of new work, when this transaction commits."""
     if connection.dialect.name == "postgresql":
         for wakeup in dict.fromkeys(wakeups):
             execute(connection, _NOTIFY, {"payload": wakeup.encode()})

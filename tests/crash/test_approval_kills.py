@@ -15,7 +15,7 @@ from botservice import Author, Storage
 from botservice.contexts.context import read_context_keys
 from botservice.storage.tables.conversations import contexts, steps, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.inbox import Inbox
+from botservice.turns.inbox import Inbox, LocalWork
 from botservice.turns.turn import InboundEvent
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -98,7 +98,7 @@ async def test_each_payment_is_made_once_or_not_at_all(postgres_url, tmp_path):
     till.touch()
     wanted = {str(number): chance.choice(["allow", "allow", "deny"]) for number in range(TURNS)}
     async with Storage.open(postgres_url) as storage:
-        inbox = Inbox(storage, lambda *_: None, is_worked_here=False)
+        inbox = Inbox(storage, lambda *_: None, work=LocalWork(share=None))
         replicas = Replicas(2, postgres_url, str(till))
         try:
             for number in range(TURNS):

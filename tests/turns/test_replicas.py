@@ -13,7 +13,7 @@ from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, Storage
 from botservice.contexts.context import ContextKeys
-from botservice.turns.inbox import Inbox
+from botservice.turns.inbox import Inbox, LocalWork
 from botservice.turns.records import insert_event
 from botservice.turns.turn import EventKind, InboundEvent, Share
 from botservice.turns.wakeups import Wakeup
@@ -63,7 +63,7 @@ def nobody(*_):
 async def test_what_a_process_without_a_worker_accepts_wakes_one_elsewhere(postgres_url, operator):
     async with opened(postgres_url) as (web, storage), office(storage, echo, sweep_seconds=NEVER) as bot:
         await listeners(operator)
-        await Inbox(web, nobody, is_worked_here=False).accept("messenger", [message("hello", order=1)])
+        await Inbox(web, nobody, work=LocalWork(share=None)).accept("messenger", [message("hello", order=1)])
         await bot.messenger.shows("1", "re: hello")
 
 
@@ -75,7 +75,7 @@ async def test_processes_on_one_machine_each_answer_their_share(postgres_url, op
         office(second, echo, messenger=two_s, sweep_seconds=NEVER, share=Share(1, 2)),
     ):
         await listeners(operator, 2)
-        inbox = Inbox(first, one.worker.wake, share=Share(0, 2))
+        inbox = Inbox(first, one.worker.wake, work=LocalWork(Share(0, 2)))
         await inbox.accept("messenger", [message("hello", chat=str(n), order=n) for n in range(10)])
         await one_s.until(lambda: len(one_s.visible) == 5)
         await two_s.until(lambda: len(two_s.visible) == 5)
@@ -90,7 +90,7 @@ async def test_what_shows_here_as_it_is_made_is_made_here(postgres_url, operator
         office(second, echo, messenger=elsewhere, sweep_seconds=NEVER, share=Share(1, 2)),
     ):
         await listeners(operator, 2)
-        inbox = Inbox(first, one.worker.wake, share=Share(0, 2), shown_here=["messenger"])
+        inbox = Inbox(first, one.worker.wake, work=LocalWork(Share(0, 2), ["messenger"]))
         await inbox.accept("messenger", [message("hello", chat=str(n), order=n) for n in range(10)])
         await shown.until(lambda: len(shown.visible) == 10)
     assert not elsewhere.visible
@@ -104,7 +104,7 @@ async def test_a_stop_reaches_the_process_whose_share_the_chat_is(postgres_url, 
         office(second, llm, messenger=messenger, sweep_seconds=NEVER, share=Share(1, 2)),
     ):
         await listeners(operator, 2)
-        inbox = Inbox(first, one.worker.wake, share=Share(0, 2))
+        inbox = Inbox(first, one.worker.wake, work=LocalWork(Share(0, 2)))
         context = await AgentContext.get_or_create(first, CHAT)
         assert Share(1, 2).has(context.id)
         await inbox.accept("messenger", [message("tell me", order=1)])
@@ -120,7 +120,7 @@ async def test_a_stop_is_heard_where_it_was_accepted_although_the_chat_is_anothe
         Storage.open(postgres_url, limits=PATIENT) as storage,
         office(storage, llm, messenger=messenger, sweep_seconds=NEVER, share=Share(0, 2)) as one,
     ):
-        inbox = Inbox(storage, one.worker.wake, share=Share(0, 2), is_held_here=one.worker.holds)
+        inbox = Inbox(storage, one.worker.wake, work=LocalWork(Share(0, 2), holds=one.worker.holds))
         context = await AgentContext.get_or_create(storage, CHAT)
         assert not Share(0, 2).has(context.id)
         await inbox.accept("messenger", [message("tell me", order=1)])
@@ -213,7 +213,7 @@ async def test_a_replica_listens_again_after_its_connection_was_cut(postgres_url
         await listeners(operator)
         operator.execute(text(f"SELECT pg_terminate_backend(pid, 10000) {LISTENING}")).all()
         await listeners(operator)
-        await Inbox(web, nobody, is_worked_here=False).accept("messenger", [message("hello", order=1)])
+        await Inbox(web, nobody, work=LocalWork(share=None)).accept("messenger", [message("hello", order=1)])
         await bot.messenger.shows("1", "re: hello")
 
 

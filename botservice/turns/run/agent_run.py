@@ -23,7 +23,7 @@ _PARAGRAPH = "\n\n"
 
 
 class AgentRun:
-    """A turn that is being worked on by whoever holds its claim.
+    """A claimed turn that is being worked on.
 
     It owns no state that is not stored: another process may go on from the same place.
 
@@ -80,12 +80,12 @@ class AgentRun:
 
     @property
     def begun(self) -> Delivery | None:
-        """The message of the answer that is stored as on its way: whoever planned deliveries sends it now."""
+        """The message of the answer that is stored as on its way, for the caller to send now."""
         return self._work.begun
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether somebody asked it to stop."""
+        """Whether it was asked to stop."""
         return self._interruption.is_asked
 
     async def step(self) -> MemoryStep:
@@ -221,14 +221,14 @@ class _Pieces:
         """Do nothing: the end comes with the end of the work."""
 
     async def feed(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what work returns, and end what is shown then."""
+        """Return the result of work, and end the iteration then."""
         try:
             return await work
         finally:
             self._queue.put_nowait(None)
 
     def rest_of(self, answer: str) -> str:
-        """Return what of an answer was not shown yet."""
+        """Return the part of an answer that was not shown yet."""
         said = self._current.strip()
         if said and answer.strip().startswith(said):
             return answer.strip()[len(said) :]

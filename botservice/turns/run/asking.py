@@ -1,4 +1,4 @@
-"""Asking the model for a step: again where that may help, cut off where somebody stops it; and what is kept of it."""
+"""Asking the model for a step, with retries and interruption, and recording its attempts, prompt and figures."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Said(Protocol):
-    """What an agent made of an answer of its model."""
+    """What an agent took from an answer of its model."""
 
     @property
     def token_usage(self) -> TokenUsage | None:
@@ -58,14 +58,14 @@ class Said(Protocol):
 
 
 class WorkCut(Exception):
-    """Work was cut off, or not begun, because somebody interrupted it."""
+    """Work was cut off, or not begun, because the run was interrupted."""
 
 
 class Interruption:
-    """Whether somebody wants a run to stop; cancels what it waits for at that moment.
+    """Interrupts a run: cancels what it waits for at that moment.
 
     Attributes:
-        is_asked: Whether somebody does.
+        is_asked: Whether the run was interrupted.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Interruption:
         self._is_cut = False
 
     def ask(self) -> None:
-        """Cut off what is under way, and let nothing more begin. May be called from any thread."""
+        """Cancel the work under way, and let no more begin. May be called from any thread."""
         self.is_asked = True
         if self._loop is None or self._loop.is_closed():
             return
@@ -85,7 +85,7 @@ class Interruption:
             self._loop.call_soon_threadsafe(self._cancel)
 
     async def guard(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what work returns. Everything outside of this, storing above all, is never cut off.
+        """Return the result of work, which an interruption cancels; outside of this nothing is cancelled.
 
         Raises:
             WorkCut: somebody interrupted it.
@@ -124,7 +124,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 async def ask_model(call: Callable[[], Coroutine[Any, Any, T]], policy: RetryPolicy, interruption: Interruption) -> T:
-    """Return what call returns, with the retries that the model's failures deserve.
+    """Return the result of a model call, tried again as the policy says.
 
     Raises:
         LLMError: it failed for good, or for too long.
@@ -213,7 +213,7 @@ class Attempts:
         self._written: dict[str, Any] = {}
 
     async def make(self, call: Awaitable[T]) -> T:
-        """Return what a call of a model gives, and take note of when, or of what went wrong."""
+        """Return the result of a model call, and record its times, or its error."""
         attempt = Attempt(self._clock())
         self._attempts.append(attempt)
         try:
@@ -225,22 +225,22 @@ class Attempts:
             attempt.ended_at = self._clock()
 
     def note_prompt(self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> None:
-        """Take note of what is sent. A prompt that is shortened takes the place of the one before."""
+        """Record the prompt that is sent; a shortened one replaces the one before."""
         self._prompt, self._offered = prompt, [_name(each) for each in tools]
         if self._attempts:
             self._attempts[-1].asked_at = self._clock()
 
     def note_text(self) -> None:
-        """Take note that something was said."""
+        """Record when the first text came."""
         if self._attempts and self._attempts[-1].first_text_at is None:
             self._attempts[-1].first_text_at = self._clock()
 
     def note_calls(self, names: Sequence[str]) -> None:
-        """Take note of the tools that the model calls."""
+        """Record the tools that the model calls."""
         self._called = tuple(names)
 
     def write(self, step: MemoryStep, since: datetime) -> None:
-        """Write them into the step that came of them."""
+        """Write the attempts into the step that they led to."""
         if not self._attempts:
             return
         newest = self._attempts[-_MOST_ATTEMPTS:]
@@ -253,13 +253,13 @@ class Attempts:
             self._written = facts
 
     def write_failed(self, step: MemoryStep, since: datetime, log: PromptLog) -> None:
-        """Write them into a step that came to nothing, with the prompt that no answer came to."""
+        """Write the attempts into a failed step, with the prompt that got no answer."""
         if self._attempts and self._prompt:
             record_prompt(step, self._prompt, log)
         self.write(step, since)
 
     def figures(self) -> Figures:
-        """Return what they add to the figures of their turn, without tokens."""
+        """Return what the attempts add to the figures of their turn, without tokens."""
         ended = [each for each in self._attempts if each.ended_at is not None]
         answered = ended[-1] if ended and ended[-1].error is None else None
         first = None
@@ -278,7 +278,7 @@ class Attempts:
 
 
 def record_prompt(step: MemoryStep, prompt: Sequence[ChatMessage], log: PromptLog) -> None:
-    """Write into step what the model was sent for it, and where the parts of that come from."""
+    """Write into step the prompt that the model was sent, and where its parts come from."""
     if isinstance(prompt, Prompt):
         step.set_value(
             "model_input_messages", log.record(prompt.kept(), sources=prompt.sources(), origins=prompt.origins())
@@ -291,7 +291,7 @@ def record_prompt(step: MemoryStep, prompt: Sequence[ChatMessage], log: PromptLo
 
 
 def record_answer(step: MemoryStep, said: Said) -> None:
-    """Write into step what is known of the answer that it comes from."""
+    """Write into step what is known of the model's answer."""
     facts: dict[str, object] = {"token_usage": said.token_usage, "finish_reason": said.finish_reason}
     if said.model is not None:
         facts["model"] = said.model
@@ -299,7 +299,7 @@ def record_answer(step: MemoryStep, said: Said) -> None:
 
 
 def _name(tool: ToolSchema) -> str:
-    """Return what an offered tool is called; what a server runs itself has a type alone."""
+    """Return the name of an offered tool; a tool that the server runs has only a type."""
     function = tool.get("function")
     return str(function["name"] if function else tool.get("type"))
 

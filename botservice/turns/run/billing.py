@@ -1,4 +1,4 @@
-"""What a turn pays for: each call of its model, reserved before it is made and settled with what came of it."""
+"""Billing the model calls of a turn: reserved before they are made, settled with what they took."""
 
 import logging
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ class Bill:
         self._call: ModelCall | None = None
 
     def watch(self) -> None:
-        """Have the agent say what it is about to send."""
+        """Make the agent announce each prompt before it is sent."""
         self._asking.before_call = self._before_call
 
     async def open(self) -> None:
@@ -104,7 +104,7 @@ class Bill:
             await self._budgets.release(self._context.storage, self._turn.id)
 
     def take(self, usage: TokenUsage | None, said: str, model: str | None = None) -> None:
-        """Take note of what a call took, or seems to have taken where its server does not count.
+        """Remember what a call took, estimated if its server does not count.
 
         Args:
             said: What the model said.
@@ -116,7 +116,7 @@ class Bill:
         self._call = ModelCall.of(asked, usage, self._budgets.prices)
 
     def take_cut_off(self, said: str) -> None:
-        """Take note of a call that somebody stopped: what was sent and said until then was made and is paid."""
+        """Remember a call that was stopped: what was sent and said until then is paid."""
         if self._reservation is not None and self._call is None:
             self.take(None, said)
 
@@ -154,7 +154,7 @@ class Bill:
         record_call(connection, self._payer_now(), speech.call, now)
 
     def confirm(self) -> None:
-        """Take note that it is stored."""
+        """Forget the call, once it is stored."""
         if self._call is not None and self._call.cost:
             take_paid(self._call.model, self._call.cost)
         self._call = self._reservation = None
@@ -169,7 +169,7 @@ class Bill:
         return nearly_used_text(standing.scope, standing.ends_at, self._context.language)
 
     def is_due(self, connection: Connection, standing: Standing, now: datetime) -> bool:
-        """Return whether nobody was told so in this period; from now on, somebody was."""
+        """Return whether the warning is new in this period, and mark it as given."""
         return self._budgets.note(connection, self._payer_now(), standing, now)
 
     def _nearly_used(self) -> list[Standing]:
@@ -197,7 +197,7 @@ class Bill:
         return self._payer
 
     def _estimate(self, said: str) -> TokenUsage:
-        """Return about what a call took; nothing where nobody limits it, because counting takes time."""
+        """Return about what a call took; nothing without limits, because counting takes time."""
         if self._reservation is None:
             return TokenUsage(0, 0)
         return TokenUsage(self._reservation.prompt_tokens, counter_for(self._models[0]).count(said))

@@ -73,7 +73,7 @@ class CallRunner:
         return [self.outcomes[index] for index in range(len(calls))]
 
     def _done(self) -> Iterator[ActionStep]:
-        """Yield the earlier steps of this prompt, without those that somebody put in."""
+        """Yield the earlier steps of this prompt, without those that a program put in."""
         records = self._context.records
         for step in self._context.completed_steps:
             if records.is_own(step):

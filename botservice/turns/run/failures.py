@@ -1,4 +1,4 @@
-"""What goes wrong on the way to an answer, as steps that are stored before the turn goes on."""
+"""Failures on the way to an answer, stored as steps before the turn goes on."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ CallBack = Callable[[MemoryStep], Awaitable[None]]
 
 
 class Failures:
-    """Stores them in the memory of one turn, and shows them to the callbacks."""
+    """Stores failures in the memory of one turn, and shows them to the callbacks."""
 
     def __init__(
         self, options: RunOptions, context: AgentContext, saver: Saver, bill: Bill, call_back: CallBack
@@ -36,7 +36,7 @@ class Failures:
         self._call_back = call_back
 
     async def fail(self, error: StepError, started_at: datetime, *, model_output: str | None = None) -> None:
-        """Store what kept the agent from a step; it does not count as one that was taken."""
+        """Store why a step failed; it does not count as one that was taken."""
         context, number = self._context, self._context.last_step_number + 1
         step = FailedStep(number, timing=Timing(started_at, self._clock()), error=error, model_output=model_output)
         self._bill.attempts.write_failed(step, started_at, context.records.log)
@@ -54,7 +54,7 @@ class Failures:
         await self._call_back(step)
 
     async def refuse(self, action: FinishAction, refusal: str, started_at: datetime) -> ActionStep:
-        """Store an answer that nobody gets to see, with what is said against it: a step like one that ran tools."""
+        """Store a refused answer with the reason, as a step like one that ran tools."""
         context = self._context
         number, taken = context.last_step_number + 1, context.steps_taken + 1
         step = ActionStep(number, timing=Timing(started_at, self._clock()), error=unchecked(refusal))
@@ -90,7 +90,7 @@ class Failures:
 
 
 def model_failure(error: LLMError) -> StepError:
-    """Return the record of a model that did not answer, without what is secret in it."""
+    """Return the record of a failed model call, without secrets."""
     failure = StepError.of(error)
     return StepError(failure.type, redact(failure.message))
 

@@ -73,7 +73,7 @@ class OpenStep:
         self._call_back = call_back
 
     async def act(self, action: Action, started_at: datetime) -> ActionStep:
-        """Open the step that the agent wants to take, and run its calls as soon as nobody has to be asked.
+        """Open the step that the agent wants to take, and run its calls once none needs approval.
 
         Raises:
             TurnWaiting: somebody has to be, or a result comes later.
@@ -123,7 +123,7 @@ class OpenStep:
             await self._close(self.step, await self._stopped_outcomes(self.step))
 
     async def _find_to_ask(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
-        """Return the calls of a step, by their place, that a person is asked about; what is shown ends before that."""
+        """Return the indices of the calls that a person is asked about, after ending the live display."""
         if all(tool.needs_approval is False for tool in tools.values()):
             return {}
         done = [each for each in self._context.completed_steps if self._context.records.is_own(each)]
@@ -134,7 +134,7 @@ class OpenStep:
         return {index: calls[index] for index in found}
 
     async def _wait_again(self) -> bool:
-        """Have a turn wait that has calls which wait, whatever else it was taken for; return whether it has any."""
+        """Mark the turn as waiting if any of its calls waits; return whether one does."""
         storage, turn_id, now = self._context.storage, self._turn.id, self._options.clock()
         if not await storage.read(lambda connection: has_open(connection, turn_id), is_short=True):
             return False
@@ -143,7 +143,7 @@ class OpenStep:
         return True
 
     async def _go_on(self) -> ActionStep:
-        """Go on with the step that the turn waits with: what is to run is stored as started, and then run."""
+        """Resume the open step: its decided calls are stored as started, and then run."""
         if self._interruption.is_asked:
             raise WorkCut
         now, context = self._options.clock(), self._context
@@ -198,7 +198,7 @@ class OpenStep:
     async def _refuse_unapproved(
         self, step: ActionStep, ended: Mapping[int, ToolOutcome], *, is_resumed: bool
     ) -> dict[int, ToolOutcome]:
-        """Return what comes of the calls that need a word which nobody gave."""
+        """Return the outcomes of the calls that were not approved."""
         turn_id, step_id = self._turn.id, self._row_id(step)
         return await self._interruption.guard(
             refuse_unapproved(
@@ -207,7 +207,7 @@ class OpenStep:
         )
 
     async def _expect(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> NoReturn:
-        """Have the turn wait for the results that come later.
+        """Park the turn until later results are handed in.
 
         Raises:
             TurnWaiting: always.
@@ -253,7 +253,7 @@ class OpenStep:
         return await self._context.storage.read(lambda connection: journal.read_ended(connection, row_id))
 
     async def _end_live(self) -> None:
-        """End what is shown of an answer before the turn waits."""
+        """End the live display before the turn waits."""
         if self.live is not None:
             await self.live.close()
 

@@ -1,4 +1,4 @@
-"""Storing what a turn has come to, under its claim: what changed in memory and metadata, and its answer."""
+"""Storing the changes of a turn's memory and metadata, and its answer, under its claim."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ _TURN = select(turns.c.id).where(turns.c.id == bindparam("turn")).with_for_updat
 
 
 class Saver:
-    """Stores what is new in one context."""
+    """Stores the changed steps and metadata of one context."""
 
     def __init__(self, context: AgentContext, claim: Claim) -> None:
         self._context = context
@@ -150,7 +150,7 @@ def write_stopped(
 
 
 def as_text(output: object) -> str:
-    """Return what an agent or a final tool gave as text, word for word where it is one."""
+    """Return the output of an agent or a final tool as text; a text stays as it is."""
     if isinstance(output, str):
         return output
     return "" if output is None else readable(output)

@@ -1,4 +1,4 @@
-"""Answers that are spoken as well, where somebody asked by voice: a failure of that never costs the answer."""
+"""Speaking answers to spoken questions: if it fails, the answer is still sent as text."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ class Speech:
 
 
 async def speak(options: RunOptions, text: str) -> Speech | None:
-    """Return a text as speech; None where nobody can, or it is too long or too short for that."""
+    """Return a text as speech; None without a speaker, or if it is empty or too long."""
     speaker = options.speaker
     if speaker is None or not text.strip() or len(text) > _LONGEST:
         return None

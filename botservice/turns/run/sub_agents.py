@@ -46,7 +46,7 @@ class TaskContext(AgentContext):
         return self._above.asker
 
     def system_prompt_for(self, prompt: str, skills: str = "") -> str:
-        """Return what is the agent's own: the prompt of the conversation is for the agent that speaks in it."""
+        """Return the agent's own prompt: that of the conversation is for the agent that speaks in it."""
         return "\n\n".join(part for part in (prompt, skills) if part)
 
 

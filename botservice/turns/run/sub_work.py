@@ -123,7 +123,7 @@ class SubWork:
         return [each if each.later is None else refuse(_TOO_LATE) for each in outcomes]
 
     async def _refuse(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolOutcome]:
-        """Return what comes of the calls that are not made: nobody can be asked in the middle of another's call."""
+        """Return the outcomes of calls that need approval: nobody can be asked in the middle of another call."""
         refused = find_too_many(tools, calls, self.context.completed_steps)
         asking = await find_to_ask(tools, calls, self.context, refused)
         return {**refused, **{index: refuse(_ASKS.format(name=calls[index].name)) for index in asking}}

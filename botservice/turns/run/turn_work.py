@@ -1,4 +1,4 @@
-"""What a turn does: asks the model, runs tools, answers. Each thing is stored before the next one begins."""
+"""The work on a turn: asking the model, running tools, answering. Each step is stored before the next begins."""
 
 import logging
 from collections.abc import Callable, Coroutine, Sequence
@@ -104,7 +104,7 @@ class TurnWork:
 
     @property
     def waiting(self) -> TurnWaiting | None:
-        """What the turn waits for, once that is stored: then nobody works on it."""
+        """The reason why the turn waits, once that is stored; None if it does not."""
         return None if self._opened is None else self._opened.waiting
 
     async def step(self, agent: object) -> MemoryStep:
@@ -127,7 +127,7 @@ class TurnWork:
             self._context.before_call = self._context.delegate = None
 
     def listen(self, live: Live | None) -> None:
-        """Show what the bot does to somebody from now on."""
+        """Show progress to live from now on."""
         self._live = live
         if self._opened is not None:
             self._opened.live = live
@@ -179,7 +179,7 @@ class TurnWork:
         return await self._failures().refuse(action, refusal, started_at)
 
     def _open(self) -> OpenStep:
-        """Return what runs the calls of steps; most turns have none."""
+        """Return the object that runs the calls of steps, made at the first one: most turns have none."""
         if self._opened is None:
             parking = Parking(self._turn, self._context, self._plan_deliveries, self._has_buttons())
             self._opened = OpenStep(
@@ -192,13 +192,13 @@ class TurnWork:
         return Failures(self._options, self._context, self._saver, self._bill, self._call_back)
 
     def _delegate(self, tool: AgentTool, task: str) -> SubWork:
-        """Have another agent work on a task."""
+        """Let another agent work on a task."""
         if self._sub_agents is None:
             self._sub_agents = SubAgents(self._options, self._context, self._turn, self._claim)
         return self._sub_agents.delegate(tool, task)
 
     async def _end_live(self) -> None:
-        """End what is shown of an answer before it is stored: only then is it known which stream it takes over."""
+        """End the live display before the answer is stored: only then is it known which stream it takes over."""
         if self._live is not None:
             await self._live.close()
 
@@ -237,7 +237,7 @@ class TurnWork:
         return await self._answer(action, started_at)
 
     async def _find_refusal(self, action: FinishAction) -> str | None:
-        """Return what is said against an answer that does not pass the agent's checks."""
+        """Return why an answer does not pass the agent's checks; None if it does."""
         if not self._checks:
             return None
         return await self._interruption.guard(find_refusal(self._checks, action.output, self._memory, self._agent))
@@ -316,7 +316,7 @@ class TurnWork:
         return step
 
     async def _plan_for(self, shown: Message) -> Sequence[Payload]:
-        """Return what makes a message visible; a long one is formatted beside the event loop."""
+        """Return the payloads of a message; a long one is formatted beside the event loop."""
         if len(shown.text) <= _PLANNED_INLINE:
             return self._plan_deliveries(shown)
         planned: Sequence[Payload] = await run_in_thread(lambda: self._plan_deliveries(shown), name="formatting")
@@ -353,7 +353,7 @@ class TurnWork:
         await self._saver.save(None if self._opened is None else self._opened.step)
 
     def _buttons(self) -> tuple[Button, ...]:
-        """Return the buttons that the tools of this turn have offered for its answer."""
+        """Return the buttons that tools of this turn offered for its answer."""
         return offered_buttons([each for each in self._context.completed_steps if self._is_own(each)])
 
     def _count_plans(self) -> int:

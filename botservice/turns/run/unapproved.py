@@ -1,4 +1,4 @@
-"""The calls of a step that goes on of which nobody was asked, though their tool wants a person's word by now."""
+"""Calls of a resumed step that were never asked about, though their tool needs approval by now."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -31,7 +31,7 @@ async def refuse_unapproved(
     step_id: int,
     is_resumed: bool,
 ) -> dict[int, ToolOutcome]:
-    """Return what comes of the calls that are not made, by their place: nobody gave the word that they need.
+    """Return the outcomes of the calls that are not made because their approval is missing, by index.
 
     Args:
         tools: What can be called now; when the calls were judged that may have been something else.

@@ -1,1 +1,1 @@
-"""The beginning of a turn: who is let in, what is said, which command is obeyed, what enters the history."""
+"""Beginning a turn: reading its events, admission, commands, and storing the question."""

@@ -1,4 +1,4 @@
-"""Who gets as far as the history and the agent: strangers are turned away, and whoever writes too fast is slowed down.
+"""Admission: strangers are turned away, and people who write too fast are slowed down.
 
 What was said by somebody who is turned away is not kept: neither in the history nor in the stored event.
 """
@@ -41,7 +41,7 @@ _SCRUB = (
 
 @dataclass(slots=True)
 class Heard:
-    """What the events of a turn say.
+    """The messages of a turn, with what was decided about each.
 
     Attributes:
         said: What is let in.
@@ -60,7 +60,7 @@ class Heard:
 
 
 class Admission:
-    """Lets in what may come in."""
+    """Decides which messages of a turn are let in."""
 
     def __init__(self, storage: Storage, options: RunOptions) -> None:
         self._storage = storage
@@ -95,7 +95,7 @@ class Admission:
     async def complete(
         self, inbound: Sequence[Inbound], heard: Heard, controls: Controls, transport: Transport
     ) -> list[Inbound]:
-        """Return what was let in, with the files that were only named: nobody fetches or reads those of others."""
+        """Return the admitted messages with their files read; until now these were only named."""
         if heard.read == transport.read:
             return list(inbound)
         completed: list[Inbound] = []
@@ -160,7 +160,7 @@ class Admission:
         context: AgentContext,
         transport: Transport,
     ) -> tuple[list[tuple[StoredEvent | None, InboundMessage]], Write | None]:
-        """Return what was said with what is too much for now as said to nobody, and what tells so, once a minute."""
+        """Return the messages, those beyond the rate limit as not addressed, and a write that says so once a minute."""
         if not self._budgets.has_rates:
             return list(inbound), None
         kept: list[tuple[StoredEvent | None, InboundMessage]] = []
@@ -195,7 +195,7 @@ class Admission:
     async def turn_away_changes(
         self, controls: Controls, context_keys: Mapping[str, str], transports: Mapping[str, Transport]
     ) -> list[int]:
-        """Return the edits that wait for a message of somebody who is not let in: nothing of them is kept either."""
+        """Return the ids of edits by people who are not let in: nothing of these is kept either."""
         if not controls.changes:
             return []
         refused: list[int] = []
@@ -209,7 +209,7 @@ class Admission:
         return refused
 
     async def _right(self, message: InboundMessage) -> Right | None:
-        """Return what somebody who is not let in may ask all the same; None where that is not, or was today."""
+        """Return the right that a person who is not let in may use all the same; None if none, or used today."""
         right = right_of(message)
         if right is None:
             return None
@@ -222,7 +222,7 @@ class Admission:
     def _plan(
         self, message: InboundMessage, ruling: Ruling, turn: Turn, transport: Transport, now: datetime
     ) -> tuple[Ruling, Sequence[Payload], Sequence[Payload]]:
-        """Return what tells somebody that they are not let in, and what tells them later that they are."""
+        """Return a refusal with its payloads, and the payloads of the welcome if they are let in later."""
         text = refusal_text(ruling, message.language)
         if not text:
             return ruling, [], []

@@ -37,7 +37,7 @@ Said = tuple[StoredEvent, InboundMessage]
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """What the events of a turn say, before anybody is judged.
+    """The messages of a turn before anybody is judged.
 
     Attributes:
         read: What they were read with: where anything is limited, files are only named at first.
@@ -50,11 +50,11 @@ class Unjudged:
 
 
 BeginJudged = Callable[[Turn, AgentContext, Controls, Claim, Transport, Unjudged], Awaitable[bool]]
-"""Begins a turn of which not all is to be taken as it was said."""
+"""Begins a turn in which people have to be judged or commands obeyed."""
 
 
 class Beginning:
-    """Begins turns with what was said."""
+    """Begins the turns that a transport accepted."""
 
     def __init__(self, storage: Storage, options: RunOptions, begin_judged: BeginJudged) -> None:
         self._storage = storage
@@ -64,7 +64,7 @@ class Beginning:
     async def prepare(
         self, turn: Turn, context: AgentContext, controls: Controls, claim: Claim, transport: Transport
     ) -> bool:
-        """Have a turn run, with what it is asked stored; return whether the agent is to answer it."""
+        """Mark a turn running and store its question; return whether the agent is to answer it."""
         options = self._options
         if turn.is_open:
             now = options.clock()
@@ -148,7 +148,7 @@ async def store_task(
     transport: str,
     also: Callable[[Connection], None],
 ) -> None:
-    """Store a task as a turn that runs: nobody's event asks for it now, its message was written earlier.
+    """Store a task as a running turn that no event asks for: its message was written earlier.
 
     Args:
         transport: Makes the answer visible.
@@ -212,14 +212,18 @@ async def _save(
 
 
 async def _clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
-    """Take away what is left of messages that were forgotten while a turn began with them."""
+    """Remove the rest of messages that were forgotten while a turn began with them.
+
+    Raises:
+        TurnGrew: always: the turn is read again, without them.
+    """
     await sweep_files(context.storage)
     context.storage.scrub_soon()
     raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
 
 
 def _remember(context: AgentContext, spoken: "_Spoken", stored: Sequence[Message]) -> None:
-    """Take note of what was stored: the newest message, and of several the one by which the bot is meant."""
+    """Remember the newest stored message, and, of several, the one that addresses the bot."""
     if stored:
         context.chat_history.remember_last(stored[-1])
     if len(stored) > 1:
@@ -228,7 +232,7 @@ def _remember(context: AgentContext, spoken: "_Spoken", stored: Sequence[Message
 
 @dataclass(frozen=True, slots=True)
 class _Spoken:
-    """What is said at the beginning of a turn.
+    """The messages at the beginning of a turn.
 
     Attributes:
         new: All that enters the history, in its order.
@@ -275,7 +279,7 @@ def _store(connection: Connection, context_id: int, spoken: _Spoken, now: dateti
 
 
 def _note_asker(context: AgentContext, addressed: Sequence[Message]) -> None:
-    """Take note of who asks, where the last words of a turn are not the ones that ask."""
+    """Remember who asks if the last message of a turn is not the one that asks."""
     last = context.chat_history.last_user_message
     for message in addressed:
         if context.asked_by is None and last is not None and message.id != last.id:
@@ -287,7 +291,7 @@ def _heard(event: StoredEvent | None, new: NewMessage) -> Heard | None:
 
 
 def _store_system_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
-    """Keep what the agent was told to be, once per context; return the blob's digest, None where there is nothing."""
+    """Store the system prompt once per context; return the blob's digest, or None for an empty one."""
     return store_blob(connection, context_id, prompt.encode("utf-8", "replace")) if prompt else None
 
 
@@ -311,14 +315,14 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
 async def _check_forgotten(
     context: AgentContext, claim: Claim, turn_id: int, spoken: _Spoken, stored: Sequence[Message]
 ) -> None:
-    """See to it that nothing is left of others in what a turn is about, where it holds words of theirs."""
+    """Remove the words of people who were forgotten meanwhile from what a turn is asked."""
     asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
     if any(held.is_erased for each in asked for held in each.references):
         await _go_on_without_forgotten(context, claim, turn_id, asked)
 
 
 async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
-    """Have a turn that begins anew know nothing of somebody who was forgotten while it was answered."""
+    """Remove the words of a forgotten person from the question of a turn that begins again."""
     if context.task is not None:
         left = _task(heard)
         context.task.task, context.task.task_images = left.task, left.task_images
@@ -339,7 +343,7 @@ def _is_plain(message: InboundMessage) -> bool:
 
 
 def language_of(messages: Sequence[InboundMessage]) -> str | None:
-    """Return the two letters of the language of who wrote, where a platform says it."""
+    """Return the author's language as two letters, or None if no message says it."""
     spoken = next((message.language for message in messages if message.language), None)
     return spoken and spoken.partition("-")[0].lower()
 

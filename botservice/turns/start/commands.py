@@ -54,7 +54,7 @@ class CommandRequest:
         return self.tools is None or name in self.tools
 
     def say(self, key: str, /, **values: object) -> str:
-        """Return a text in the language of whoever gave it."""
+        """Return a text in the language of the person who gave the command."""
         return in_language(key, self.message.language, **values)
 
     def say_number(self, number: float, *, places: int = 0) -> str:
@@ -85,7 +85,7 @@ class CommandAnswer:
     moments: tuple[Moment, ...] = ()
 
     def as_message(self, now: datetime) -> Message | None:
-        """Return what is sent; None for nothing."""
+        """Return the message to send, or None."""
         if not self.text and not self.attachments:
             return None
         said = Message(None, Role.ASSISTANT, self.text, self.attachments, created_at=now, buttons=self.buttons)

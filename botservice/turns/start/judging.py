@@ -1,4 +1,4 @@
-"""The beginning of a turn of which not all is for the agent: people are judged, and commands obeyed."""
+"""Beginning a turn in which people have to be judged, commands obeyed, or changed messages read."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class Judging:
         transport: Transport,
         unjudged: Unjudged,
     ) -> bool:
-        """Begin a turn of which not all is to be taken as it was said; return whether the agent is to answer it."""
+        """Begin a turn after judging its authors and obeying its commands; return whether the agent is to answer it."""
         heard = await self._admission.judge(unjudged.said, Heard(unjudged.read), context, is_open=unjudged.is_open)
         context.language = language_of([message for _, message in heard.said])
         inbound, changes = await as_changed(heard.read, heard.said, controls)
@@ -79,7 +79,7 @@ class Judging:
         return is_to_answer
 
     async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
-        """Find out once more in which language a turn that goes on is answered, and who asks: neither is stored."""
+        """Find the language and the asker of a turn that goes on once more: neither is stored."""
         try:
             read = [await glimpse(transport)(event) for event in turn.events if event.raw]
         except Exception:
@@ -97,7 +97,7 @@ class Judging:
     async def _hold_back(
         self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport
     ) -> tuple[list[Said], Write | None]:
-        """Return the commands that are within the limits on messages, and what tells who gave the others."""
+        """Return the commands within the rate limit, and the write that tells the authors of the others."""
         counted = [each for each in commands if each[1].command and self._commands.counts(each[1].command.name)]
         if not counted:
             return commands, None
@@ -141,7 +141,7 @@ class Judging:
     def _commit(
         self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport
     ) -> Write | None:
-        """Return what stores the effects of commands; neither they nor their answers are part of the conversation."""
+        """Return the write that stores what commands do; neither they nor their answers enter the history."""
         if not answers and not changes:
             return None
         now = self._options.clock()
@@ -169,13 +169,13 @@ class Judging:
 
 
 def _may(said: Said, heard: Heard) -> bool:
-    """Return whether what somebody said may be looked at: they may have changed it since they were judged."""
+    """Return whether a message may still be taken: it may have been edited since its author was judged."""
     event, message = said
     return event.id not in heard.rights or right_of(message) is not None
 
 
 def _all_of(writes: Sequence[Write | None]) -> Write | None:
-    """Return what does all of these; None where there is nothing to do."""
+    """Return one write that does all of these; None if there are none."""
     wanted = [each for each in writes if each is not None]
     if not wanted:
         return None

@@ -15,7 +15,7 @@ _END = update(events).where(events.c.id == bindparam("event")).values(reading_at
 
 
 async def begin_reading(storage: Storage, event_id: int) -> bool:
-    """Take note that an event's files are about to be read; return whether nobody began that before."""
+    """Mark that an event's files are about to be read; return False if this was begun before."""
     now = storage.now()
 
     def begin(connection: Connection) -> bool:

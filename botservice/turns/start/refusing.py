@@ -25,14 +25,14 @@ _MARKS: Final = re.compile(r"[^\w .-]")
 def plan_notice(
     transport: Transport, turn: Turn, text: str, now: datetime, *, is_personal: bool = True
 ) -> Sequence[Payload]:
-    """Return what makes words of the service visible; they are no part of the conversation."""
+    """Return the payloads of a message of the service itself, which is no part of the conversation."""
     return transport.plan(Message(None, Role.SYSTEM, text, created_at=now, is_personal=is_personal), turn.events)
 
 
 async def end_refused(
     storage: Storage, turn: Turn, claim: Claim, transport: Transport, text: str, now: datetime
 ) -> None:
-    """End a turn that has begun, with words about why it is not answered."""
+    """End a running turn and tell the person why it is not answered."""
     payloads = plan_notice(transport, turn, text, now)
 
     def end(connection: Connection) -> None:
@@ -44,7 +44,7 @@ async def end_refused(
 
 
 def refusal_text(ruling: Ruling, language: str | None) -> str:
-    """Return what somebody is told who is not let in; empty for nothing."""
+    """Return what to tell a person who is not let in; empty for nothing."""
     key = _KEYS.get(ruling.notice)
     if key is None:
         return ""
@@ -53,7 +53,7 @@ def refusal_text(ruling: Ruling, language: str | None) -> str:
 
 
 def unread_text(names: Sequence[str], language: str | None) -> str:
-    """Return what a person is told whose files were not read."""
+    """Return what to tell a person whose files were not read."""
     shown = [_MARKS.sub(" ", name)[:_MAX_CHARACTERS].strip() or "…" for name in names[:_MAX_NAMES]]
     more = ", …" if len(names) > _MAX_NAMES else ""
     return in_language("files.unread", language, names=", ".join(shown) + more)

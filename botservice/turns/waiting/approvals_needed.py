@@ -24,7 +24,7 @@ _JUDGING_SECONDS: Final = 30.0
 async def find_to_ask(
     tools: Mapping[str, Tool], calls: Sequence[ToolCall], context: AgentContext, refused: Collection[int] = ()
 ) -> list[int]:
-    """Return the places of the calls that need a person's word, which they do not have for always.
+    """Return the indices of the calls that need approval and have no standing one.
 
     Args:
         refused: The places of calls that are not made in any case.
@@ -75,7 +75,7 @@ async def _judge(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
 
 
 async def _granted_tools(context: AgentContext) -> set[str]:
-    """Return the tools that need not ask for whoever asks in a context: none where a turn is not all in their words."""
+    """Return the tools that the asker has granted for always; none if the turn holds words of others."""
 
     def find(connection: Connection) -> set[str]:
         if not is_all_said_by(connection, context.id, context.turn_id, context.asker):

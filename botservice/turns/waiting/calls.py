@@ -83,7 +83,7 @@ class WaitingCall:
 
 
 def say_state(call: WaitingCall) -> str:
-    """Return what a call waits for, or what has become of it, for whoever runs the service."""
+    """Return what a call waits for, or how it was decided, in words for the operator."""
     named = f"{call.tool} (#{call.id})"
     if not call.is_waiting:
         at = "" if call.decided_at is None else f", {call.decided_at:%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""A person's word about calls that wait: who may have it, about which, and taking note of it."""
+"""Deciding calls that wait: who may decide which, and storing it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class Decider:
 
 
 def choose(connection: Connection, context_id: int, order: Order, decider: Decider, now: datetime) -> Choice:
-    """Return the calls of a context that an order is about, as far as whoever gives it may decide about them."""
+    """Return the calls of a context that an order is about and that its author may decide."""
     if not order.numbers:
         return _choose_shown(connection, context_id, order, decider, now)
     waiting = [each for each in find_open(connection, context_id) if _is_decidable(each, now)]
@@ -100,7 +100,7 @@ def _choose_shown(connection: Connection, context_id: int, order: Order, decider
 def carry_out(
     connection: Connection, calls: Sequence[WaitingCall], order: Order, decider: Decider, now: datetime
 ) -> list[WaitingCall]:
-    """Decide calls as an order says, and return those that nobody had decided before."""
+    """Decide calls as an order says, and return those that were undecided before."""
     identity = ensure_identity(connection, decider.author, now) if calls else None  # an owner may never have written
     status = PendingStatus.ALLOWED if order.is_allowing else PendingStatus.DENIED
     by = None if identity is None else identity.id
@@ -112,7 +112,7 @@ def carry_out(
 
 
 def say_taken(calls: Sequence[WaitingCall], order: Order, language: str | None) -> str:
-    """Return what whoever decided is told."""
+    """Return what to tell the person who decided."""
     key = "approval.said_denied"
     if order.is_allowing:
         key = "approval.said_always" if order.is_always else "approval.said_allowed"
@@ -123,7 +123,7 @@ def say_taken(calls: Sequence[WaitingCall], order: Order, language: str | None) 
 def decide_now(
     connection: Connection, context_id: int, order: Order, decider: Decider, language: str | None, now: datetime
 ) -> Decision:
-    """Do what a pressed button says, as far as whoever pressed it may, and return what they are told."""
+    """Do what a pressed button says, as far as the person may, and return what to tell them."""
     choice = choose(connection, context_id, order, decider, now)
     taken = carry_out(connection, choice.calls, order, decider, now)
     if taken:
@@ -132,7 +132,7 @@ def decide_now(
 
 
 def is_own(connection: Connection, call: WaitingCall, author: Author | None) -> bool:
-    """Return whether a call waits on somebody's behalf: in this account or a linked one, or nobody else is there."""
+    """Return whether a person is the asker of a call: by this account, a linked one, or as the only one there."""
     asker = person_name(call.author)
     if not asker:
         return not execute(connection, _IS_SHARED, {"context": call.context_id}).scalar_one_or_none()
@@ -144,7 +144,7 @@ def _is_decidable(call: WaitingCall, now: datetime) -> bool:
 
 
 def _may_decide(connection: Connection, call: WaitingCall, decider: Decider) -> bool:
-    """Return whether a call is somebody's own; where it has no name, a message must show it where they are alone."""
+    """Return whether a call is a person's own; one without a named asker must be shown in a private conversation."""
     is_named_asker = bool(person_name(call.author))
     if not is_named_asker and (call.delivery_id is None or not decider.is_private):
         return False

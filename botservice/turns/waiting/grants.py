@@ -36,12 +36,12 @@ class Grant:
 
 
 def is_named(author: Author | None) -> bool:
-    """Return whether somebody can be told apart from others: not who writes in the name of a chat, as several may."""
+    """Return whether an author is one known person, and does not write in the name of a chat as several may."""
     return author is not None and author.id is not None and not author.is_chat
 
 
 def grant_tool(connection: Connection, context_id: int, tool: str, author: Author, now: datetime) -> None:
-    """Have a tool run in a conversation for a person without asking."""
+    """Let a tool run without asking, for one person in one conversation."""
     if any(each.tool == tool for each in find_grants(connection, context_id, author)):
         return
     values = {"context_id": context_id, "tool": tool, "created_at": now}
@@ -49,7 +49,7 @@ def grant_tool(connection: Connection, context_id: int, tool: str, author: Autho
 
 
 def revoke_grants(connection: Connection, context_id: int, author: Author, tools: Sequence[str] | None = None) -> None:
-    """Have tools ask again in a conversation for a person; all of them by default."""
+    """Make tools ask again, for one person in one conversation; all of them by default."""
     wanted = delete(tool_grants).where(_is_theirs(context_id, author))
     connection.execute(wanted if tools is None else wanted.where(tool_grants.c.tool.in_(list(tools))))
 

@@ -30,7 +30,7 @@ _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 2.0)
 async def decide(
     context: AgentContext, call_id: str | int, *, is_allowed: bool, is_always: bool, now: datetime
 ) -> bool:
-    """Have somebody's word about a call that waits, and return whether nobody had one before.
+    """Store the decision about a waiting call, and return whether it was undecided before.
 
     Raises:
         BotServiceError: no such call waits, or has; or several are called so.

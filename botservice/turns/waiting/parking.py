@@ -45,7 +45,7 @@ class Parking:
         now: datetime,
         lasts: timedelta,
     ) -> ApprovalPending:
-        """Have the turn wait for somebody's word about calls, by their place in the step, and ask for it."""
+        """Park the turn with calls, by their index in the step, and ask for a decision about them."""
         values = {"kind": PendingKind.APPROVAL.value, "expires_at": now + lasts, **set_due(now + lasts, now)}
         numbers = {index: self._insert(connection, step_id, index, call, values, now) for index, call in calls.items()}
         asked = [
@@ -73,7 +73,7 @@ class Parking:
     def expect(
         self, connection: Connection, step_id: int, calls: Mapping[int, tuple[ToolCall, Later]], now: datetime
     ) -> ResultPending:
-        """Have the turn wait for results that come later, and tell so."""
+        """Park the turn until results are handed in, and tell the person so."""
         pending = []
         for index, (call, later) in calls.items():
             until = now + timedelta(hours=later.hours)
@@ -109,7 +109,7 @@ class Parking:
 
 
 def approval_pending(turn_id: int, calls: Sequence[PendingCall]) -> ApprovalPending:
-    """Return what says that calls wait for somebody's word."""
+    """Return the text that says that calls wait for a decision."""
     named = ", ".join(f"{each.name} ({each.number})" for each in calls)
     how = "service.decide(context, call.number, allow=True or False)"
     message = f"turn {turn_id} waits for a word about {named}: {how}"

@@ -19,7 +19,7 @@ _MOST_NUMBERS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What somebody wants to become of calls.
+    """A person's order about calls that wait.
 
     Attributes:
         is_allowing: Whether they may run.
@@ -62,10 +62,10 @@ def order_of(says: str) -> Order | None:
 
 
 def say(word: str, numbers: Iterable[int], more: str = "") -> str:
-    """Return how a button says what is to become of calls."""
+    """Return the text of a button that gives an order about calls."""
     return " ".join([f"/{word}", *map(str, numbers), *([more] if more else [])])
 
 
 def is_question(buttons: Iterable[Button]) -> bool:
-    """Return whether a message with these buttons asks for somebody's word about calls of tools."""
+    """Return whether a message with these buttons asks for a decision about calls of tools."""
     return any(order_of(each.says) is not None for each in buttons if each.url is None)

@@ -58,7 +58,7 @@ def group(count: int) -> list[range]:
 
 
 def show_question(calls: Sequence[Asked], language: str | None, now: datetime, *, has_buttons: bool = True) -> Message:
-    """Return the message about calls as it is at this moment: with buttons for those that nobody has decided.
+    """Return the message about calls as they are now, with buttons for the undecided ones.
 
     Args:
         has_buttons: Whether people see buttons there; where not, they are told what to write.
@@ -144,7 +144,7 @@ def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]
 
 
 def _name(author: Author | None, language: str | None) -> str:
-    """Return what somebody is called; an id says nothing to people."""
+    """Return the name of a person; an id says nothing to people."""
     name = None if author is None else author.name
     return show_plain(name) if name else in_language("approval.you", language)
 

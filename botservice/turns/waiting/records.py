@@ -63,7 +63,7 @@ def insert_pending(connection: Connection, values: dict[str, Any]) -> int:
 
 
 def park_turn(connection: Connection, turn_id: int, question_id: int | None) -> None:
-    """Have a turn wait.
+    """Mark a turn as waiting.
 
     Args:
         question_id: The message that it answers.
@@ -73,7 +73,7 @@ def park_turn(connection: Connection, turn_id: int, question_id: int | None) -> 
 
 
 def unpark_turn(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Have a turn that has waited go on: whoever holds its context works on it from now on."""
+    """Mark a waiting turn as running again."""
     execute(
         connection, _PARK, {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, **set_due(now, now)}
     )
@@ -86,7 +86,7 @@ def close_pending(connection: Connection, turn_id: int) -> None:
 
 
 def lock_turn(connection: Connection, turn_id: int) -> bool:
-    """Have others who decide wait; return whether a turn waits."""
+    """Lock a turn against other decisions, and return whether it waits."""
     row = execute(connection, _LOCK_TURN, {"turn": turn_id}).one_or_none()
     return row is not None and row.status == TurnStatus.WAITING.value
 
@@ -94,7 +94,7 @@ def lock_turn(connection: Connection, turn_id: int) -> bool:
 def decide_call(
     connection: Connection, call: WaitingCall, status: PendingStatus, now: datetime, decided_by: int | None = None
 ) -> bool:
-    """Take note of what becomes of a call; return whether nobody was faster. Its turn is to be seen to then."""
+    """Store the decision about a call and make its turn due; return False if it or its turn does not wait any more."""
     if not lock_turn(connection, call.turn_id):
         return False
     values = {"row": call.id, "status": status.value, "decided_at": now, "decided_by": decided_by, **set_due(now, now)}
@@ -102,7 +102,7 @@ def decide_call(
 
 
 def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
-    """Have nothing of a turn that waits be run any more, also what was allowed; return whether it waits still."""
+    """Withdraw all open calls of a waiting turn, also the allowed ones; return whether it still waits."""
     if not lock_turn(connection, turn_id):
         return False
     values = {"status": PendingStatus.WITHDRAWN.value, "decided_at": now, "told_at": None, **set_due(now, now)}
@@ -111,7 +111,7 @@ def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
 
 
 def withdraw_question(connection: Connection, context_id: int, external_id: str, now: datetime) -> None:
-    """Do so with the turn that waits and answers a message which its author has taken back."""
+    """Withdraw the open calls of the waiting turn that answers a deleted message."""
     asked = select(messages.c.id).where(messages.c.context_id == context_id, messages.c.external_id == external_id)
     found = connection.execute(_WITHDRAWABLE.where(turns.c.question_id.in_(asked)), {"context": context_id})
     for turn_id in found.scalars().all():
@@ -125,7 +125,7 @@ def note_told(connection: Connection, ids: Collection[int], now: datetime) -> No
 
 
 def put_back(connection: Connection, calls: Collection[WaitingCall], now: datetime) -> None:
-    """Have the calls of a turn that waits still be looked at when their time is over, or something becomes of them."""
+    """Make the calls of a turn due again when they expire: until then only a decision makes them due."""
     for each in calls:
         due_at = each.expires_at if each.is_waiting else None
         execute(connection, _UPDATE, {"row": each.id, **set_due(due_at, now)})
@@ -138,7 +138,7 @@ def set_delivery(connection: Connection, ids: Collection[int], delivery_id: int)
 
 
 def forget_places(connection: Connection, context_id: int) -> None:
-    """Have what is decided in a conversation that moves be said anew: a number there is another message here."""
+    """Let decided calls of a conversation that moves be announced again: its message ids have changed."""
     asked = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id, CALL_IS_OPEN)
     connection.execute(update(deliveries).where(deliveries.c.id.in_(asked)).values(external_id=None))
 

@@ -1,4 +1,4 @@
-"""A turn that has waited goes on: what is to run then is stored as started in the same transaction, so it runs once."""
+"""Resuming a turn that has waited: the calls to run are stored as started in the same transaction, so they run once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ def expire(connection: Connection, calls: Sequence[WaitingCall], now: datetime) 
 def go_on(
     connection: Connection, turn_id: int, context_id: int, step_id: int, calls: Sequence[ToolCall], now: datetime
 ) -> Settled:
-    """Have a turn that waits go on with a step, as far as everything that it waits with is decided.
+    """Resume a waiting turn with its step, if every call is decided.
 
     Raises:
         TurnWaiting: something is not.
@@ -91,13 +91,13 @@ def has_open(connection: Connection, turn_id: int) -> bool:
 
 
 def wait_again(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Have a turn wait whose calls wait still, and be seen to at once."""
+    """Mark a turn whose calls still wait as waiting, and due at once."""
     set_waiting(connection, turn_id)
     put_off(connection, turn_id, now, now)
 
 
 def put_off(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
-    """Have a turn that waits not be seen to before a moment, unless something becomes of its calls."""
+    """Put a waiting turn off until a moment, unless one of its calls is decided before."""
     execute(connection, _PUT_OFF, {"turn": turn_id, **set_due(until, now)})
 
 

@@ -185,7 +185,7 @@ def _read_waiting(connection: Connection) -> dict[int, list[str]]:
 
 
 async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
-    """Have a turn that was set aside, or that waits for its next try, tried now.
+    """Try a turn now that was set aside, or that waits for its next try.
 
     Where the chat has gone on meanwhile, what was said is said again at its end.
 
@@ -248,7 +248,7 @@ async def drop_turn(storage: Storage, turn_id: int, now: datetime) -> None:
 
 
 def _withdraw(connection: Connection, row: Any, now: datetime) -> None:
-    """Have a turn that is parked be stopped by whoever works on its conversation."""
+    """Store a stop for a parked turn: the worker of its conversation obeys it."""
     if any(each.is_open for each in find_of_turn(connection, row.id)):
         withdraw_turn(connection, row.id, now)
         notify_replicas(connection, [Wakeup(row.context_id, EventKind.DECISION, is_open=True)])

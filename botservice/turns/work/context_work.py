@@ -1,4 +1,4 @@
-"""What a claimed context has to do next, and doing it: messages sent, edits applied, turns run.
+"""Finding and doing the next work of a claimed context: sending messages, applying edits, running turns.
 
 `due_contexts` finds the contexts that have something to do, and goes by the same order.
 """
@@ -76,7 +76,7 @@ _NO_CONTROLS: Final = Controls()
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """A message that a context owes to somebody."""
+    """A message to send."""
 
     delivery: Delivery
     context_keys: Mapping[str, str]
@@ -84,7 +84,7 @@ class Owed:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Wishes that something be stopped, oldest first: what is left of answers goes, and nothing runs any more."""
+    """Stops, oldest first, in a context in which no turn runs."""
 
     stops: Sequence[Change]
 
@@ -98,7 +98,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A turn to begin, or to begin again, or one that has waited and is to be seen to.
+    """A turn to begin, to begin again, or to attend to because it waits.
 
     Attributes:
         controls: What has not taken effect: the wish that it stop, and changes of messages that it may begin with.
@@ -111,7 +111,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Nothing may be done before a moment: the first thing is not due, and the others come after it."""
+    """Nothing may be done before a moment: the first task is not due, and the others come after it."""
 
     until: datetime
 
@@ -132,7 +132,7 @@ class Running:
 
 
 class ContextWork:
-    """Does what contexts have to do, one thing at a time in each, for whoever holds the claim.
+    """Finds and does the work of contexts that the caller has claimed, one thing at a time in each.
 
     Attributes:
         runs: The turns that run, by context.
@@ -176,7 +176,7 @@ class ContextWork:
         return beginnings_not_yet(time.monotonic() - self._born_at)
 
     def expect(self, context_id: int) -> None:
-        """Take note that something may have become of what a turn of a context waits with."""
+        """Remember that calls of a waiting turn of a context may have been decided."""
         self._decided.add(context_id)
 
     async def find(self, claim: Claim, *, gives_way: bool) -> Work | None:
@@ -217,7 +217,7 @@ class ContextWork:
         return True
 
     async def _put_off(self, until: datetime, claim: Claim) -> None:
-        """Have a context not be looked at before a moment, unless something new comes."""
+        """Put a context off until a moment, unless something new arrives."""
         now, context_id = self._clock(), claim.context_id
         await self._storage.write(lambda connection: put_off(connection, context_id, until, now), fence=claim)
 
@@ -251,7 +251,7 @@ class ContextWork:
             await self._failed_turns.try_later(turn, claim, transport, type(error).__name__, work.context.language)
 
     async def _is_ready(self, turn: Turn, work: Begun, claim: Claim, transport: Transport) -> bool:
-        """Have a turn begin, or be seen to where it waits; return whether the agent is to work on it now."""
+        """Begin a turn, or attend to it if it waits; return whether the agent is to work on it now."""
         if turn.status is TurnStatus.WAITING:
             return await self._attending.attend(turn, work.context, claim, transport)
         if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
@@ -289,12 +289,12 @@ class ContextWork:
             await self.outbox.send(work.context.context_keys, run.begun, claim, has_begun=True)
 
     async def _is_stopped(self, turn: Turn, work: Begun) -> bool:
-        """Return whether somebody who may has said stop since a question was asked."""
+        """Return whether a person who may has stopped a turn since its question was asked."""
         stops = work.controls.stops_after(turn.order_key)
         return await self._controls.find_newest(stops, work.context.context_keys) is not None
 
     async def stop(self, context_id: int) -> bool:
-        """Stop the turn that runs in a context, if somebody wants that who may; return whether one runs."""
+        """Stop the turn that runs in a context, if a person who may has said so; return whether one runs."""
         running = self.runs.get(context_id)
         if running is None:
             return False
@@ -309,7 +309,7 @@ class ContextWork:
         return True
 
     def _find_next(self, connection: Connection, *, context_id: int, gives_way: bool) -> Work | None:
-        """Return it: stops first, then what is owed, what is changed, and a turn; None where there is nothing."""
+        """Return the next work: a stop first, then a message to send, a change, and a turn; None if there is none."""
         there = execute(connection, _LOOK, {"context": context_id}).all()[0]
         delivery = find_next_delivery(connection, context_id, self._transports) if there.owes else None
         controls = find_controls(connection, context_id, self._transports) if there.control else _NO_CONTROLS
@@ -334,7 +334,7 @@ class ContextWork:
     def _find_due(
         self, connection: Connection, context_id: int, controls: Controls, turn: Turn | None, *, is_any_waiting: bool
     ) -> Work | None:
-        """Return what goes before the next turn: what is changed, a turn that has waited, or a reminder."""
+        """Return the work that goes before the next turn: a change, a turn that has waited, or a reminder."""
         changes = find_due(connection, context_id, controls) if controls.changes else None
         if changes is not None or (turn is not None and turn.status is not TurnStatus.QUEUED):
             return changes
@@ -347,7 +347,7 @@ class ContextWork:
         return self.reminding.find(connection, context_id) if context_id in self.reminding.due else None
 
     def _find_waited(self, connection: Connection, context_id: int, *, is_last: bool) -> Turn | None:
-        """Return the turn that has waited and is to be seen to. It is looked for where it is expected, or last."""
+        """Return the waiting turn to attend to. It is looked for if a decision is expected, or last."""
         if not is_last and context_id not in self._decided:
             return None
         turn_id = find_due_turn(connection, context_id, self._transports, self._clock())
@@ -367,13 +367,13 @@ class ContextWork:
         return is_due(turn, now) or (turn.status is TurnStatus.QUEUED and turn.due_at > now + GATHERING)
 
     def _wait_for(self, turn: Turn) -> Waiting | None:
-        """Return until when those behind a turn wait that has begun, and may not go on: in this process, or yet."""
+        """Return until when the work behind a running turn waits that may not go on here, or not yet."""
         if turn.status is TurnStatus.QUEUED:
             return None
         return Waiting(max(turn.due_at, self._clock() + _A_WHILE))
 
     def _stop(self, connection: Connection, turn: Turn | None, controls: Controls) -> Work | None:
-        """Return what a stop makes of a turn that has begun before it; there is no such turn where it is stopped."""
+        """Return the turn that a stop is about if it has begun, to be stopped as it goes on; else the stops."""
         if turn is None or turn.status is TurnStatus.QUEUED or not controls.stops_after(turn.order_key):
             return Stopped(controls.stops)
         return self._claimed_turn(connection, turn, controls) if self._may_begin(turn) else None

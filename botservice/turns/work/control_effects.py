@@ -54,7 +54,7 @@ class ControlEffects:
         return None
 
     async def stop_all(self, claim: Claim, stops: Sequence[Change]) -> None:
-        """Have stops take effect where no turn runs: nothing more is sent of answers of which some has gone out."""
+        """Apply stops where no turn runs: the rest of answers that have begun to go out is dropped."""
         now, context_id = self._clock(), claim.context_id
         keys = await self._storage.read(lambda connection: read_context_keys(connection, context_id))
         stop = await self.find_newest(stops, keys)
@@ -71,7 +71,7 @@ class ControlEffects:
         logger.info("context.stopped", extra={"context": context_id})
 
     async def apply(self, due: DueChanges, claim: Claim) -> None:
-        """Have the history say what people made of their messages."""
+        """Apply edits and deletions to the history."""
         keys = await self._storage.read(lambda connection: read_context_keys(connection, claim.context_id))
 
         async def read(change: Change) -> InboundMessage | None:
@@ -93,7 +93,7 @@ class ControlEffects:
         return bool(refused)
 
     async def _may(self, event: StoredEvent, transport: str, context_keys: Mapping[str, str]) -> bool:
-        """Return whether an event may take effect now. One that names nobody may: the platform itself sent it.
+        """Return whether an event may take effect now. One without an author may: the platform itself sent it.
 
         What cannot be read has no effect.
         """

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class FailedTurns:
-    """Decides what becomes of turns that failed."""
+    """Retries turns that failed, and gives them up in the end."""
 
     def __init__(self, storage: Storage, clock: Callable[[], datetime]) -> None:
         self._storage = storage
@@ -30,7 +30,7 @@ class FailedTurns:
     async def try_later(
         self, turn: Turn, claim: Claim, transport: Transport, reason: str, language: str | None
     ) -> None:
-        """Have a turn tried again, after a while; give it up where that was in vain too often."""
+        """Put a failed turn off until its next try; give it up after too many."""
         delay = turn_delay(TURN_RETRIES, turn.failures + 1)
         if delay is None:
             await self.give_up(turn, claim, transport, reason, language)

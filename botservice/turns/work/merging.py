@@ -33,7 +33,7 @@ _OTHERS: Final = [
 
 
 async def move_here(storage: Storage, claim: Claim, change: Change, now: datetime) -> bool:
-    """Have a conversation go on under the keys that a control names; return whether it does.
+    """Move a conversation to the keys that a control names; return whether it was moved.
 
     Where somebody has spoken under them already, that becomes its end, as soon as nobody works on it.
 

@@ -35,7 +35,7 @@ _AUDIENCE = select(contexts.c.context_keys, contexts.c.is_shared).where(contexts
 
 
 class _NotDueError(BotServiceError):
-    """Somebody has cancelled or sent a reminder since it was read."""
+    """A reminder was cancelled or sent since it was read."""
 
 
 class Reminding:
@@ -52,7 +52,7 @@ class Reminding:
         self.due: dict[int, datetime] = {}
 
     def expect(self, context_ids: Iterable[int]) -> list[int]:
-        """Take note of contexts in which something is due, and return those in which it need not wait for a limit."""
+        """Remember contexts with due reminders, and return those that need not wait for a rate limit."""
         now = self._options.clock()
         self.due = {context_id: self.due.get(context_id, now) for context_id in context_ids}
         return [context_id for context_id, since in self.due.items() if since <= now]
@@ -63,7 +63,7 @@ class Reminding:
         return None if since is None or since > now else find_due(connection, context_id, now, self._transports)
 
     async def fire(self, reminder: Reminder, claim: Claim) -> None:
-        """Make a turn of a reminder that is due. Where whoever asked for it is at a limit, it waits for that."""
+        """Make a turn of a due reminder; if its author is at a rate limit, it waits until that is over."""
         try:
             if not await self._is_welcome(reminder):
                 await self._give_up(reminder, claim)
@@ -98,7 +98,7 @@ class Reminding:
         return (await access.judge(self._storage, message, keys, self._options.clock())).is_admitted
 
     async def _find_limit(self, reminder: Reminder) -> Standing | None:
-        """Count a task as a message of whoever asked for it; return the limit that this is beyond, if it is."""
+        """Count a task as a message of its author; return the rate limit that it exceeds, or None."""
         storage, budgets = self._storage, self._options.budgets
         if not budgets.has_rates:
             return None
@@ -120,7 +120,7 @@ class Reminding:
         )
 
     async def _tell(self, reminder: Reminder, claim: Claim) -> None:
-        """Store the whole turn of a reminder: what is said, why, and what has to be delivered."""
+        """Store the whole turn of a reminder: its message, the reason, and the delivery."""
         now = self._options.clock()
         context = await self._load(reminder)
         said = announce(reminder, now)
@@ -149,13 +149,13 @@ class Reminding:
 
 
 def _shown(new: NewMessage, reminder: Reminder) -> Message:
-    """Return what is said of a reminder; where it comes late, with the time for which it was meant."""
+    """Return the message of a reminder; a late one with the time for which it was meant."""
     due = Moment(spell(reminder.due_at, reminder.time_zone), reminder.due_at)
     return replace(preview(new, language=reminder.language), moments=(due,))
 
 
 def _taking(reminder: Reminder, now: datetime) -> Callable[[Connection], None]:
-    """Return what takes a reminder in the transaction of its turn: where it is not due any more, nothing happens."""
+    """Return the write that takes a reminder in the transaction of its turn, or fails if it is not due any more."""
 
     def take(connection: Connection) -> None:
         if not take_reminder(connection, reminder, now):

@@ -1,4 +1,4 @@
-"""Seeing to turns that wait: what was decided is said in the message that asked, and what is over ends."""
+"""Attending to waiting turns: decisions are shown in the message that asked, and expired calls end."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class Attending:
         self._options = options
 
     async def attend(self, turn: Turn, context: AgentContext, claim: Claim, transport: Transport) -> bool:
-        """Say what was decided where it was asked; return whether nothing is undecided any more."""
+        """Show what was decided where it was asked; return whether nothing is undecided any more."""
         is_welcome = await self._is_welcome(turn, context, is_group=is_shared(transport, context.context_keys))
         now = self._options.clock()
 
@@ -97,7 +97,7 @@ class Attending:
         transport: Transport,
         now: datetime,
     ) -> None:
-        """Have the messages that asked say what was decided since."""
+        """Update the messages that asked with what was decided since."""
         changed = {each.delivery_id for each in calls if each.decided_at is not None and not each.is_told}
         names = _read_names(connection, calls)
         step = None if context.open_step is None else context.open_step.item
@@ -160,7 +160,7 @@ def _plan(transport: Transport, shown: Message, turn: Turn) -> Payload | None:
 
 
 async def _is_of(stop: Change, asker: Author | None, transport: Transport, keys: Mapping[str, str]) -> bool:
-    """Return whether a stop is the asker's: by its author, or because nobody else is there."""
+    """Return whether a stop is the asker's: by its author, or because the conversation is private."""
     try:
         message = await glimpse(transport)(stop.event) if stop.event.raw else None
     except (ClaimLost, StorageUnavailable):

@@ -1,4 +1,4 @@
-"""The worker: claims contexts that have something to do, and does it, one turn at a time in each."""
+"""The worker: claims contexts that have work, and does it in lanes, one turn at a time in each context."""
 
 import asyncio
 import itertools
@@ -104,7 +104,7 @@ class Lanes:
                 return self.usual
 
     def of_turn(self, beginnings: int, size: int = 0) -> Lane:
-        """Return the lane of a turn that was begun so often; what is only given up can end nothing.
+        """Return the lane of a turn by how often it was begun: one that will only be given up can end no process.
 
         Args:
             size: Bytes of what asks it, where that is known.
@@ -120,7 +120,7 @@ class Lanes:
 
 
 class Worker:
-    """Works on every context of a storage that nobody else works on.
+    """Works on every context of a storage that no other process has claimed.
 
     Args:
         transports: Who reads the events and makes the answers visible; turns of others are left alone.
@@ -170,7 +170,7 @@ class Worker:
         return context_id in self._busy
 
     async def start(self) -> None:
-        """Begin to work; what was left behind by an earlier process is taken up at once."""
+        """Begin to work, first on what an earlier process left behind."""
         self._is_stopping = self._context_work.is_closing = False
         self._sweeping = asyncio.create_task(self._sweep(), name="botservice-sweep")
         self._listening = asyncio.create_task(self._listen(), name="botservice-listen")
@@ -194,7 +194,7 @@ class Worker:
             await asyncio.wait(tasks)
 
     def wake(self, context_id: int, kind: EventKind = EventKind.MESSAGE) -> None:
-        """Take note that a context has something to do."""
+        """Begin work on a context, or look at it once more after what is under way there."""
         if self._is_stopping or self._sweeping is None:
             return
         if kind is EventKind.DECISION:
@@ -234,7 +234,7 @@ class Worker:
             logger.exception("worker.listening_failed")  # whatever it was: the sweep finds everything, only later
 
     async def _sweep(self) -> None:
-        """Find what nobody was woken for: work of a process that died, what has become due, and stops not heard of."""
+        """Find work that no wakeup announced: of a process that died, newly due, and stops that were missed."""
         while True:
             try:
                 self._drop_what_is_lost()
@@ -251,7 +251,7 @@ class Worker:
             await asyncio.sleep(self._sweep_seconds)
 
     def _drop_what_is_lost(self) -> None:
-        """Cut off what can store nothing more: its claim went with a connection. Then it is claimed afresh."""
+        """Cancel work that can store nothing more, because its claim went with a connection; it is claimed afresh."""
         for context_id, claim in list(self._claims.items()):
             if not claim.is_held:
                 self._again.add(context_id)
@@ -262,7 +262,7 @@ class Worker:
                 del self._let_go_at[context_id]
 
     def _look(self, connection: Connection) -> tuple[list[DueContext], dict[int, int]]:
-        """Return the contexts that nobody works on and that have something to do, and the stops of what runs here."""
+        """Return the unclaimed contexts that have work, and the stops of turns that run here."""
         due = find_due_contexts(
             connection,
             self._clock(),
@@ -277,7 +277,7 @@ class Worker:
         return [each for each in new if each.context_id in free], find_stops(connection, list(self._context_work.runs))
 
     def _take_up(self, found: Sequence[DueContext]) -> None:
-        """Work on what was found, as far as others do not wait already: what is left is found again."""
+        """Begin work on the found contexts, as far as their lanes have room: the rest is found again."""
         reminded = self._context_work.reminding.expect(each.context_id for each in found if each.what is What.REMINDER)
         for each in found:
             if each.what is What.WAITING:
@@ -311,7 +311,7 @@ class Worker:
                 self.wake(context_id)
 
     async def _work_in(self, lane: Lane, context_id: int) -> Lane | None:
-        """Do what belongs in a lane; return the one in which to go on. Nobody waits in a line with a claim."""
+        """Do the work that belongs in a lane; return the lane in which to go on. The claim is not kept until then."""
         claim = await self._storage.claims.try_claim(context_id)
         if claim is None:
             return None
@@ -346,7 +346,7 @@ class Worker:
             done = work
 
     async def _stop_turn(self, context_id: int) -> None:
-        """Stop the turn that runs in a context. Where none does, whoever looks there next sees to the control."""
+        """Stop the turn that runs in a context. If none runs, the next look at the context handles the control."""
         if not await self._context_work.stop(context_id):
             self.wake(context_id)
 
