@@ -38,13 +38,18 @@ _PAGE: Final = 500
 _CONTEXTS_AT_ONCE: Final = 100
 _FILES_AT_ONCE: Final = 2_000
 # Every text that may name a blob, so that a new one is not forgotten; what people said names none.
-_REFERRING: Final = [
-    column
+_REFERRING: Final = {
+    table: texts
     for table in metadata.sorted_tables
     if "context_id" in table.c and table not in (blobs, loose_files)
-    for column in table.c
-    if isinstance(column.type, Text | Json) and column not in {messages.c.text, messages.c.said_by_others}
-]
+    if (
+        texts := [
+            type_coerce(column, Text)
+            for column in table.c
+            if isinstance(column.type, Text | Json) and column not in {messages.c.text, messages.c.said_by_others}
+        ]
+    )
+}
 _NOTED: Final = select(loose_files.c.context_id).distinct().limit(_CONTEXTS_AT_ONCE)
 
 
@@ -101,7 +106,7 @@ def _find_orphans(connection: Connection, context_id: int) -> _Found:
     digests = set(notes.values()) - _read_references(connection, context_id, set(notes.values()))
     last_ids = {
         table.name: connection.execute(_last_id(table), {"context": context_id}).scalar_one_or_none() or 0
-        for table in {column.table for column in _REFERRING}
+        for table in _REFERRING
         if "id" in table.c
     }
     return _Found(digests, notes, last_ids, going_on)
@@ -127,18 +132,18 @@ def _read_references(
         since: Look only at later rows than these, and at what belongs to turns that were not done then, or are not now.
     """
     named: set[str] = set()
-    for column in _REFERRING:
+    for table, texts in _REFERRING.items():
         if named.issuperset(digests):
             break
-        table = column.table
-        query = select(type_coerce(column, Text)).where(column.is_not(None))
+        query = select(*texts)
         if since is None:
             query = query.where(table.c.context_id == context_id)
         else:  # a sum, so that no index is chosen by it: it is about few rows, and the context may have many
             query = query.where(table.c.context_id + 0 == context_id, _is_new(table, context_id, since))
-        with connection.execute(query.execution_options(yield_per=_PAGE)) as texts:
-            for text in texts.scalars():
-                named.update(digest for digest in DIGEST.findall(text) if digest in digests)
+        with connection.execute(query.execution_options(yield_per=_PAGE)) as rows:
+            for row in rows:
+                found = (digest for text in row if text is not None for digest in DIGEST.findall(text))
+                named.update(digest for digest in found if digest in digests)
     return named
 
 
