@@ -18,7 +18,7 @@ from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, 
 from transports.telegram.incoming.button_presses import pressed_message
 from transports.telegram.incoming.described_content import describe
 from transports.telegram.incoming.files import Files, SentFile, sent_files
-from transports.telegram.incoming.message_fields import name_content
+from transports.telegram.incoming.message_fields import FILES, name_content
 from transports.telegram.incoming.rich_messages import words_of
 
 _MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
@@ -101,7 +101,7 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
     message = next((update[name] for name in _MESSAGES if name in update), None)
     if not isinstance(message, Mapping):
         return None
-    files = tuple(sent_files(message))
+    files = _files(message)
     text = _text(message, bot, files)
     if text is None:
         return None
@@ -114,9 +114,13 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
         _author(message),
         GUEST_MESSAGE in update or _is_addressed(message, bot),
         files,
-        () if replied is None else tuple(sent_files(replied)),
+        () if replied is None else _files(replied),
         tuple(_references(message, replied, text, bot)),
     )
+
+
+def _files(message: Body) -> tuple[SentFile, ...]:
+    return () if FILES.isdisjoint(message) else tuple(sent_files(message))
 
 
 def _with_files(heard: Heard, fetched: Fetched, quoted: Fetched) -> tuple[str, tuple[Reference, ...]]:
@@ -263,7 +267,7 @@ def _references(message: Body, replied: Body | None, text: str, bot: BotIdentity
     quoted = field(message.get("quote"), "text")
     quoted = quoted if isinstance(quoted, str) else None
     if replied is not None and _is_said(replied):
-        said = quoted if quoted is not None else _text(replied, bot, tuple(sent_files(replied)))
+        said = quoted if quoted is not None else _text(replied, bot, _files(replied))
         # Whoever forwarded it has not said it.
         author = _origin(replied["forward_origin"]) if _is_forwarded(replied) else _author(replied)
         yield _reference(ReferenceKind.REPLY, author, _cut(said or ""), str(replied["message_id"]), bot)

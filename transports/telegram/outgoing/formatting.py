@@ -124,9 +124,9 @@ def _pieces(rich: Rich, max_units: int) -> list[Rich]:
 
 def as_wire(rich: Rich) -> list[dict[str, Any]]:
     """Return the entities of rich in the Bot API's form, counted in UTF-16 code units."""
-    wire = []
+    wire, count = [], len if rich.text.isascii() else units
     for each in rich.entities:
-        offset, length = units(rich.text[: each.begin]), units(rich.text[each.begin : each.end])
+        offset, length = count(rich.text[: each.begin]), count(rich.text[each.begin : each.end])
         entity: dict[str, Any] = {"type": each.kind, "offset": offset, "length": length}
         if each.kind == DATE_TIME and each.argument is not None:
             entity |= {"unix_time": int(each.argument), "date_time_format": _DATE_FORMAT}
