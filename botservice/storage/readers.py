@@ -6,6 +6,7 @@ they are asked for: it answers in less time than handing a question to a thread 
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 import threading
 import time
@@ -153,11 +154,14 @@ class ReaderInPlace:
         self._connection.detach()  # it never goes back among those that may wait
         self._connection.info[_IN_PLACE] = True
         self._is_free = threading.Lock()  # several event loops may have one storage
-        self._ends_at = 0.0
-        driver = cast("sqlite3.Connection", self._connection.connection.dbapi_connection)
-        driver.execute("PRAGMA busy_timeout=0")
-        driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_IN_PLACE_BYTES)
-        driver.set_progress_handler(self._is_over, _STEPS_UNWATCHED)
+        self._ends_at = math.inf
+        self._driver = cast("sqlite3.Connection", self._connection.connection.dbapi_connection)
+        self._driver.execute("PRAGMA busy_timeout=0")
+        self._driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_IN_PLACE_BYTES)
+        self._driver.set_progress_handler(self._is_over, _STEPS_UNWATCHED)
+        # For SQLAlchemy one transaction lasts for good: it takes longer to begin and end one than SQLite to answer.
+        self._connection.begin()
+        self._driver.rollback()
 
     def read(self, query: Callable[[Connection], T]) -> T:
         """Return what query returns.
@@ -169,11 +173,12 @@ class ReaderInPlace:
             raise NotInPlace
         try:
             self._ends_at = time.monotonic() + _LONGEST_IN_PLACE_SECONDS
-            with self._connection.begin():
-                return query(self._connection)
-        except SQLAlchemyError as error:
+            self._driver.execute("BEGIN")
+            return query(self._connection)
+        except (SQLAlchemyError, sqlite3.Error) as error:
             raise NotInPlace from error
         finally:
+            self._driver.rollback()
             self._is_free.release()
 
     def close(self) -> None:
