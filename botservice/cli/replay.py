@@ -85,7 +85,7 @@ def _show_turns(found: Any, *, detailed: bool, as_json: bool) -> None:
     from rich.console import Console
 
     from botservice.memory.replay import show
-    from botservice.memory.replay_turns import render_turns
+    from botservice.overview.turn_replay import render_turns
 
     show(render_turns(found, detailed=detailed), Console())
 

@@ -164,7 +164,7 @@ class AgentContext:
 
     @property
     def asker(self) -> Author | None:
-        """Who asks: mostly who wrote the message that is answered; the newest one of a person, where none is."""
+        """The author of the message that is answered, or of the newest one; for a call that waited, its own author."""
         if self.asked_by is not None:
             return self.asked_by
         question = self.chat_history.last_user_message
@@ -231,7 +231,7 @@ class AgentContext:
         )
 
     def show(self, snapshot: Snapshot) -> None:
-        """Take over what was read of this context, by `read_snapshot`."""
+        """Set everything to what `read_snapshot` has read."""
         self.metadata = snapshot.metadata
         self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
         self.steps_taken = snapshot.steps_taken
@@ -242,7 +242,7 @@ class AgentContext:
         self._load_steps(snapshot)
 
     def unsaved_steps(self) -> list[MemoryItem]:
-        """Return the steps that somebody put into memory and that no run has stored yet; the next one does.
+        """Return the steps that callers put into memory and that no run has stored yet; the next run stores them.
 
         Raises:
             InvalidField: something that is no item was put in.
@@ -265,7 +265,7 @@ class AgentContext:
         self.steps_taken = 0
 
     def assign_turn(self, turn_id: int) -> None:
-        """Take note of the id of the turn that has begun."""
+        """Set the id of the turn that has begun."""
         self.turn_id = turn_id
         self.records.assign_turn(turn_id)
 
@@ -275,7 +275,7 @@ class AgentContext:
         return None if text == self._saved_metadata else text
 
     def confirm_metadata(self, text: str) -> None:
-        """Take note that text is stored."""
+        """Remember text as the metadata that is stored."""
         self._saved_metadata = text
 
     def _is_put_in(self, item: MemoryItem) -> bool:
@@ -325,7 +325,7 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
 
 
 def rename_context(connection: Connection, old: ContextKeys, new: ContextKeys) -> bool:
-    """Give the context with old keys new ones; return whether it was there, and nobody else had them."""
+    """Give the context with old keys new ones; return whether it was there and the new ones were free."""
     if find_context(connection, new) is not None:
         return False
     change = update(contexts).where(contexts.c.key_hash == old.digest)

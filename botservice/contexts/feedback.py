@@ -21,7 +21,7 @@ _DELETE = delete(feedback).where(
 
 
 def write_feedback(connection: Connection, turn_id: int, author: Author, verdict: str | None, now: datetime) -> bool:
-    """Store what somebody thinks of a turn's answer, in place of what they thought before; return whether they may.
+    """Store an author's verdict on a turn's answer in place of their earlier one; return whether they may give one.
 
     Args:
         verdict: One of `VERDICTS`; None to take it back.

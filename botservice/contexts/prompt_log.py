@@ -69,7 +69,7 @@ Kept = Said | OlderSaid | int | list[Any] | Mapping[str, Any]
 
 
 class Entry(NamedTuple):
-    """A message of a prompt as it is kept, with the bytes that it names, by digest."""
+    """A message of a prompt in its stored form, with the bytes that it names, by digest."""
 
     kept: Kept
     blobs: Mapping[str, bytes] = _NOTHING
@@ -145,7 +145,7 @@ class PromptLog:
         return list(self._unsaved.items())
 
     def mark_saved(self, places: Iterable[int]) -> None:
-        """Take note that these places are stored."""
+        """Remember that these places are stored."""
         for place in places:
             self._unsaved.pop(place, None)
 
@@ -161,7 +161,7 @@ class PromptLog:
         execute(connection, _INSERT, values)
 
     def note_stored(self, place: int, kept: Kept, shown: FrozenDict) -> None:
-        """Take note of a message that was read from a row, and of what it shows."""
+        """Add a message that was read from a row, as it was stored and as it reads."""
         self._shown[place] = shown
         self._by_kept[_key(kept)] = place
         self._next = max(self._next, place + 1)
@@ -203,12 +203,12 @@ def said_way(message: Mapping[str, Any], source: Message, likely: int) -> int | 
 
 
 def is_stored(system_prompt: str) -> bool:
-    """Return whether a system prompt is stored with its turn as it is: not an empty one, nor halves of characters."""
+    """Return whether a system prompt is stored unchanged with its turn: not empty, and without lone surrogates."""
     return bool(system_prompt) and (system_prompt.isascii() or not _HALVES.search(system_prompt))
 
 
 def encode(message: Mapping[str, Any], source: Source | None) -> Entry:
-    """Return what is kept of a message that is not the whole of one of the history."""
+    """Return the stored form of a message that is not exactly one of the history."""
     content = message.get("content")
     blobs: dict[str, bytes] = {}
     if source is not None and isinstance(content, str) and len(message) == len(_PLAIN):

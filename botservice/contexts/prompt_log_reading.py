@@ -44,7 +44,7 @@ class _Named:
     digests: set[str] = field(default_factory=set)
 
     def note(self, kept: Kept) -> None:
-        """Take note of what a message names."""
+        """Collect the ids and digests that a message names."""
         if isinstance(kept, Said | OlderSaid):
             self.message_ids.add(kept.message_id)
         elif isinstance(kept, list):

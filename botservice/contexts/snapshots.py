@@ -1,4 +1,4 @@
-"""What a context holds at one moment, as it is read from storage."""
+"""Reading everything that a context holds at one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -172,7 +172,7 @@ def turns_in_view(connection: Connection, context_id: int, turn_id: int | None =
 
 
 def read_system_prompt(connection: Connection, context_id: int, turn_id: int | None = None) -> str:
-    """Return what the agent was told to be in a turn, in the newest one by default; empty where nothing is kept."""
+    """Return the system prompt of a turn, of the newest one by default; an empty text if none is stored."""
     query = (
         select(turns.c.system_prompt)
         .where(_IN_CONTEXT, turns.c.system_prompt.is_not(None))

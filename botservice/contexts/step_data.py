@@ -113,7 +113,7 @@ def shorten_facts(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def lengthen_facts(record: Any) -> Any:
-    """Return the record that `shorten_facts` was given; one that it has not written stays as it is."""
+    """Return the record that `shorten_facts` was given; any other record is returned unchanged."""
     facts = record.get(_FACTS) if isinstance(record, dict) else None
     if not isinstance(facts, dict) or not isinstance(facts.get(_SHORT), dict):
         return record

@@ -74,7 +74,7 @@ class StepChanges:
 
 
 class StepRecords:
-    """Knows which items of a context's memory are stored, and as what.
+    """The rows of the items of a context's memory, as they were last read or written.
 
     Attributes:
         logs: The prompt logs of the turns in view, by the turn's id; `log` is the one of the current turn.
@@ -112,13 +112,13 @@ class StepRecords:
         return self._order[-1].position if self._order else self._floor
 
     def assign_turn(self, turn_id: int) -> None:
-        """Count what is added from now on to a turn, 0 for one that is about to begin; what is known stays known."""
+        """Store the steps that are added from now on with this turn; 0 stands for one that is about to begin."""
         self.turn_id = turn_id
         self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
         self.log.system_prompt = self.system_prompt
 
     def changes(self, items: Sequence[MemoryItem | None], opened: MemoryItem | None = None) -> StepChanges:
-        """Return what is different from what is stored.
+        """Return the differences between items and what is stored.
 
         Args:
             opened: A step that is stored as open: its calls are about to run.
@@ -166,7 +166,7 @@ class StepRecords:
         return [self._insert(connection, each, turn_id or self.turn_id) for each in changes.added]
 
     def confirm(self, changes: StepChanges, row_ids: Sequence[int]) -> None:
-        """Take note that changes are committed."""
+        """Remember changes as committed."""
         for stored in changes.removed:
             del self._stored[id(stored.item)]
         if changes.removed:
@@ -191,7 +191,7 @@ class StepRecords:
         return self.log.ranges(item.get_value("model_input_messages")) is not None
 
     def note(self, stored: "StoredStep") -> None:
-        """Take note of an item that was read from its row."""
+        """Add an item that was read from its row."""
         item = stored.item
         new = _Stored(item, stored.row_id, stored.turn_id, stored.position, revision_of(item), stored.is_open)
         self._stored[id(item)] = new

@@ -31,7 +31,7 @@ def as_images(value: Any, field: str) -> list[Attachment]:
 
 
 def as_attachment(value: Any) -> Attachment:
-    """Return what somebody attached, as a file: of any type, where it says which.
+    """Return an attached value as a file of any type, which it has to name.
 
     Raises:
         InvalidField: it does not say of what type it is.
@@ -43,7 +43,7 @@ def as_attachment(value: Any) -> Attachment:
 
 
 def as_file(value: Any) -> Any:
-    """Return a picture of PIL as a file, anything else as it is."""
+    """Return a picture of PIL as a file, and anything else unchanged."""
     return _drawn(value) if _is_picture(value) else value
 
 

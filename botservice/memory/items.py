@@ -159,7 +159,7 @@ class MemoryItem:
         return cls._restore({name: freeze(value, name) for name, value in fields.items()})
 
     def _take(self, name: str, value: Any) -> Any:  # noqa: ARG002 - classes with fields of a kind of their own look at it
-        """Return what a field is to hold of what it was given."""
+        """Return the value that a field stores for a given one."""
         return value
 
     def _keep(self, frozen: Mapping[str, Any]) -> None:
@@ -222,7 +222,7 @@ class MemoryItem:
 
 
 def _read(record: Mapping[str, Any]) -> MemoryItem:
-    """Return the item of a marked record; what newer or other code wrote is kept whole."""
+    """Return the item of a record that names its kind; a record of newer or other code is kept whole."""
     unknown = kinds.find("unknown", 1)
     for cls in (kinds.find(record["kind"], record["version"]), unknown):
         with suppress(UnknownValue):

@@ -26,7 +26,7 @@ _BETWEEN_WORDS: Final = re.compile(r"[^a-z]+")
 
 
 def mask(value: Any, name: str = "") -> Any:
-    """Return the value of an argument with dots in the place of what its name, or its look, says is secret."""
+    """Return the value of an argument with dots in the place of secrets, known by their names or their form."""
     if isinstance(value, Mapping):
         return {key: mask(each, str(key)) for key, each in value.items()}
     if isinstance(value, list | tuple):

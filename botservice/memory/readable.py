@@ -14,7 +14,7 @@ _LONG_BITS: Final = 2_000  # longer ones cannot be written in decimal on every P
 
 
 def readable(value: Any) -> str:
-    """Return a value as text: a string as it is, everything else as JSON in which times and files are words."""
+    """Return a value as text: a string unchanged, everything else as JSON in which times and files are words."""
     if isinstance(value, str):
         return value
     return describe(value) if isinstance(value, Attachment) else strict_json(value)
@@ -39,7 +39,7 @@ def sendable(value: Any) -> str:
 
 
 def error_text(error: Any) -> str:
-    """Return an error as one line, whatever somebody assigned to the field."""
+    """Return the value of an error's field as one line, whatever its type."""
     if isinstance(error, StepError):
         return str(error)
     if isinstance(error, Mapping) and {"type", "message"} <= error.keys():
@@ -54,7 +54,7 @@ def describe(attachment: Attachment) -> str:
 
 
 def listed(value: Any) -> Iterable[Any]:
-    """Return what a field of several values holds, whatever somebody assigned to it."""
+    """Return the values of a field of several, also where a single one was assigned."""
     if value is None:
         return ()
     return value if isinstance(value, tuple | list) else [value]

@@ -249,7 +249,7 @@ def _input(step: MemoryItem, shown: set[tuple[str, str]], *, detailed: bool) -> 
 
 
 def _sections(step: MemoryItem, count: int) -> list[str | None]:
-    """Return the section of each message of a step's prompt, whatever somebody assigned to the field."""
+    """Return the section of each message of a step's prompt; a field of another form gives empty ones."""
     sections: list[str | None] = [None] * count
     ranges = step.get_value("prompt_sections")
     for name, places in ranges.items() if isinstance(ranges, Mapping) else ():

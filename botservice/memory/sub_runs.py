@@ -47,7 +47,7 @@ def sub_runs(step: MemoryItem) -> list[SubRun]:
 
 
 def usage_of(steps: Iterable[MemoryItem]) -> TokenUsage | None:
-    """Return the tokens that steps took, with those of the agents that worked for them; None where nobody says."""
+    """Return the tokens of steps and of the agents that worked for them; None if none are known."""
     usages = list(_usages(steps))
     if not usages:
         return None

@@ -26,7 +26,7 @@ _MOST_TRIES = 3  # there are file systems that number one file differently each 
 
 
 class Claim:
-    """The right to work on one context, as long as nobody took it over.
+    """The right to work on one context, until it is given back or taken over.
 
     Attributes:
         is_idle: Whether its holder does nothing at the moment: a run between two steps may be taken over.
@@ -54,10 +54,10 @@ class Claim:
 
 
 class Claims(Protocol):
-    """Who works on which context."""
+    """The claims that this process takes on contexts."""
 
     async def try_claim(self, context_id: int) -> Claim | None:
-        """Return a claim, or None where somebody else holds it.
+        """Return a claim, or None if it is held already.
 
         Raises:
             DatabaseInUse: another process works on this SQLite file.
@@ -70,7 +70,7 @@ class Claims(Protocol):
         """Return the claim on a context, where this process has it."""
 
     def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:
-        """Return those of the contexts that nobody seems to work on, without trying to claim them."""
+        """Return those of the contexts that seem to be unclaimed, without trying to claim them."""
 
     def abandon(self, claim: Claim) -> None:
         """Give a claim back from any thread, without waiting."""
@@ -90,7 +90,7 @@ class Claims(Protocol):
 
 
 class WorkerLock:
-    """The lock of an SQLite file: whoever holds it may work on contexts and migrate.
+    """The lock of an SQLite file: its holder may work on contexts and migrate.
 
     The file of the lock stays open between two holders: taking it is then one call of the system.
     """
@@ -211,7 +211,7 @@ class LocalClaims:
         self._mine: set[Claim] = set()
 
     async def try_claim(self, context_id: int) -> Claim | None:
-        """Return a claim, or None where somebody else in this process holds it."""
+        """Return a claim, or None if it is held already in this process."""
         with self._shared.guard:
             if context_id in self._shared.claims:
                 return None
@@ -244,7 +244,7 @@ class LocalClaims:
         return self._shared.claims.get(context_id)
 
     def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:  # noqa: ARG002 - in memory
-        """Return those of the contexts that nobody in this process works on."""
+        """Return those of the contexts that are unclaimed in this process."""
         return [context_id for context_id in context_ids if context_id not in self._shared.claims]
 
     def abandon(self, claim: Claim) -> None:

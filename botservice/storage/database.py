@@ -58,7 +58,7 @@ class Storage:
     SQLite run where they are asked for.
 
     Attributes:
-        claims: Who works on which context.
+        claims: The claims on contexts.
         is_sqlite: Whether the database is embedded.
     """
 
@@ -198,7 +198,7 @@ class Storage:
         sort_key: SortKey = (),
         is_confined: bool = False,
     ) -> T:
-        """Return what operation returns, once it is committed (see `Writer.write`).
+        """Return what operation returns, once it is committed (see `Writer.issue`).
 
         Raises:
             ClaimLost: fence no longer holds.
@@ -276,7 +276,7 @@ class Storage:
         return self._scrubber is not None and not self._scrubber.is_due
 
     async def close(self) -> None:
-        """Commit what is waiting, give every claim back and disconnect; all of it, even where this is cancelled."""
+        """Commit waiting writes, give every claim back and disconnect; all of it, even if this is cancelled."""
         if self._readers is not None:
             self._readers = None
             if self._scrubber is not None:

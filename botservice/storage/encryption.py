@@ -33,7 +33,7 @@ class Cipher:
         self._fernet = MultiFernet([Fernet(_derive(key)) for key in each])
 
     def encrypt(self, data: bytes) -> bytes:
-        """Return data so that only the key opens it, and nobody can change it unnoticed."""
+        """Return data encrypted and authenticated: only the key opens it, and a change does not go unnoticed."""
         return self._fernet.encrypt(data)
 
     def decrypt(self, data: bytes) -> bytes:

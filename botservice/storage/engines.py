@@ -79,12 +79,12 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
 
 
 def count_long_reads(where: DatabaseUrl) -> int:
-    """Return how many reads that may be long run side by side; the others wait for one another, and nobody for them."""
+    """Return how many long reads run side by side; more of them wait for one another, and short ones never for them."""
     return _LONG_READS["sqlite" if where.is_sqlite else "postgresql"]
 
 
 def make_renewable(engine: Engine) -> Callable[[], None]:
-    """Return what has each connection of an engine replaced by a new one before it is used again."""
+    """Return a function that has each connection of an engine replaced by a new one before it is used again."""
     renewals = 0
 
     @event.listens_for(engine, "connect")
@@ -119,7 +119,7 @@ def prepare_postgres(connection: Connection, limits: StorageLimits) -> int:
 
 
 def shorten_log(path: Path, *, longest_bytes: int = _LONGEST_LOG_BYTES) -> None:
-    """Let SQLite begin its write-ahead log anew where it has become long, and nobody reads what is in it for long."""
+    """Empty the write-ahead log of SQLite if it has become long and no reader needs it."""
     log = path.with_name(f"{path.name}-wal")
     try:
         if log.stat().st_size <= longest_bytes:

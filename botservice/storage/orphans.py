@@ -77,14 +77,14 @@ class _Found:
 
 
 def loosen_files(connection: Connection, context_id: int, digests: Collection[str]) -> None:
-    """Take note that these files of a context may be left over; `sweep_files` looks and deletes them."""
+    """Note that these files of a context may be orphans; `sweep_files` checks and deletes them."""
     rows = [{"context_id": context_id, "sha256": digest} for digest in digests]
     if rows:
         connection.execute(insert(loose_files), rows)
 
 
 def loosen_all_files(connection: Connection, context_id: int) -> None:
-    """Take note that every file of a context may be left over."""
+    """Note that every file of a context may be an orphan."""
     every = select(literal(context_id), blobs.c.sha256).where(blobs.c.context_id == context_id)
     connection.execute(insert(loose_files).from_select(["context_id", "sha256"], every))
 
@@ -113,7 +113,7 @@ def _find_orphans(connection: Connection, context_id: int) -> _Found:
 
 
 def _delete_orphans(connection: Connection, context_id: int, found: _Found) -> None:
-    """Delete what nothing refers to even now: what came since, or may still change, is looked through again."""
+    """Delete the files that are still orphans: rows that came since, or may still change, are searched again."""
     # Postgres: whoever stores something here holds the row until that is committed, and can be seen from then on.
     connection.execute(select(contexts.c.id).where(contexts.c.id == context_id).with_for_update())
     digests = set(found.digests) - _read_references(connection, context_id, found.digests, found)

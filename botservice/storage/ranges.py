@@ -1,4 +1,4 @@
-"""Parts of tables that do not grow: what is still to be done in a context, and what came since somebody looked."""
+"""Conditions for the parts of tables that do not grow: open work of a context, and rows since a known one."""
 
 from typing import Any, Final
 
@@ -17,5 +17,5 @@ def is_of(table: FromClause, context_id: ColumnElement[Any]) -> ColumnElement[bo
 
 
 def sure_up_to(connection: Connection, newest: int) -> int:
-    """Return up to which id every row is seen by whoever has seen this one: what comes later stands behind it."""
+    """Return the id up to which no row can appear any more once the newest one has been seen."""
     return newest if connection.dialect.name == "sqlite" else max(0, newest - _SEEN_LATE)

@@ -88,7 +88,7 @@ class Readers:
         return await future
 
     def close(self) -> None:
-        """Read what is waiting and end the threads. Blocks until that is done."""
+        """Finish the reads that wait and end the threads. Blocks until that is done."""
         with self._closing:
             is_first = not self._is_closed
             self._is_closed = True
@@ -133,7 +133,7 @@ class NotInPlace(Exception):
 
 
 def leave_to_thread(connection: Connection) -> None:
-    """Return if a thread reads: what takes long besides SQL is not done where others wait.
+    """Return if a reader's thread calls this: long work besides SQL is not done on the event loop.
 
     Raises:
         NotInPlace: an event loop reads.

@@ -1,4 +1,4 @@
-"""What messages hold of others, as it lies in their rows, and in the table by which it is found."""
+"""The quotes and forwards in messages: as JSON in their rows, and in a table that finds them by their authors."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -42,7 +42,7 @@ def full_text_of(row: Row[*tuple[Any, ...]]) -> str:
 
 
 def index_references(connection: Connection, context_id: int, message_id: int, references: Sequence[Reference]) -> None:
-    """Have what a message repeats be found by whose it is, in the place of what was found of it before."""
+    """Index the authors whose words a message repeats, in place of those indexed before."""
     execute(connection, _DELETE, {"message": message_id})
     insert_references(connection, context_id, message_id, references)
 
@@ -50,7 +50,7 @@ def index_references(connection: Connection, context_id: int, message_id: int, r
 def insert_references(
     connection: Connection, context_id: int, message_id: int, references: Sequence[Reference]
 ) -> None:
-    """Have what a new message repeats be found by whose it is."""
+    """Index the authors whose words a new message repeats."""
     rows = [
         {
             "context_id": context_id,
@@ -80,7 +80,7 @@ def keep_references(
 
 
 def find_contexts_repeating(connection: Connection, authors: Collection[Author], *, after: int = 0) -> set[int]:
-    """Return the contexts in which somebody repeats what one of these authors said.
+    """Return the contexts with messages that repeat one of these authors.
 
     Args:
         after: Behind which row of what is held of others.

@@ -1,4 +1,4 @@
-"""Encrypting what is stored already: in the clear, or under a key that is to go."""
+"""Encrypting stored files anew: those in the clear, and those under an older key."""
 
 from botservice.progressing import Progress, unwatched
 from botservice.storage.blobs import encrypt_stored, find_newest_blob

@@ -77,7 +77,7 @@ def migrate(
     limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
     progress: Progress = unwatched,
 ) -> str:
-    """Bring the tables to this program's version and return theirs. Blocks; waits for whoever else does the same.
+    """Bring the tables to this program's version and return theirs. Blocks; waits for other processes that migrate.
 
     A newer version that this program works with stays as it is.
 
@@ -149,7 +149,7 @@ def _make_schema(connection: Connection) -> None:
 
 
 def _migrate_patiently(connection: Connection, progress: Progress, *, give_up_at: float) -> None:
-    """Migrate when the tables are free: whoever waits long for a table has everybody behind it wait, too."""
+    """Migrate when the tables are free: waiting long for the lock of a table would hold up all others behind it."""
     while True:
         try:
             _migrate_under_advisory_lock(connection, progress)
@@ -182,7 +182,7 @@ def _upgrade(connection: Connection, progress: Progress) -> None:
 
 
 def _as_steps(connection: Connection, progress: Progress) -> Callable[[str], None]:
-    """Return what is told each version that is reached. On SQLite, Ctrl+C is noticed also within a statement."""
+    """Return a callback for each version that is reached. On SQLite, Ctrl+C is noticed also within a statement."""
     first, last = int(read_version(connection) or 0), int(SCHEMA_VERSION)
     reached = first
 

@@ -34,7 +34,7 @@ class Rows:
     __slots__ = ("_read", "_rows")
 
     def __init__(self, rows: list[Any], read: Callable[[], list[Any]] | None = None) -> None:
-        """Make what has come, or what read returns when it is asked for."""
+        """Make rows that are there, or that read returns when they are asked for."""
         self._rows = rows
         self._read = read
 
@@ -241,7 +241,7 @@ class _Prepared:
         self._compiled: dict[tuple[object, ...], _Compiled] = {}
 
     def compiled(self, values: Values) -> _Compiled:
-        """Return what it is for values with these names, and lists of about these lengths."""
+        """Return the compiled statement for values with these names, and lists of about these lengths."""
         rooms = {name: _room(len(values[name])) for name in self._lists} if self._lists else {}
         key = (*values, *rooms.values())
         found = self._compiled.get(key)

@@ -37,19 +37,19 @@ _LONGEST_WITHOUT_HEARTBEAT = 30.0  # seconds; a writer that always has something
 
 
 class Fence(Protocol):
-    """What decides whether a write still has the right to happen."""
+    """The condition of a write, such as a claim."""
 
     def check(self) -> None:
-        """Return if it has.
+        """Return if it holds.
 
         Raises:
-            ClaimLost: it has not.
+            ClaimLost: it does not.
         """
 
 
 @dataclass(slots=True)
 class Operation:
-    """A write that waits for its transaction, and what became of it.
+    """A write that waits for its transaction, and its result.
 
     Attributes:
         run: What it does; None only waits for what was issued before.
@@ -67,7 +67,7 @@ class Operation:
     error: BaseException | None = None
 
     def apply(self, connection: Connection) -> None:
-        """Do it, unless the right to do it is lost: then nobody else's transaction fails for that."""
+        """Run it if its fence holds; otherwise note ClaimLost, so that the transaction goes on for the others."""
         self.error = None
         try:
             if self.fence is not None:
@@ -156,7 +156,7 @@ class Writer:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the database was heard of so lately that what the session holds is held for sure."""
+        """Whether the database answered recently enough for the session's locks to be held for sure."""
         return time.monotonic() - self._heard_at < self._sure_seconds
 
     @property
@@ -176,7 +176,7 @@ class Writer:
         self._queue.put(Operation(operation, is_last=True))
 
     def close(self) -> None:
-        """Commit what is waiting and end the thread. Blocks until that is done."""
+        """Commit the writes that wait and end the thread. Blocks until that is done."""
         with self._closing:
             is_first = not self._is_closed
             self._is_closed = True
@@ -288,7 +288,7 @@ class Writer:
         return True
 
     def _heartbeat(self) -> None:
-        """Say something, so that the server does not end the session, and look what time it is there."""
+        """Ask the server something, so that it does not end the session, and read its clock."""
         if self.generation == 0:
             return  # nobody has written anything yet
         was_connected = self._connection is not None
@@ -318,7 +318,7 @@ class Writer:
             self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
 
     def _disconnect(self) -> None:
-        """Be without a connection, and say so; also where none could be made: what was asked of it is lost."""
+        """Close the connection, if there is one, and tell those who registered that all it held is lost."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):
@@ -337,7 +337,7 @@ def _apply(batch: Sequence[Operation], connection: Connection) -> None:
 
 
 def _chains(batch: Sequence[Operation], connection: Connection) -> list[Callable[[], None]]:
-    """Return functions that do what is confined in a batch: what is about the same context one after the other."""
+    """Return a function for each context of a batch, which runs its confined operations one after the other."""
     by_context: dict[object, list[Operation]] = {}
     for operation in batch:
         if operation.is_confined:

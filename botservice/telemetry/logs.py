@@ -4,19 +4,22 @@ import contextlib
 import json
 import logging
 import sys
+import textwrap
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
 from urllib.parse import quote
 
 from botservice.telemetry.measuring import turn_now
-from botservice.telemetry.tracebacks import format_error
 
 _secrets: tuple[str, ...] = ()
 _guard = threading.Lock()
 _more_facts: Callable[[], Mapping[str, str]] | None = None
 _SHORTEST_SECRET = 6
+_MOST_FRAMES = 40
+_OWN_PACKAGES = ("botservice.", "transports.")
 # What people put where a local server or a database on their own machine wants something, whatever it is.
 _NO_SECRETS = frozenset(
     {"botservice", "dummy-key", "lm-studio", "no-key", "not-needed", "ollama", "password", "postgres"}
@@ -130,3 +133,35 @@ class _JsonFormatter(logging.Formatter):
 def _in_one_line(value: object) -> str:
     text = redact(str(value))  # before it is quoted
     return text if text.isprintable() and " " not in text else json.dumps(text, ensure_ascii=False)
+
+
+def format_error(error: BaseException) -> str:
+    """Return an error with the lines of code that led to it, and with what it came of.
+
+    What it says is left out: tools and libraries repeat in it what people wrote. Errors of this program say only what
+    may be logged.
+    """
+    return "\n".join(_traceback_lines(error, set()))
+
+
+def _traceback_lines(error: BaseException, seen: set[int]) -> Iterator[str]:
+    seen.add(id(error))
+    source = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if source is not None and id(source) not in seen:
+        yield from _traceback_lines(source, seen)
+        yield "which led to:"
+    yield "Traceback (most recent call last):"
+    for frame in traceback.format_tb(error.__traceback__, limit=-_MOST_FRAMES):
+        yield frame.rstrip("\n")
+    yield _error_name(error)
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            if id(each) not in seen:
+                yield textwrap.indent("\n".join(_traceback_lines(each, seen)), "  | ")
+
+
+def _error_name(error: BaseException) -> str:
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    says = str(error) if kind.__module__.startswith(_OWN_PACKAGES) else ""
+    return f"{name}: {says}" if says else name

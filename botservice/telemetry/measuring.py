@@ -150,7 +150,7 @@ def turn_now() -> TurnIdentity | None:
 
 
 def is_measuring() -> bool:
-    """Return whether anybody is told of what is measured."""
+    """Return whether there is a sink to measure for."""
     return bool(_sinks)
 
 

@@ -11,7 +11,7 @@ from standins.running import telegram_bot
 from botservice import Storage, Tool, ToolCall
 from botservice.errors import BotServiceError
 from botservice.telemetry import configure_logging
-from botservice.telemetry.tracebacks import format_error
+from botservice.telemetry.logs import format_error
 
 MARK = "swordfish"
 

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from botservice.contexts.context import ContextKeys, find_context
-from botservice.memory.replay_turns import render_turns
 from botservice.overview.conversations import read_turns
+from botservice.overview.turn_replay import render_turns
 from tests.turns.bots import call
 from tests.turns.messenger import SetClock
 from tests.turns.test_waiting import keys, shop

@@ -34,7 +34,7 @@ def find(kind: str, version: int) -> type[Any] | None:
 
 
 def is_marked(record: Mapping[str, Any]) -> bool:
-    """Whether a record says what it is; one that does not is a plain item's."""
+    """Return whether a record names its kind; one of a plain item does not."""
     return isinstance(record.get("kind"), str) and type(record.get("version")) is int
 
 

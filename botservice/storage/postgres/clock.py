@@ -1,4 +1,4 @@
-"""What time it is for everybody who works on one database."""
+"""The clock that all processes on one database share."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""A cursor of psycopg whose statements, in a pipeline, are sent only when somebody waits for one of them."""
+"""A cursor of psycopg whose statements, in a pipeline, are sent only when a result is waited for."""
 
 from typing import Any
 

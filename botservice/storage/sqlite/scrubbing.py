@@ -1,4 +1,4 @@
-"""Having the bytes of what was deleted leave an SQLite file: at once where that is quick, or in the background."""
+"""Overwriting the bytes of deleted rows in an SQLite file: at once where that is quick, or in the background."""
 
 import asyncio
 import contextlib
@@ -80,7 +80,7 @@ class Scrubber:
             logger.warning("storage.not_scrubbed", extra={"reason": str(error)})
 
     async def _sweep(self) -> None:
-        """Go over the whole file once, however often somebody is in the way."""
+        """Clean the whole file once, and try again where readers are in the way."""
         sweep = GapSweep(self._path, self._shared.descriptor())
         waited = 0
         while not sweep.is_done:
@@ -92,7 +92,7 @@ class Scrubber:
 
 
 async def _whole(work: Coroutine[Any, Any, bool]) -> bool:
-    """Return what work returns; where this is cancelled, not before it has ended."""
+    """Return the result of work; if this is cancelled, only after work has ended."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""What the database itself sees to, whoever writes: this release, an earlier one beside it, or an import.
+"""Triggers: what the database itself does for every writer, also for an earlier release or an import.
 
 Lists show how many messages a conversation has, and budgets go by what was used of every model on a day; both would
 otherwise be counted anew each time. What was noted of messages goes with them, and with any change of them; what is

@@ -7,8 +7,8 @@ from rich.console import Console
 from botservice import AgentContext, MessageWindowMessageSelector
 from botservice.memory import FinalAnswerStep, TaskStep
 from botservice.memory.replay import show
-from botservice.memory.replay_turns import render_turns
 from botservice.messages import TokenUsage
+from botservice.overview.turn_replay import render_turns
 from tests.turns.bots import add, call, fail, make_service
 
 START = datetime(2025, 1, 1, 12, tzinfo=UTC)

@@ -1,58 +1,17 @@
 """Whole turns as a person reads them on a terminal: what was asked, found, done and answered."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Protocol
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from botservice.memory.items import MemoryItem
 from botservice.memory.replay import render_steps, usage_text, visible
 from botservice.memory.sub_runs import usage_of
+from botservice.overview.conversations import TurnRecord
 
 
-class RecordedTurn(Protocol):
-    """A turn as it was stored."""
-
-    @property
-    def id(self) -> int:
-        """Its id."""
-
-    @property
-    def status(self) -> str:
-        """Where it is."""
-
-    @property
-    def outcome(self) -> str | None:
-        """How it ended."""
-
-    @property
-    def error(self) -> str | None:
-        """Why it failed."""
-
-    @property
-    def created_at(self) -> datetime:
-        """When it was accepted."""
-
-    @property
-    def finished_at(self) -> datetime | None:
-        """When it ended."""
-
-    @property
-    def compacted_at(self) -> datetime | None:
-        """Since when its steps are not kept any more."""
-
-    @property
-    def steps(self) -> Sequence[MemoryItem]:
-        """What was done."""
-
-    @property
-    def waited(self) -> Sequence[str]:
-        """What it waits for, or has waited for, and what became of that."""
-
-
-def render_turns(turns: Iterable[RecordedTurn], *, detailed: bool = False) -> RenderableType:
+def render_turns(turns: Iterable[TurnRecord], *, detailed: bool = False) -> RenderableType:
     """Return turns, each with its steps, for `botservice.memory.replay.show`.
 
     Args:
@@ -61,7 +20,7 @@ def render_turns(turns: Iterable[RecordedTurn], *, detailed: bool = False) -> Re
     return Group(*(block for turn in turns for block in _blocks(turn, detailed=detailed)))
 
 
-def _blocks(turn: RecordedTurn, *, detailed: bool) -> list[RenderableType]:
+def _blocks(turn: TurnRecord, *, detailed: bool) -> list[RenderableType]:
     title = Text(f"== {visible(_title(turn))}", style="bold cyan", overflow="fold")
     failed = [Text(visible(f"Failed: {turn.error}"), style="red", overflow="fold")] if turn.error else []
     gone = [] if turn.compacted_at is None else [Text(_compacted(turn.compacted_at), style="dim", overflow="fold")]
@@ -73,7 +32,7 @@ def _compacted(at: datetime) -> str:
     return f"Compacted on {at:%Y-%m-%d}: its steps are not kept any more (KEEP_STEPS_DAYS); what was said is."
 
 
-def _title(turn: RecordedTurn) -> str:
+def _title(turn: TurnRecord) -> str:
     usage = usage_of(turn.steps)
     facts = [f"Turn {turn.id}", f"{turn.created_at:%Y-%m-%d %H:%M:%S} UTC", turn.outcome or turn.status]
     if turn.finished_at is not None:
