@@ -10,7 +10,9 @@ import os
 os.environ.setdefault("PTB_TIMEDELTA", "true")
 
 import asyncio
+import io
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -22,11 +24,9 @@ from botservice.tls import tls_context
 
 __all__ = ["BotClient", "InputFile", "as_media"]
 
-_CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 20.0
-_UPLOAD_SECONDS = 60.0
+_DOWNLOAD_SECONDS = 60.0
 _CONNECTIONS = 64
-_POOL_SECONDS = 10.0
 POLL_SECONDS = 25
 _ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})  # in the name of a file
 # What has a link fetched by Telegram, to show what lies behind it. Captions and drafts have no previews.
@@ -43,19 +43,38 @@ _MEDIA: Mapping[str, Callable[..., _Media]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long the parts of a request may take, in seconds.
+
+    Attributes:
+        connect: To reach the server.
+        pool: Until a connection is free and open.
+        upload: How much longer an answer is waited for where files are sent.
+        bytes_a_second: How much of a file is taken in a second at least.
+    """
+
+    connect: float = 5.0
+    pool: float = 10.0
+    upload: float = 60.0
+    bytes_a_second: float = 50_000
+
+
 class Requests(BaseRequest):
     """The library's requests through aiohttp, which takes half the time of the library's own way.
 
     Each is made in a task of its own: whoever waits for one may go, it comes to its end.
     """
 
-    def __init__(self, connections: int) -> None:
+    def __init__(self, connections: int, limits: Limits | None = None) -> None:
         """Make what asks; nothing is opened before the first request.
 
         Args:
             connections: How many there are at once.
+            limits: How long each part of a request may take.
         """
         self._connections = connections
+        self._limits = limits or Limits()
         self._session: aiohttp.ClientSession | None = None
         self._under_way: set[asyncio.Task[tuple[int, bytes]]] = set()
 
@@ -103,8 +122,13 @@ class Requests(BaseRequest):
     async def _ask(self, url: str, method: str, given: RequestData | None, seconds: float) -> tuple[int, bytes]:
         files = given.multipart_data if given is not None else {}
         if files:
-            seconds += _UPLOAD_SECONDS
-        timeout = aiohttp.ClientTimeout(connect=_POOL_SECONDS, sock_connect=_CONNECT_SECONDS, sock_read=seconds)
+            seconds += self._limits.upload
+        # aiohttp waits for an answer once all is sent, and for that without a limit; what is fetched has no total.
+        sending = (
+            sum(len(data) for _, data, _ in files.values() if isinstance(data, bytes)) / self._limits.bytes_a_second
+        )
+        total = self._limits.pool + self._limits.connect + sending + seconds if method == "POST" else None
+        timeout = aiohttp.ClientTimeout(total, self._limits.pool, seconds, self._limits.connect)
         data = given.json_parameters if given is not None else None
         try:
             async with self._open().request(
@@ -181,7 +205,7 @@ class BotClient(Bot):
     async def download(self, path: str) -> bytes:
         """Return a file's bytes; path is what getFile gave. The address holds the token, so nobody else sees it."""
         url = path if path.startswith(("http://", "https://")) else f"{self._base_file_url}/{path}"
-        return await self.request.retrieve(url, read_timeout=_UPLOAD_SECONDS)
+        return await self.request.retrieve(url, read_timeout=_DOWNLOAD_SECONDS)
 
     async def close_connections(self) -> None:
         """Close every connection."""
@@ -201,5 +225,10 @@ def _form(fields: Mapping[str, str], files: Mapping[str, Any]) -> aiohttp.FormDa
     for name, value in fields.items():
         form.add_field(name, value)
     for name, (filename, data, mime_type) in files.items():
-        form.add_field(name, data, filename=filename.translate(_ESCAPED), content_type=mime_type)
+        form.add_field(
+            name,
+            io.BytesIO(data) if isinstance(data, bytes) else data,
+            filename=filename.translate(_ESCAPED),
+            content_type=mime_type,
+        )
     return form

@@ -2,11 +2,16 @@
 
 import asyncio
 import random
+import socket
 
 import pytest
 from standins.bot_api import BotApi
+from telegram import InputFile
+from telegram.error import TimedOut
+from telegram.request import RequestData
+from telegram.request._requestparameter import RequestParameter
 
-from transports.telegram.client import BotClient
+from transports.telegram.client import BotClient, Limits, Requests
 
 TYPING = {"chat_id": 7, "action": "typing"}
 
@@ -55,3 +60,16 @@ async def test_closing_cuts_off_what_is_under_way(api):
     await client.close_connections()
     await asyncio.wait([calling], timeout=60)
     assert calling.done()
+
+
+async def test_a_file_that_is_not_taken_is_given_up():
+    """A server that stops reading gives whoever sends to it neither an answer nor an error."""
+    limits = Limits(connect=0.5, pool=0.5, upload=0, bytes_a_second=1e9)
+    file = InputFile(bytes(20_000_000), filename="large.bin", attach=True)
+    data = RequestData([RequestParameter.from_input("document", file)])
+    requests = Requests(1, limits)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        with pytest.raises(TimedOut):
+            await requests.do_request(address, "POST", data, read_timeout=0.1)
+        await requests.shutdown()
