@@ -8,6 +8,7 @@ from typing import Any
 from standins.bot_api import BotApi
 from standins.clocks import fast_pace
 from standins.models import echo
+from standins.telegram_menus import note_menus_as_set
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.turns.inbox import Inbox
@@ -30,6 +31,7 @@ async def running(api: BotApi, storage: Storage, script: Any = echo, **options: 
     worker = Worker(storage, service.options, [transport], commands=service.commands)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(transport.close)
+        await note_menus_as_set(storage, api.token)
         await worker.start()
         stack.push_async_callback(worker.stop, grace_seconds=5)
         await transport.start(Inbox(storage, worker.wake), storage)

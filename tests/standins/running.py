@@ -13,6 +13,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.work.worker import Worker
 from standins.clocks import fast_pace
 from standins.models import Typist, echo
+from standins.telegram_menus import note_menus_as_set
 from standins.web_server import web_server
 from transports.slack.app import Manners, SlackTransport
 from transports.slack.outgoing.draft import Tempo
@@ -39,6 +40,7 @@ async def telegram_bot(api: Any, storage: Storage, script: Any = echo, **options
     """Run a bot of Telegram that polls a stand-in."""
     async with _running(storage, script, options) as (stack, service, _):
         transport = TelegramTransport(token=api.token, api_url=api.url, pace=fast_pace(), **options)
+        await note_menus_as_set(storage, api.token)
         yield await serving(stack, service, transport, "")
 
 

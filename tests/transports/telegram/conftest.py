@@ -12,6 +12,7 @@ from standins.bot_api import BotApi
 from standins.bot_api.entities import Strictness
 from standins.clocks import fast_pace
 from standins.models import Typist, echo
+from standins.telegram_menus import note_menus_as_set
 from standins.web_server import web_server
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
@@ -63,6 +64,7 @@ async def running_bot(
     approval_lasts: timedelta | None = None,
     budgets: Budgets | None = None,
     speaker: Any = None,
+    knows_menus: bool = True,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
@@ -85,6 +87,8 @@ async def running_bot(
             await stack.enter_async_context(web_server(transport.routes, listener))
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake, access=access)
+        if knows_menus:
+            await note_menus_as_set(storage, api.token)
         await worker.start()
         stack.push_async_callback(worker.stop, grace_seconds=5)
         await transport.start(inbox, storage)

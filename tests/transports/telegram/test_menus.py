@@ -24,7 +24,7 @@ async def all_set(api: BotApi, bot: Any) -> None:
 
 
 async def test_each_kind_of_chat_is_shown_what_can_be_done_there(api: BotApi, bot_on: Any) -> None:
-    async with bot_on(api) as bot:
+    async with bot_on(api, knows_menus=False) as bot:
         await all_set(api, bot)
     private, groups = shown(api, "default"), shown(api, "all_group_chats", "de")
     assert {"new", "link", "persona", "export"} <= private
@@ -37,13 +37,14 @@ async def test_menus_are_set_once_and_again_only_when_they_change(api: BotApi, b
         return "now"
 
     for _ in range(2):
-        async with bot_on(api) as bot:
+        async with bot_on(api, knows_menus=False) as bot:
             await all_set(api, bot)
             api.person_says("hello", chat_id=42)
             await api.message(42)
     count = len(SCOPES) * len(LANGUAGES)
     assert len(api.calls("setMyCommands")) == count
-    async with bot_on(api, commands=[*standard_commands(), Command("now", tell, menu="What time it is")]):
+    more = [*standard_commands(), Command("now", tell, menu="What time it is")]
+    async with bot_on(api, commands=more):
         await api.until(lambda: len(api.calls("setMyCommands")) == 2 * count)
         await api.until(lambda: "now" in shown(api, "all_chat_administrators", "ru"))
 
@@ -51,7 +52,7 @@ async def test_menus_are_set_once_and_again_only_when_they_change(api: BotApi, b
 @pytest.mark.parametrize("fault", [flood(1), Refuse(500, "Internal Server Error")])
 async def test_a_bot_whose_menus_cannot_be_set_answers_all_the_same(api: BotApi, bot_on: Any, fault: Any) -> None:
     api.order(fault, "setMyCommands", times=None if fault != flood(1) else 1)
-    async with bot_on(api) as bot:
+    async with bot_on(api, knows_menus=False) as bot:
         api.person_says("hello", chat_id=42)
         await api.message(42, "You said: hello")
         if fault == flood(1):
@@ -60,7 +61,7 @@ async def test_a_bot_whose_menus_cannot_be_set_answers_all_the_same(api: BotApi,
 
 async def test_that_inline_mode_is_on_at_telegram_is_said(api: BotApi, bot_on: Any, caplog: Any) -> None:
     api.abilities["supports_inline_queries"] = True
-    async with bot_on(api):
+    async with bot_on(api, knows_menus=False):
         api.person_says("hello", chat_id=42)
         await api.message(42)
     assert [each.msg for each in caplog.records].count("telegram.inline_is_on") == 1

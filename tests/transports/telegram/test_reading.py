@@ -306,7 +306,7 @@ async def test_start_and_help_are_answered_without_the_model(
 
 
 async def test_commands_are_registered_in_many_languages(api: BotApi, bot_on) -> None:
-    async with bot_on(api):
+    async with bot_on(api, knows_menus=False):
         await api.until(lambda: len(api.commands) >= 10)
     names = [command.name for command in standard_commands().offered(None)]
     assert all([each["command"] for each in commands] == names for commands in api.commands.values())
