@@ -88,7 +88,6 @@ async def evaluate(
     judge: ChatLLM | None = None,
     storage: Storage | None = None,
     find_context: FindContext | None = None,
-    on_result: Callable[[CaseResult], None] | None = None,
 ) -> list[CaseResult]:
     """Ask every case of a suite, one after the other, and return what came of each. No tool runs.
 
@@ -98,7 +97,6 @@ async def evaluate(
         judge: Which model judges; by default the agent's.
         storage: Where past turns are recorded; by default the service's.
         find_context: Says which conversation the cases of past turns mean; by default by its number.
-        on_result: Called after each case.
 
     Raises:
         BotServiceError: a case cannot be asked, such as a turn that is not there.
@@ -107,13 +105,7 @@ async def evaluate(
     if suite.needs_judge:
         check_judge(means.judge)
     changes = Changes(prompt if prompt is not None else suite.prompt)
-    results = []
-    for case in suite.cases:
-        result = await _run(case, changes, means)
-        results.append(result)
-        if on_result is not None:
-            on_result(result)
-    return results
+    return [await _run(case, changes, means) for case in suite.cases]
 
 
 def check_judge(llm: ChatLLM | None) -> None:

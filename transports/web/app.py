@@ -52,7 +52,6 @@ class WebTransport:
         self,
         *,
         access: Access,
-        service_name: str = "botservice",
         service: "AgentService | None" = None,
         asker: Asker | None = None,
         reading: Reading | None = None,
@@ -71,7 +70,7 @@ class WebTransport:
         self._documents = Documents(reading or Reading(), lambda: self._backend.opened)
         self._hub = Hub()
         assets = Assets()
-        self._pages = Pages(service_name, assets)
+        self._pages = Pages("botservice", assets)
         self._desk = Desk(self._pages, self._backend, service)
         commands = standard_commands() if commands is None else commands
         self.routes: Sequence[BaseRoute] = self._make_routes(assets, asker, commands)

@@ -1,6 +1,5 @@
 """Explaining any answer as the command /why explains the last one."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -13,17 +12,12 @@ from transports.web.conversations.conversation_list import find_chat
 from transports.web.outgoing.markdown import render_markdown
 
 
-@dataclass(frozen=True, slots=True)
 class _Speaker:
-    language: str | None
-
     def say(self, key: str, /, **values: object) -> str:
-        return in_language(key, self.language, **values)
+        return in_language(key, None, **values)
 
 
-def explain_answer(
-    connection: Connection, chat: str, message_id: int, language: str | None = None
-) -> dict[str, Any] | None:
+def explain_answer(connection: Connection, chat: str, message_id: int) -> dict[str, Any] | None:
     """Return the explanation of an answer and the address of its turn in the inspector, or None if its turn is gone."""
     context_id = find_chat(connection, chat)
     attempt = None if context_id is None else find_attempt(connection, context_id, message_id)
@@ -31,6 +25,6 @@ def explain_answer(
         return None
     steps = read_steps(connection, context_id, turn_ids=[attempt.turn_id])
     sources = read_sources([each.item for each in steps])
-    text = explain(_Speaker(language), attempt, sources, may_see=True, is_last=False)
+    text = explain(_Speaker(), attempt, sources, may_see=True, is_last=False)
     inspected = f"/inspect/t/{attempt.turn_id}"
     return {"text": text, "html": "".join(render_markdown(text)), "inspect": inspected}

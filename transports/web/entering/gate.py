@@ -41,19 +41,12 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="botservice"'}
 class Gate:
     """Lets requests through to endpoints, or answers them itself."""
 
-    def __init__(
-        self,
-        access: Access,
-        pages: Pages,
-        ended_logins: EndedLogins,
-        browsers: Browsers,
-        guesses: Guesses | None = None,
-    ) -> None:
+    def __init__(self, access: Access, pages: Pages, ended_logins: EndedLogins, browsers: Browsers) -> None:
         self._access = access
         self._pages = pages
         self._ended_logins = ended_logins
         self._browsers = browsers
-        self._guesses = guesses or Guesses()
+        self._guesses = Guesses()
 
     def guard(self, endpoint: Endpoint, *, changes: bool = False) -> Endpoint:
         """Return endpoint for those who may get in.

@@ -34,9 +34,9 @@ def read_filter(query: QueryParams, context_id: int | None = None) -> TurnFilter
     )
 
 
-def read_cursor(query: QueryParams, name: str = "after") -> Cursor | None:
+def read_cursor(query: QueryParams) -> Cursor | None:
     """Return where the page begins; None for the beginning."""
-    found = _CURSOR.fullmatch(query.get(name, ""))
+    found = _CURSOR.fullmatch(query.get("after", ""))
     return None if found is None or not found[0].isascii() else Cursor(int(found[1]), int(found[2]))
 
 
