@@ -157,7 +157,7 @@ class Budgets:
         return price_of(self.prices, model) is not None
 
     def is_for(self, scope: Scope) -> bool:
-        """Return whether anything is limited for somebody."""
+        """Return whether a budget of this scope is set."""
         return bool(self._limits[scope] or self._rates[scope])
 
     def price(self, model: str, usage: TokenUsage) -> ModelCall:
@@ -257,7 +257,7 @@ class Budgets:
         await storage.write(lambda connection: delete_reservation(connection, turn_id))
 
     def note(self, connection: Connection, payer: Payer, standing: Standing, now: datetime) -> bool:
-        """Return whether somebody is to be told how a budget stands; that is once in its period."""
+        """Take note that people are told how a budget stands; return whether this is the first time in its period."""
         subject = dict(_subjects(payer)).get(standing.scope, "")
         start = period_start(standing.limit.period, now).isoformat()
         kind = f"{standing.limit.unit}/{standing.limit.period}"
@@ -345,6 +345,6 @@ def _is_spent(limit: Limit) -> bool:
 
 
 def _subjects(payer: Payer) -> list[tuple[Scope, str]]:
-    """Return whose budgets a payer meets; somebody without an identity has none of their own."""
+    """Return the scopes and subjects of a payer's budgets; without an identity there is no personal one."""
     person = [(Scope.PERSON, payer.person)] if payer.person else []
     return [*person, (Scope.CHAT, payer.chat), (Scope.SERVICE, "")]

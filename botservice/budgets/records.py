@@ -228,7 +228,7 @@ def drop_expired(connection: Connection, now: datetime) -> int:
 
 
 def read_messages_sent(connection: Connection, scope: Scope, subject: str, minute: str) -> int:
-    """Return how many messages somebody has sent in a minute."""
+    """Return how many messages a person has sent in a minute."""
     values = {"scope": scope.value, "subject": subject, "minute": minute}
     return connection.execute(_MESSAGES, values).scalar_one_or_none() or 0
 

@@ -47,7 +47,7 @@ class Payer:
     """Whose use a call is.
 
     Attributes:
-        person: Such as "telegram:42"; empty for somebody without an identity.
+        person: Such as "telegram:42"; empty without an identity.
         chat: Such as "telegram:-100".
     """
 
@@ -90,7 +90,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class UsageLine:
-    """What was used by somebody, in a chat, of a model or on a day; all of it where subject is None."""
+    """The usage of a person, chat, model or day; the whole usage if subject is None."""
 
     subject: str | None
     calls: int

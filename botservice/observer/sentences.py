@@ -21,7 +21,7 @@ _SHORT_WORD: Final = re.compile(r"(?:^|[\s.(])(?:\w|[^\W\d_a-z]\w{1,2})$")
 def sentence_with(quote: str, own: str) -> str | None:
     """Return the sentence of a person's own words that holds a quotation word for word.
 
-    None where none does, where that is a question, and where it is too long to be a fact.
+    Return None if there is none, if it is a question, or if it is too long to be a fact.
     """
     sought = _in_one_line(quote)
     if len(sought) < _SHORTEST:

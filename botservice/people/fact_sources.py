@@ -37,7 +37,7 @@ _SAID = (
 def find_source(connection: Connection, context_id: int, author: Author, text: str) -> tuple[int, str] | None:
     """Return the newest message of an author in a context that says all of a fact, and the author's words in it.
 
-    None where none does. What it quotes, forwards or shares of others does not count, nor what stands in files.
+    Return None if there is none. What it quotes, forwards or shares of others does not count, nor what stands in files.
     """
     said = [
         row

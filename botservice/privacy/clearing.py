@@ -1,7 +1,7 @@
-"""Clearing a long conversation a little at a time, before what is left of it goes in one transaction.
+"""Clearing a long conversation a little at a time, before one transaction deletes the rest.
 
-Whoever writes waits for that transaction: it must not grow with the conversation. Cleared beforehand are records of
-work that is over. Nothing refers to them, and whoever is cut off in between clears the rest when asked again.
+Other writers wait for that transaction: it must not grow with the conversation. Cleared beforehand are records of
+work that is over. Nothing refers to them, and a process that is cut off in between clears the rest when asked again.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from botservice.storage.tables.conversations import deliveries, events, messages
 from botservice.storage.tables.waiting import pending_calls
 
 _TURNS_AT_ONCE: Final = 100
-_REST: Final = 1  # times as long as a bite took: somebody waits for the end, and others for their turns
+_REST: Final = 1  # times as long as a bite took: one person waits for the end, and others for their turns
 
 _OVER = (
     select(turns.c.id)
@@ -63,7 +63,7 @@ _NAMES: Final = (
 
 T = TypeVar("T")
 Beside = Callable[[Connection, int], tuple[Forgotten, int]]
-"""Erases elsewhere what came behind a row of what is held of others; returns what went, and the newest row."""
+"""Erases elsewhere what references behind a row hold; returns what was deleted, and the newest row."""
 
 Bite = Callable[[Connection, Sequence[int]], T]
 
@@ -102,7 +102,7 @@ async def empty_chat(
 ) -> Forgotten:
     """Delete what is over of a conversation, and return what was deleted.
 
-    Whoever is cut off in between finds it again by its last message, which stays until the rest goes.
+    A process that is cut off in between finds it again by its last message, which stays until the rest goes.
 
     Args:
         up_to: Before which position messages are deleted.

@@ -1,4 +1,4 @@
-"""What was deleted, in numbers: counted right before it is deleted, in the same transaction."""
+"""Counting what is deleted, right before it is, in the same transaction."""
 
 from collections.abc import Collection
 from dataclasses import astuple, dataclass

@@ -1,4 +1,4 @@
-"""Taking words out of every place where they lie: the statements.
+"""The statements that remove words from every place that holds them.
 
 A turn that is under way writes nothing back: its row goes first, and without it nothing of it is stored any more (see
 `Saver`). What it was to answer and is not forgotten itself is asked anew.
@@ -26,7 +26,7 @@ from botservice.storage.tables.waiting import pending_calls
 _SOON: Final = timedelta(seconds=2)  # parts of one message gather for less
 _QUEUED, _RUNNING, _WAITING, _DONE, _FAILED, _PROGRAM = "queued", "running", "waiting", "done", "failed", "api"
 _FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
-_TOO_OFTEN: Final = 1_000  # beginnings: whoever takes such a turn up sets it aside, and tells its chat so
+_TOO_OFTEN: Final = 1_000  # beginnings: the worker that takes such a turn up sets it aside, and tells its chat so
 # They go with their turns, or one by one.
 _BY_TURN: Final = {
     "turns",
@@ -162,7 +162,7 @@ def erase_shown(connection: Connection, turn_id: int) -> None:
 
 
 def ask_anew(connection: Connection, turn_id: int, now: datetime) -> None:
-    """Put a new turn in the place of one whose answer must not stay: whoever works on the old one writes nothing back.
+    """Replace a turn whose answer must not stay by a new one, so that a worker on the old one writes nothing back.
 
     One that has run tools, or of which nothing is kept that asks for it, cannot be done again: it is given up, and its
     chat is told so.

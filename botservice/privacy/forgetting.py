@@ -84,8 +84,8 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
 
     Whole conversations go where nobody else wrote. In the others their messages go, the answers to them, what others
     quote, forward or share of them, and what the agent noted since the first of them; what others said stays. What is
-    known of them goes, and who they are: that goes last, so that whoever is cut off finds what is left when it is asked
-    again.
+    known of them goes, and who they are: that goes last, so that a process that is cut off finds what is left when it
+    is asked again.
 
     Raises:
         StorageError: nothing is kept of this person; or they went on being heard, and it has to be asked again.

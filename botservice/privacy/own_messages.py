@@ -33,14 +33,14 @@ def own_message_ids(connection: Connection, context_id: int, author: Author) -> 
 
 def is_alone(connection: Connection, context_id: int, accounts: Collection[Author]) -> bool:
     """Return whether these accounts alone wrote in a context; messages without an account are others'."""
-    somebody = select(messages.c.id).where(messages.c.context_id == context_id, MESSAGE_IS_OF_A_PERSON)
+    by_others = select(messages.c.id).where(messages.c.context_id == context_id, MESSAGE_IS_OF_A_PERSON)
     for each in accounts:
         is_theirs = and_(
             messages.c.author_platform.is_not_distinct_from(each.platform),
             messages.c.author_id.is_not_distinct_from(each.id),
         )
-        somebody = somebody.where(not_(is_theirs))
-    return connection.execute(somebody.limit(1)).first() is None
+        by_others = by_others.where(not_(is_theirs))
+    return connection.execute(by_others.limit(1)).first() is None
 
 
 def find_own_message(

@@ -78,7 +78,7 @@ _NOTHING: Final[Mapping[int, Cleared]] = MappingProxyType({})
 async def forget_facts(storage: Storage, find: Callable[[Connection], Sequence[Known]]) -> Forgotten:
     """Delete facts, and their texts from every chat of their persons, a little at a time.
 
-    Nobody is told them from the beginning on. They go last: whoever is cut off finds them when it is asked again.
+    No prompt has them from the beginning on. They go last, so that a process that is cut off finds them again.
     """
     known = await storage.read(find, is_long=True)
     if not known:
@@ -103,7 +103,7 @@ def erase_facts(connection: Connection, known: Iterable[Known]) -> None:
 async def clear_quotes(storage: Storage, authors: Collection[Author], texts: Collection[str]) -> Mapping[int, Cleared]:
     """Remove texts from the records of all chats of some authors, a little at a time.
 
-    Returns up to where that was done, by chat: whoever writes last need only look at what came since.
+    Returns up to where that was done, by chat: the last transaction need only look at what came since.
     """
     context_ids = await storage.read(lambda connection: contexts_of(connection, authors))
     return {each: await clear_records(storage, each, texts) for each in context_ids}

@@ -1,4 +1,4 @@
-"""Rights that everybody has, even if blocked or never let in: to an export, and to be forgotten.
+"""The rights of every person, even if blocked or never admitted: to an export, and to be forgotten.
 
 Each of these is answered once a day, in private, and nothing besides.
 """
@@ -19,7 +19,7 @@ _EVERY: Final = timedelta(days=1)
 _RIGHTS: Final = {("export", ""): "export", ("forget", "me"): "forget", ("forget", "me yes"): "forget yes"}
 
 FORGOTTEN: Final = "forgotten"
-"""As what it is kept that somebody is forgotten of whom something is still to be read: see `returning`."""
+"""The kind of the row of a forgotten person of whom something is still to be read: see `returning`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def forget_rights(connection: Connection, now: datetime) -> int:
 
 IS_RIGHT: Final = access_refusals.c.kind.in_(sorted(_RIGHTS.values()))
 IS_NEEDED: Final = IS_RIGHT | (access_refusals.c.kind == FORGOTTEN)
-"""What is known for a while of somebody who is forgotten, or they could ask without end, or come back."""
+"""The rows that are kept of a forgotten person for a while, or they could ask without end, or come back."""
 
 
 def _noting(dialect: Any) -> Any:

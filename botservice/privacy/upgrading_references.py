@@ -1,4 +1,4 @@
-"""Bringing over what earlier versions stored: what their messages hold of others becomes values, a little at a time.
+"""Turning the quotes and forwards in messages of earlier versions into references, a little at a time.
 
 Such a version may work beside this one, so that more of its messages can come at any time. Whoever forgets a person, or
 gives them what is kept, brings over what is concerned first; upkeep sees to the rest.
