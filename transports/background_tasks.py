@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Errands:
-    """Owns the tasks that nobody waits for."""
+    """Owns tasks whose end nothing waits for."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()

@@ -1,4 +1,4 @@
-"""Answers that grow on a platform: shown to whoever has waited for a moment, and as often as its tempo allows."""
+"""Answers that grow on a platform: shown after a moment, and as often as its tempo allows."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine

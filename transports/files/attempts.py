@@ -11,13 +11,15 @@ from botservice.turns.start.readings import begin_reading, end_reading
 class Attempt:
     """The reading of one event's files, as a context manager: only the process's own end leaves it without an end."""
 
-    def __init__(self, storage: Storage, event_id: int) -> None:
+    def __init__(self, storage: Storage | None, event_id: int) -> None:
         self._storage = storage
         self._event_id = event_id
         self._may_read: bool | None = None
 
     async def begin(self) -> bool:
         """Return whether the event's files may be read; that they are is stored when this returns."""
+        if self._storage is None:
+            return True
         if self._may_read is None:
             self._may_read = await begin_reading(self._storage, self._event_id)
         return self._may_read
@@ -28,5 +30,5 @@ class Attempt:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._may_read:
+        if self._may_read and self._storage is not None:
             await asyncio.shield(end_reading(self._storage, self._event_id))

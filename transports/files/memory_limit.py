@@ -9,7 +9,7 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 class MemoryLimit:
-    """A limit of so many bytes; whoever needs more than is free waits, in the order of coming."""
+    """A limit of so many bytes; those who need more than is free wait, in the order of coming."""
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._max_bytes = max_bytes

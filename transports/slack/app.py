@@ -208,7 +208,7 @@ class SlackTransport:
         return f"{' and '.join(names)}, {' and '.join(ways) or nothing}"
 
     async def _is_waiting(self, context_keys: Mapping[str, str]) -> bool:
-        """Return whether a conversation waits for somebody's word about a call."""
+        """Return whether a call of a conversation waits for a decision."""
         storage, keys = self._storage, ContextKeys.of(context_keys)
         if storage is None:
             return False

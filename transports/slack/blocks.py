@@ -72,7 +72,7 @@ def button_row(buttons: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def question_dialog(kept: str, language: str | None) -> dict[str, Any]:
-    """Return the dialog that asks what somebody wants to know.
+    """Return the dialog that asks for a question.
 
     Args:
         kept: What stands with it of the message that it is about; "" where it is about none.

@@ -34,7 +34,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SlackMessage:
-    """A message that somebody wrote.
+    """A message that a person wrote.
 
     Attributes:
         mentioned: The users whom its text names.
@@ -71,7 +71,7 @@ def context_keys(team_id: str, channel_id: str, thread_ts: str | None = None) ->
 
 
 def read_message(body: object) -> SlackMessage | None:
-    """Return what somebody wrote; None for anything else: other bots, edits, joins, and what is not whole."""
+    """Return a message of a person; None for anything else: other bots, edits, joins, and what is not whole."""
     event = field(body, "event")
     if field(event, "type") not in ("message", "app_mention") or not _is_written(event):
         return None
@@ -203,7 +203,7 @@ class Membership:
 
 
 def membership_of(body: Mapping[str, Any], known_bot: str | None) -> Membership | None:
-    """Return what an event makes of the bot in a channel; None where it is about somebody else."""
+    """Return what an event makes of the bot in a channel; None where it is about a person."""
     event = field(body, "event")
     team, channel, user = team_of(body), word(field(event, "channel")), word(field(event, "user"))
     if team is None or channel is None or user is None or user not in bots_of(body) | {known_bot}:
@@ -218,7 +218,7 @@ def membership_of(body: Mapping[str, Any], known_bot: str | None) -> Membership 
 
 
 def renamed_session(body: Mapping[str, Any]) -> tuple[ContextKeys, str] | None:
-    """Return the conversation and the thread whose title somebody has changed; None where Slack does not say."""
+    """Return the conversation and the thread whose title a person has changed; None where Slack does not say."""
     event = field(body, "event")
     team, channel = team_of(body), word(field(event, "channel"))
     thread_ts = timestamp(field(event, "thread_ts"))

@@ -1,4 +1,4 @@
-"""What stands ready to be asked when somebody opens their conversation with the bot."""
+"""Questions that are suggested when a person opens their conversation with the bot."""
 
 import asyncio
 import logging
@@ -57,7 +57,7 @@ _OWN_WORDS = (
 
 
 class Suggestions:
-    """Suggests what somebody has asked before, and what the agent's tools are good for."""
+    """Suggests what a person has asked before, and what the agent's tools are good for."""
 
     def __init__(
         self,

@@ -203,7 +203,7 @@ class BotClient(Bot):
         return found if isinstance(found, list) else []
 
     async def download(self, path: str) -> bytes:
-        """Return a file's bytes; path is what getFile gave. The address holds the token, so nobody else sees it."""
+        """Return a file's bytes; path is what getFile gave. The address holds the token, so it is logged nowhere."""
         url = path if path.startswith(("http://", "https://")) else f"{self._base_file_url}/{path}"
         return await self.request.retrieve(url, read_timeout=_DOWNLOAD_SECONDS)
 

@@ -124,7 +124,7 @@ def plan_guest(answer: Message, asked: object) -> list[Payload]:
 
 
 def language_of(asked: object) -> str | None:
-    """Return the language of whoever asked."""
+    """Return the language of the person who asked."""
     language = field(field(asked, "from"), "language_code")
     return language if isinstance(language, str) else None
 
@@ -180,7 +180,7 @@ class Guests:
         return inline_message_id
 
     async def _tell_asker(self, said: Mapping[str, Any]) -> None:
-        """Tell whoever asked in their own chat with the bot, where they have one; nobody else reads that.
+        """Tell the person who asked in their private chat with the bot, if there is one.
 
         Raises:
             DeliveryError: they have none, or it was not taken.

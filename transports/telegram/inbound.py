@@ -191,7 +191,7 @@ def is_press(update: object) -> bool:
 
 
 def is_private_text(update: object) -> bool:
-    """Return whether somebody writes words to the bot alone: then it is meant, whatever stands there besides."""
+    """Return whether an update is a text in a private chat: then the bot is meant."""
     message = field(update, "message")
     return field(field(message, "chat"), "type") == "private" and isinstance(field(message, "text"), str)
 

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -12,8 +11,7 @@ from botservice.quoting import in_one_line, quote_name
 from botservice.storage import Storage
 from botservice.turns.turn import StoredEvent
 from transports.files.attempts import Attempt
-from transports.files.documents import Reading, read_document
-from transports.files.fetched import Fetched
+from transports.files.documents import Fetched, Reading, read_document
 from transports.web.backend import Refusal
 
 MAX_FILES: Final = 10
@@ -79,9 +77,8 @@ class Documents:
 
     async def read(self, message: InboundMessage, event: StoredEvent) -> InboundMessage:
         """Return a message with what stands in its files."""
-        fetched, storage = Fetched(), self.storage()
-        async with contextlib.AsyncExitStack() as stack:
-            attempt = await stack.enter_async_context(Attempt(storage, event.id)) if storage is not None else None
+        fetched = Fetched()
+        async with Attempt(self.storage(), event.id) as attempt:
             for index, each in enumerate(message.attachments):
                 label, key = label_of(each.mime_type, each.name), ("web", f"{event.key}:{index}")
                 async with self.reading.memory_limit.taking(len(each.data or b"")):

@@ -29,7 +29,7 @@ _HAS_ADDRESSED = (
 
 
 async def is_addressed_to_bot(message: SlackMessage, workspace: Workspace, storage: Storage | None) -> bool:
-    """Return whether somebody talks to the bot: whoever names somebody else in a thread talks to them."""
+    """Return whether a message in a channel is for the bot; one that names another person in a thread is not."""
     if workspace.bot_user_id in message.mentioned:
         return True
     if storage is None or not message.is_reply or message.mentioned:

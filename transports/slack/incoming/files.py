@@ -1,6 +1,5 @@
 """The files that people send: fetched within limits, and what cannot be fetched is said in words."""
 
-import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,7 @@ from botservice.messages import Attachment
 from botservice.quoting import quote_name
 from botservice.storage import Storage
 from transports.files.attempts import Attempt
-from transports.files.documents import Reading, read_document
-from transports.files.fetched import Fetched
+from transports.files.documents import Fetched, Reading, read_document
 from transports.files.read_cache import FileText
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure
@@ -69,9 +67,8 @@ class Files:
 
     async def fetch(self, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, event_id: int) -> Fetched:
         """Return files, and in words what is in them or why they are not there."""
-        fetched, storage = Fetched(), self._storage()
-        async with contextlib.AsyncExitStack() as stack:
-            attempt = await stack.enter_async_context(Attempt(storage, event_id)) if storage is not None else None
+        fetched = Fetched()
+        async with Attempt(self._storage(), event_id) as attempt:
             for each in sent[:_MAX_FILES]:
                 file = read_file(each)
                 async with self._reading.memory_limit.taking(file.size_bytes or MAX_FILE_BYTES):
@@ -80,7 +77,7 @@ class Files:
         return fetched
 
     async def _fetch_one(
-        self, workspace: Workspace, file: SentFile, attempt: Attempt | None
+        self, workspace: Workspace, file: SentFile, attempt: Attempt
     ) -> tuple[Attachment | None, FileText]:
         if file.must_be_asked_for and file.id is not None:
             file = await self._ask(workspace, file)
@@ -89,7 +86,7 @@ class Files:
         return await self._download(workspace, file, attempt)
 
     async def _download(
-        self, workspace: Workspace, file: SentFile, attempt: Attempt | None
+        self, workspace: Workspace, file: SentFile, attempt: Attempt
     ) -> tuple[Attachment | None, FileText]:
         if file.size_bytes is not None and file.size_bytes > MAX_FILE_BYTES:
             return None, _too_large(file)
@@ -110,7 +107,7 @@ class Files:
         return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
 
     async def _read_paper(
-        self, workspace: Workspace, file: SentFile, attempt: Attempt | None
+        self, workspace: Workspace, file: SentFile, attempt: Attempt
     ) -> tuple[Attachment | None, FileText]:
         """Return a canvas or a list as its words; it changes, so that it is read each time."""
         read = None

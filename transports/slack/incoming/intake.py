@@ -120,7 +120,7 @@ class Intake:
         await self._accept(await self._interactions.command(body, storage))
 
     async def take_interaction(self, body: Mapping[str, Any]) -> None:
-        """Store what somebody pressed or submitted, or open the dialog that was asked for.
+        """Store what was pressed or submitted, or open the dialog that was asked for.
 
         Raises:
             BotServiceError: it is not stored.
@@ -211,7 +211,7 @@ class Intake:
         return self._inbox, self._storage
 
     def _look(self, body: Mapping[str, Any], name: str = "context") -> None:
-        """Take note of what somebody looks at, where an event tells it; of that, nothing is stored."""
+        """Take note of what a person looks at, if an event tells it; nothing of it is stored."""
         event = field(body, "event")
         self._opened()
         if not isinstance(event, Mapping) or name not in event:

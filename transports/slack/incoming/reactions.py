@@ -61,7 +61,7 @@ _VERDICT = select(feedback.c.verdict).where(
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """A thumb that somebody put at a message, or took away from it."""
+    """A thumb that a person put at a message, or took away from it."""
 
     team: str
     channel: str
@@ -73,7 +73,7 @@ class Reaction:
 
 
 def reaction_of(body: Mapping[str, Any], known_bot: str | None) -> Reaction | None:
-    """Return the thumb of somebody else at a message of the bot; None where an event is about anything else."""
+    """Return a person's thumb at a message of the bot; None where an event is about anything else."""
     event = field(body, "event")
     item, name, bots = field(event, "item"), field(event, "reaction"), (bots_of(body) | {known_bot}) - {None}
     team, channel, ts = team_of(body), word(field(item, "channel")), timestamp(field(item, "ts"))
@@ -96,7 +96,7 @@ class Reactions:
         self._lock = asyncio.Lock()
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
-        """Store what somebody thinks of an answer; of any other message nothing is kept.
+        """Store a person's verdict on an answer; on any other message nothing is kept.
 
         Raises:
             StorageUnavailable: it is not stored.

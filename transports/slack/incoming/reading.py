@@ -16,7 +16,7 @@ from botservice.storage import Storage
 from botservice.storage.tables.conversations import messages
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import StoredEvent
-from transports.files.fetched import Fetched
+from transports.files.documents import Fetched
 from transports.slack.blocks import QUESTION_BLOCK, QUESTION_INPUT
 from transports.slack.client import SlackClient
 from transports.slack.failures import NotInstalled, SlackFailure
@@ -232,7 +232,7 @@ class Reader:
         return tuple(each for each in heard if each is not None)
 
     async def _overheard(self, each: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
-        """Return a message of a thread as somebody said it; None where it says nothing, or the bot said it."""
+        """Return an earlier message of a thread; None where it says nothing, or is the bot's."""
         ts, user, text = str(each["ts"]), word(field(each, "user")), field(each, "text")
         if user == workspace.bot_user_id:
             return None

@@ -179,7 +179,7 @@ class Sender:
         return True
 
     async def _alone(self, workspace: Workspace, delivery: Delivery) -> dict[str, Any]:
-        """Return the conversation with whoever asked, for what nobody else may read."""
+        """Return the direct conversation with the person who asked."""
         answer = await self._client.call(workspace.token, "conversations.open", users=delivery.payload["only_for"])
         channel = word(field(field(answer, "channel"), "id"))
         if channel is None:

@@ -1,4 +1,4 @@
-"""The states of sessions: the bot is at work, waits for somebody's word, or rests."""
+"""The states of sessions: the bot is at work, waits for a decision, or rests."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ _LINE = "assistant.threads.setStatus"
 _PATIENCE_SECONDS: Final = 5.0
 
 IsWaiting = Callable[[Mapping[str, str]], Awaitable[bool]]
-"""Returns whether a conversation waits for somebody's word."""
+"""Returns whether a call of a conversation waits for a decision."""
 
 
 class Statuses:
@@ -69,7 +69,7 @@ class Statuses:
         return self._methods.get(team_id, _SESSION) == _SESSION
 
     async def rest(self, workspace: Workspace, channel: str, thread_ts: str, *, is_waiting: bool) -> None:
-        """Show that the bot is done, or waits for somebody; a line goes away by itself when something is said.
+        """Show that the bot is done, or waits for a decision; a line goes away by itself when something is said.
 
         Raises:
             SlackFailure: it cannot be shown at the moment.
@@ -99,7 +99,7 @@ class Statuses:
 
 
 class Idle:
-    """Says so; nobody waits for that. What ends with its stream costs no call of its own."""
+    """Shows in the background what a session is after the work, unless the end of a stream shows it already."""
 
     def __init__(self, workspaces: Workspaces, statuses: Statuses, is_waiting: IsWaiting) -> None:
         self._workspaces = workspaces

@@ -70,7 +70,7 @@ class Stage:
         return await self._workspaces.find(target.team_id)
 
     async def language(self, workspace: Workspace, target: Target) -> str | None:
-        """Return the language of whoever is answered."""
+        """Return the language of the person who is answered."""
         return (await self._people.find(workspace, target.user_id)).language
 
     async def begin(self, target: Target) -> None:
@@ -87,7 +87,7 @@ class Stage:
             self._idle.rest(context_keys, target.channel, target.thread_ts)
 
     def rest(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
-        """Show whether a conversation waits for somebody, now that a message has said so, or that it is over."""
+        """Show whether a session waits for a decision or rests, after a message has said so."""
         thread_ts = delivery.payload.get("thread_ts") or context_keys.get("thread_ts")
         if isinstance(thread_ts, str):
             self._idle.rest(context_keys, context_keys["channel_id"], thread_ts)

@@ -76,7 +76,7 @@ class Titles:
         self._errands = Errands()
 
     def give(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
-        """Give the session of an answer that was sent a title, where it has none; nobody waits for that."""
+        """Give the session of a sent answer a title in the background, where it has none."""
         thread_ts = delivery.payload.get("thread_ts")
         if delivery.payload.get("asks_feedback") and isinstance(thread_ts, str):
             self._errands.send(self._give(context_keys, thread_ts, delivery.turn_id), name="slack-title")
@@ -150,7 +150,7 @@ def mark_renamed(connection: Connection, keys: ContextKeys, thread_ts: str, now:
 
 
 def title_from(text: str) -> str:
-    """Return the first words of what somebody wrote, as a title; "" where there are none."""
+    """Return the first words of a message, as a title; "" where there are none."""
     words = " ".join(readable(_MENTION.sub(" ", text), {}, "").split())
     if len(words) <= _MAX_CHARACTERS:
         return words

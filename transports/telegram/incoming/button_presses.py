@@ -1,4 +1,4 @@
-"""Pressed buttons: whoever was asked says what stands behind one, once. What else is pressed does no harm."""
+"""Pressed buttons: the person who was asked says, once, what stands behind one; other presses do no harm."""
 
 import asyncio
 import json

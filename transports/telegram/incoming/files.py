@@ -1,6 +1,5 @@
 """The files that people send: fetched within limits, and what cannot be fetched is said in words."""
 
-import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ from botservice.messages import Attachment
 from botservice.quoting import quote_name
 from botservice.storage import Storage
 from transports.files.attempts import Attempt
-from transports.files.documents import Reading, read_document
-from transports.files.fetched import Fetched
+from transports.files.documents import Fetched, Reading, read_document
 from transports.files.read_cache import FileText
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import field, integer
@@ -60,16 +58,15 @@ class Files:
 
     async def fetch(self, *groups: Sequence[SentFile], event_id: int) -> list[Fetched]:
         """Return the files of each group, and in words what is in them or why they are not there."""
-        found, storage = [Fetched() for _ in groups], self._storage()
-        async with contextlib.AsyncExitStack() as stack:
-            attempt = await stack.enter_async_context(Attempt(storage, event_id)) if storage is not None else None
+        found = [Fetched() for _ in groups]
+        async with Attempt(self._storage(), event_id) as attempt:
             for fetched, files in zip(found, groups, strict=True):
                 for file in files:
                     async with self._reading.memory_limit.taking(file.size_bytes or MAX_FILE_BYTES):
                         fetched.add(*await self._fetch_one(file, attempt))
         return found
 
-    async def _fetch_one(self, file: SentFile, attempt: Attempt | None) -> tuple[Attachment | None, FileText]:
+    async def _fetch_one(self, file: SentFile, attempt: Attempt) -> tuple[Attachment | None, FileText]:
         if file.size_bytes is not None and file.size_bytes > MAX_FILE_BYTES:
             return None, _too_large(file)
         try:

@@ -164,7 +164,7 @@ class Intake:
             await storage.write(lambda connection: note_invitation(connection, chat, person, now))
 
     async def _react(self, chat_id: int, message_id: int) -> None:
-        """Show whoever wrote /stop that it was heard: where nothing runs, nothing else would."""
+        """Show the sender of /stop that it was heard: where nothing runs, nothing else would."""
         try:
             await self._client.call(
                 "setMessageReaction",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 WORDS: Final = frozenset({"text", "caption", "rich_message"})
-"""What somebody wrote."""
+"""What a person wrote."""
 
 FILES: Final = frozenset(
     {"animation", "audio", "document", "live_photo", "photo", "video", "video_note", "voice"}  # fetched, or named
@@ -53,14 +53,14 @@ REPORTS: Final = frozenset(
         *("video_chat_started", "write_access_allowed"),
     }
 )
-"""What only reports that something happened in the chat: nobody asked anything, and nothing is made of it."""
+"""What only reports that something happened in the chat: nothing was asked, and nothing is made of it."""
 
 KNOWN: Final = WORDS | FILES | DESCRIBED | ENVELOPE | REPORTS
 _LONGEST_NAME: Final = 40
 
 
 def name_content(body: Mapping[str, Any]) -> str:
-    """Return in a few words what stands in a message that nobody could read; empty where it only reports something."""
+    """Return in a few words what an unreadable message holds; empty where it only reports something."""
     if any(name in body for name in REPORTS):
         return ""
     known = FILES | DESCRIBED | WORDS

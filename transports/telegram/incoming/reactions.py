@@ -46,7 +46,7 @@ _TURN_OF_ANSWER = select(deliveries.c.turn_id).where(
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What somebody thinks of a message; a verdict of None takes back what they thought."""
+    """A person's verdict on a message; None takes back the one before."""
 
     chat_id: int
     message_id: int
@@ -55,7 +55,7 @@ class Reaction:
 
 
 def reaction_of(update: object) -> Reaction | None:
-    """Return what an update says that somebody thinks of a message; None where it says nothing of that."""
+    """Return the verdict on a message that an update brings; None where it brings none."""
     changed = field(update, "message_reaction")
     chat_id, message_id = integer(field(field(changed, "chat"), "id")), integer(field(changed, "message_id"))
     person_id = integer(field(field(changed, "user"), "id"))
@@ -66,7 +66,7 @@ def reaction_of(update: object) -> Reaction | None:
 
 
 async def keep_reaction(storage: Storage, reaction: Reaction) -> None:
-    """Store what somebody thinks of an answer; of any other message nothing is kept.
+    """Store a person's verdict on an answer; on any other message nothing is kept.
 
     Raises:
         StorageUnavailable: it is not stored.

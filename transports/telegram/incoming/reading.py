@@ -13,7 +13,7 @@ from typing import Any, Final
 from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
-from transports.files.fetched import Fetched
+from transports.files.documents import Fetched
 from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, field, integer, is_press, stored_update
 from transports.telegram.incoming.button_presses import pressed_message
 from transports.telegram.incoming.described_content import describe
@@ -124,7 +124,7 @@ def _files(message: Body) -> tuple[SentFile, ...]:
 
 
 def _with_files(heard: Heard, fetched: Fetched, quoted: Fetched) -> tuple[str, tuple[Reference, ...]]:
-    """Return the text and the references of a message with what files say: each file is of whoever sent it first."""
+    """Return the text and the references of a message with what files say: a file belongs to its first sender."""
     text, references = heard.text, []
     for each in heard.references:
         theirs = fetched if each.kind is ReferenceKind.FORWARD else quoted
@@ -150,7 +150,7 @@ def _command(update: Mapping[str, Any], bot: BotIdentity) -> CommandCall | None:
 
 
 def _text(message: Body, bot: BotIdentity, files: Sequence[SentFile]) -> str | None:
-    """Return what a message says, whoever wrote it; None where it only reports that something happened in the chat."""
+    """Return the text of a message; None where it only reports that something happened in the chat."""
     said = _written(message, bot)
     if isinstance(message.get("text"), str):  # then it is all that there is
         return said or ""
@@ -230,7 +230,7 @@ def _means(entity: Mapping[str, Any], text: str, bot: BotIdentity) -> bool:
 
 
 def _author(message: Body) -> Author | None:
-    """Return who wrote a message: a person, or a chat in whose name somebody writes."""
+    """Return who wrote a message: a person, or a chat in whose name it was written."""
     return _account(message.get("sender_chat")) or _account(message.get("from"))
 
 
@@ -252,7 +252,7 @@ def _replied(message: Body) -> Body | None:
 
 
 def _is_said(replied: Body | None) -> bool:
-    """Return whether somebody has said what is replied to: whatever stands in a topic replies to its beginning."""
+    """Return whether a reply is to a person's message: Telegram has everything in a topic reply to its beginning."""
     return replied is not None and replied.get("forum_topic_created") is None
 
 

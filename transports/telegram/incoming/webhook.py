@@ -64,7 +64,7 @@ class WebhookEndpoint:
 
 
 class WebhookKeeper:
-    """Tells Telegram where to deliver, and again whenever somebody has told it otherwise."""
+    """Tells Telegram where to deliver, and again when another address was set."""
 
     def __init__(self, client: BotClient, public_url: str, secret: str, allowed: list[str] = ALLOWED_UPDATES) -> None:
         self._client = client
