@@ -1,5 +1,7 @@
 """Flexible records: an item has whatever fields it is given."""
 
+import sys
+import typing
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Self
@@ -7,9 +9,9 @@ from typing import Any, ClassVar, Final, Self
 from botservice.errors import InvalidField
 from botservice.memory.fields import kinds
 from botservice.memory.fields.codec import SPLIT_PAIR, UnknownValue, decode, dumps, encode, loads
-from botservice.memory.fields.declared import NO_DEFAULT, take_declared
 from botservice.memory.fields.values import freeze
 
+_NO_DEFAULT: Final = object()
 _MARKS: Final = ("kind", "version")
 _NOT_FIRST: Final = ("_", "$")
 _MODEL_INPUT: Final = "model_input_messages"
@@ -47,11 +49,11 @@ class MemoryItem:
 
     def __init_subclass__(cls, *, kind: str | None = None, version: int = 1, **others: Any) -> None:
         super().__init_subclass__(**others)
-        own = take_declared(cls)
+        own = _take_declared(cls)
         inherited = {name: default for base in reversed(cls.__mro__) for name, default in _declared_by(base).items()}
-        cls._declared = inherited | {name: None if default is NO_DEFAULT else default for name, default in own.items()}
+        cls._declared = inherited | {name: None if default is _NO_DEFAULT else default for name, default in own.items()}
         cls._first = next(iter(cls._declared), None)
-        if own.get(cls._first or "") is NO_DEFAULT:
+        if own.get(cls._first or "") is _NO_DEFAULT:
             cls._required = cls._first
         cls._reserved = _public_names(cls)
         cls._version = version
@@ -164,7 +166,7 @@ class MemoryItem:
 
     def _keep(self, frozen: Mapping[str, Any]) -> None:
         for name, value in frozen.items():
-            default = self._declared.get(name, NO_DEFAULT)
+            default = self._declared.get(name, _NO_DEFAULT)
             if type(value) is type(default) and value == default and name != self._required:
                 self._fields.pop(name, None)
             else:
@@ -235,6 +237,37 @@ def _read(record: Mapping[str, Any]) -> MemoryItem:
 def declared_fields(item: MemoryItem) -> Mapping[str, Any]:
     """Return the fields that the item's class declares, with their defaults."""
     return item._declared  # noqa: SLF001 - of its own module
+
+
+def _take_declared(cls: type) -> dict[str, Any]:
+    """Return the fields that cls itself annotates, with default or _NO_DEFAULT.
+
+    Defaults leave the class, because a class attribute would hide the fields of its instances.
+    """
+    taken = {}
+    for name, annotation in _annotations(cls).items():
+        if name[0] == "_" or _is_class_variable(annotation):
+            continue
+        taken[name] = _NO_DEFAULT
+        if name in vars(cls):
+            taken[name] = freeze(vars(cls)[name], name)
+            delattr(cls, name)
+    return taken
+
+
+def _annotations(cls: type) -> Mapping[str, Any]:
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF)
+    found: Mapping[str, Any] = vars(cls).get("__annotations__", {})
+    return found
+
+
+def _is_class_variable(annotation: object) -> bool:
+    if isinstance(annotation, str):
+        return annotation.removeprefix("typing.").startswith("ClassVar")
+    return annotation is typing.ClassVar or typing.get_origin(annotation) is typing.ClassVar
 
 
 def _declared_by(cls: type) -> Mapping[str, Any]:

@@ -174,11 +174,13 @@ class ReaderInPlace:
         try:
             self._ends_at = time.monotonic() + _LONGEST_IN_PLACE_SECONDS
             self._driver.execute("BEGIN")
-            return query(self._connection)
+            try:
+                return query(self._connection)
+            finally:
+                self._driver.rollback()
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise NotInPlace from error
         finally:
-            self._driver.rollback()
             self._is_free.release()
 
     def close(self) -> None:

@@ -41,6 +41,23 @@ def test_functions_take_turns_where_they_would_wait():
     assert said == ["a0", "b0", "c0", "a1", "b1", "b2"]
 
 
+async def test_functions_on_sqlite_run_one_after_the_other(sqlite_storage):
+    said = []
+
+    def speak(connection, name):
+        for number in range(2):
+            execute(connection, NAMES, {"names": [name]}).all()
+            said.append(f"{name}{number}")
+            let_others_go_on()
+        return name
+
+    def both(connection):
+        return interleave(lambda: speak(connection, "a"), lambda: speak(connection, "b"), connection=connection)
+
+    assert await sqlite_storage.read(both) == ("a", "b")
+    assert said == ["a0", "a1", "b0", "b1"]
+
+
 def test_functions_that_are_interleaved_inside_others_let_those_go_on():
     said = []
 
