@@ -302,8 +302,10 @@ def _message_size(message: Message, counter: TokenCounter) -> int:
     count = counter.count(said) if message.token_count is None else message.token_count
     count += said.count("\n")  # of a group's messages, further lines are moved to the right
     name = count_again(f"{message.author.name}: ", counter) if message.author and message.author.name else 0
-    files = sum(counter.count(_IMAGE_TOKENS_TEXT if is_image(each) else mention(each)) for each in message.attachments)
-    return _TOKENS_AROUND_A_MESSAGE + name + count + files
+    size = _TOKENS_AROUND_A_MESSAGE + name + count
+    for each in message.attachments:
+        size += counter.count(_IMAGE_TOKENS_TEXT if is_image(each) else mention(each))
+    return size
 
 
 def _assemble(pieces: Pieces) -> Prompt:

@@ -130,7 +130,8 @@ class EmbeddingIndexer:
             except (ClaimLost, DatabaseInUse):
                 logger.debug("embeddings.left_to_another_process")
             except Exception as error:  # a border: an embedder is foreign code; the words go on without it
-                pause_seconds = max(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)], _asked_to_wait(error))
+                asked = error.retry_after_seconds if isinstance(error, LLMError) else None
+                pause_seconds = max(_BACKOFF_SECONDS[min(failures, len(_BACKOFF_SECONDS) - 1)], asked or 0.0)
                 failures += 1
                 is_expected = isinstance(error, BotServiceError)
                 reason = str(error) if is_expected else type(error).__name__
@@ -226,7 +227,3 @@ class EmbeddingIndexer:
 
 def _text_of(row: Row[*tuple[Any, ...]]) -> str:
     return searchable_text(Role(row.role), full_text_of(row), (each.get("name") for each in row.attachments or ()))
-
-
-def _asked_to_wait(error: Exception) -> float:
-    return (error.retry_after_seconds or 0.0) if isinstance(error, LLMError) else 0.0

@@ -204,7 +204,7 @@ def read_messages(
     connection: Connection, context_id: int, rows: Sequence[Row[*tuple[Any, ...]]], counter: TokenCounter | None = None
 ) -> list[Message]:
     """Return rows as messages, with their attachments; counts of another encoding than counter's are made again."""
-    wanted = {each["sha256"] for row in rows for each in row.attachments or () if "sha256" in each}
+    wanted = {each["sha256"] for row in rows if row.attachments for each in row.attachments if "sha256" in each}
     data = read_blobs(connection, context_id, wanted) if wanted else {}
     return [_read_message(row, data, counter) for row in rows]
 
@@ -323,7 +323,7 @@ def _read_message(row: Row[*tuple[Any, ...]], data: dict[str, bytes], counter: T
         row.id,
         _ROLES[row.role],
         row.text,
-        tuple(_read_attachment(each, data) for each in row.attachments or ()),
+        tuple(_read_attachment(each, data) for each in row.attachments) if row.attachments else (),
         _author(row.author_platform, row.author_id, row.author_name),
         row.created_at,
         row.token_count if is_counted or counter is None else counter.count(write_out(row.text, references)),

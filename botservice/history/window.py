@@ -215,7 +215,7 @@ class StoredMessages(Sequence[Message]):
 
     def __reversed__(self) -> Iterator[Message]:
         place = 0
-        while self._has(place + 1):
+        while place < len(self._rows) or self._has(place + 1):
             yield self._message(place)
             place += 1
 

@@ -16,13 +16,12 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, select, upda
 from botservice.history.rows import delete_rows
 from botservice.privacy.affected_turns import HAS_RECORDS, IS_OVER
 from botservice.privacy.deletion_counts import Forgotten, count_messages
-from botservice.privacy.erasing import delete_turns
+from botservice.privacy.erasing import delete_turns, forget_words_of
 from botservice.privacy.names_left import DELIVERED_AGAIN
 from botservice.storage import Storage
 from botservice.storage.chunks import chunks
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
-from botservice.storage.tables.conversations import deliveries, events, messages, prompt_log, steps, turns
-from botservice.storage.tables.waiting import pending_calls
+from botservice.storage.tables.conversations import events, messages, turns
 
 _TURNS_AT_ONCE: Final = 100
 _REST: Final = 1  # times as long as a bite took: one person waits for the end, and others for their turns
@@ -149,12 +148,9 @@ async def bites(
 def forget_work(connection: Connection, turn_ids: Sequence[int], now: datetime) -> None:
     """Delete the steps and prompts of turns that are over, what was shown of them, and what platforms sent for them."""
     for chunk in chunks(turn_ids):
-        for table in (steps, prompt_log, pending_calls):
-            connection.execute(delete(table).where(table.c.turn_id.in_(chunk)))
-        shown = update(deliveries).where(deliveries.c.turn_id.in_(chunk), deliveries.c.finished_at.is_not(None))
-        connection.execute(shown.values(payload={}, buttons=None, error=None))
+        forget_words_of(connection, chunk)
         connection.execute(update(events).where(events.c.turn_id.in_(chunk)).values(raw=None))
-        connection.execute(update(turns).where(turns.c.id.in_(chunk)).values(error=None, compacted_at=now))
+        connection.execute(update(turns).where(turns.c.id.in_(chunk)).values(compacted_at=now))
 
 
 def _do(connection: Connection, bite: Bite[T], ids: Sequence[int]) -> T:

@@ -4,7 +4,7 @@ A turn that is under way writes nothing back: its row goes first, and without it
 `Saver`). What it was to answer and is not forgotten itself is asked anew.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -96,7 +96,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     }
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(empty))
     if but_turn is not None:
-        _forget_words_of(connection, but_turn)
+        forget_words_of(connection, [but_turn])
     _go_on(connection, context_id, now)
     loosen_all_files(connection, context_id)
 
@@ -114,7 +114,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> F
     if erasure.but_turn is not None:
         own.discard(erasure.but_turn)
         later.pop(erasure.but_turn, None)
-        _forget_words_of(connection, erasure.but_turn)
+        forget_words_of(connection, [erasure.but_turn])
     delete_turns(connection, own, now)
     answer_ids = [*erasure.quotes.answers, *answers_of(connection, context_id, own)]
     _drop_changes(connection, context_id, erasure.message_ids, now)
@@ -140,8 +140,8 @@ def delete_turns(connection: Connection, turn_ids: Collection[int], now: datetim
 
 def leave_events(connection: Connection, which: ColumnElement[bool], now: datetime) -> None:
     """Leave nothing of events but their names."""
-    left = {"raw": None, "turn_id": None, "handled_at": _handled(now)}
-    connection.execute(update(events).where(which).values(left))
+    handled_at = func.coalesce(events.c.handled_at, literal(now, events.c.handled_at.type))
+    connection.execute(update(events).where(which).values(raw=None, turn_id=None, handled_at=handled_at))
 
 
 def erase_event(connection: Connection, turn_id: int) -> None:
@@ -155,9 +155,9 @@ def is_owed(connection: Connection, turn_id: int) -> bool:
     return connection.execute(open_ones.limit(1)).first() is not None
 
 
-def erase_shown(connection: Connection, turn_id: int) -> None:
-    """Forget what was sent to answer a turn; the platform's ids of messages stay."""
-    shown = update(deliveries).where(deliveries.c.turn_id == turn_id, deliveries.c.finished_at.is_not(None))
+def erase_shown(connection: Connection, turn_ids: Sequence[int]) -> None:
+    """Forget what was sent to answer a few turns; the platforms' ids of messages stay."""
+    shown = update(deliveries).where(deliveries.c.turn_id.in_(turn_ids), deliveries.c.finished_at.is_not(None))
     connection.execute(shown.values(payload={}, buttons=None, error=None))
 
 
@@ -206,7 +206,7 @@ def _erase_work(connection: Connection, turn_id: int, status: str, now: datetime
     if status in (_RUNNING, _WAITING) or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
         ask_anew(connection, turn_id, now)
         return
-    _forget_words_of(connection, turn_id)
+    forget_words_of(connection, [turn_id])
     # What is still owed goes when it is sent: see `Outbox`.
     connection.execute(update(turns).where(turns.c.id == turn_id).values(compacted_at=now))
     if status == _DONE:
@@ -224,14 +224,9 @@ def _owes_what_is_gone(connection: Connection, turn_id: int) -> bool:
     )
 
 
-def _handled(now: datetime) -> ColumnElement[datetime]:
-    return func.coalesce(events.c.handled_at, literal(now, events.c.handled_at.type))
-
-
-def _forget_words_of(connection: Connection, turn_id: int) -> None:
-    """Delete the steps and prompts of a turn, and what was shown of it; the platform's ids of messages stay."""
-    connection.execute(delete(steps).where(steps.c.turn_id == turn_id))
-    connection.execute(delete(prompt_log).where(prompt_log.c.turn_id == turn_id))
-    connection.execute(delete(pending_calls).where(pending_calls.c.turn_id == turn_id))
-    erase_shown(connection, turn_id)
-    connection.execute(update(turns).where(turns.c.id == turn_id).values(error=None))
+def forget_words_of(connection: Connection, turn_ids: Sequence[int]) -> None:
+    """Delete the steps and prompts of a few turns, and what was shown of them; the platforms' ids of messages stay."""
+    for table in (steps, prompt_log, pending_calls):
+        connection.execute(delete(table).where(table.c.turn_id.in_(turn_ids)))
+    erase_shown(connection, turn_ids)
+    connection.execute(update(turns).where(turns.c.id.in_(turn_ids)).values(error=None))

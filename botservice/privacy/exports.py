@@ -83,6 +83,6 @@ def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: da
         if is_owed(connection, row.turn_id):
             ask_anew(connection, row.turn_id, now)
         else:
-            erase_shown(connection, row.turn_id)
+            erase_shown(connection, [row.turn_id])
         loosen_files(connection, row.context_id, {row.sha256} - {_NOT_MADE})
     return len(rows)

@@ -215,7 +215,7 @@ def _due_at(at: str | None, delay: timedelta | None, zone: ZoneInfo, now: dateti
     """Return when a reminder is due for the first time."""
     if (at is None) == (delay is None):
         raise _Refused("give either at, or a time from now.")
-    moment = read_moment(at, zone) if at is not None else _later(now, delay or timedelta())
+    moment = read_moment(at, zone) if at is not None else now + min(max(delay or timedelta(), timedelta()), LATEST * 2)
     if moment is None:
         raise _Refused(f"{at!r} is no ISO date and time, such as 2026-05-01T14:00.")
     if moment > now + LATEST:
@@ -223,10 +223,6 @@ def _due_at(at: str | None, delay: timedelta | None, zone: ZoneInfo, now: dateti
     if moment <= now:
         raise _Refused(f"that is past; it is {now.astimezone(zone):%A, %Y-%m-%d %H:%M} ({zone.key}) now.")
     return moment
-
-
-def _later(now: datetime, delay: timedelta) -> datetime:
-    return now + max(min(delay, LATEST * 2), timedelta())
 
 
 def _tell(reminder: Reminder, now: datetime) -> str:

@@ -89,11 +89,9 @@ class Toolbox:
 
     async def _foreign(self, own: Mapping[str, Tool], context: AgentContext | None) -> list[Tool]:
         """Return the tools of toolsets that may be called in a conversation."""
-        merged = self._merge(own, await self._gather(context))
+        found = await asyncio.gather(*(self._tools_of(each, context) for each in self.toolsets))
+        merged = self._merge(own, found)
         return list(_fit_for(context, {tool.name: tool for tool in merged}).values())
-
-    async def _gather(self, context: AgentContext | None) -> list[Sequence[Tool]]:
-        return await asyncio.gather(*(self._tools_of(each, context) for each in self.toolsets))
 
     async def _tools_of(self, toolset: Toolset, context: AgentContext | None) -> Sequence[Tool]:
         tools_for = None if context is None else getattr(toolset, "tools_for", None)

@@ -20,8 +20,8 @@ def each_once(values: NDArray[Number]) -> NDArray[Number]:
 def count_each(values: NDArray[Number]) -> tuple[NDArray[Number], NDArray[np.int64]]:
     """Return values in order, each once, and how often each is there."""
     ordered = np.sort(values)
-    first = np.flatnonzero(_differs(ordered))
-    return ordered[first], np.diff(first, append=len(ordered))
+    (bounds,) = np.concatenate([_differs(ordered), [True]]).nonzero()  # the last one is the end
+    return ordered[bounds[:-1]], bounds[1:] - bounds[:-1]
 
 
 def first_of_each(values: NDArray[Number]) -> NDArray[np.int64]:

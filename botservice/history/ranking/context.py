@@ -25,8 +25,8 @@ class Talk:
     """Which messages follow each other in one talk, and how much of a word reaches from one to the next."""
 
     def __init__(self, columns: Columns, weights: Weights) -> None:
-        self._weights = weights
-        self._linked: NDArray[np.bool_] = np.abs(np.diff(columns.column("time"))) < _TALK_SECONDS
+        self._weights, times = weights, columns.column("time")
+        self._linked: NDArray[np.bool_] = np.abs(times[1:] - times[:-1]) < _TALK_SECONDS
         if columns.follows is not None:
             self._linked &= columns.follows
         self._asked: NDArray[np.bool_] = columns.column("is_question")[:-1]

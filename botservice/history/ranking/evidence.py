@@ -1,5 +1,6 @@
 """Where the words of a question stand: the same word, a form of it, a word that looks like it."""
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
@@ -64,7 +66,7 @@ class Evidence:
 
 def rarity(messages: int, having: int) -> float:
     """Return the inverse document frequency, as BM25 has it: never below 0."""
-    return float(np.log(1 + (messages - having + 0.5) / (having + 0.5)))
+    return math.log(1 + (messages - having + 0.5) / (having + 0.5))
 
 
 def find_evidence(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int32] = NOWHERE) -> list[Evidence]:
@@ -73,14 +75,12 @@ def find_evidence(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np
     Args:
         hidden: Positions of messages that are none: the question's own, where it is stored already.
     """
-    lengths = chat.columns.column("length")
-    average = float(lengths.mean()) or 1.0
-    norm = (weights.k1 * (1 - weights.b + weights.b * lengths / average)).astype(np.float32)
+    average = float(chat.columns.column("length").mean()) or 1.0
     found = []
     for word, weight in _telling(chat, query, hidden):
         share = weight * (weights.name_in_text if chat.people.named(word) else 1)
-        evidence = _of_word(chat, word, query.spoken, share, norm, weights, hidden)
-        if len(evidence.places):
+        evidence = _of_word(chat, word, query.spoken, share, average, weights, hidden)
+        if evidence is not None:
             found.append(evidence)
     return found
 
@@ -110,19 +110,22 @@ def _of_word(
     word: str,
     spoken: tuple[int, ...],
     share: float,
-    norm: Scores,
+    average: float,
     weights: Weights,
     hidden: NDArray[np.int32],
-) -> Evidence:
+) -> Evidence | None:
     keys, other_keys = form_keys(word, spoken), related_keys(word, spoken)
     forms = chat.vocabulary.having(keys)
-    strength = _counted(chat, word, forms, norm, weights)
-    alike = _alike(chat, word, forms, hidden, len(norm))
-    related = _related(chat, chat.vocabulary.having(other_keys) - forms, hidden, len(norm))
-    strength[hidden] = 0
-    having, having_related = int(np.count_nonzero(strength)), 0 if related is None else int(np.count_nonzero(related))
-    frequency = having or having_related or (0 if alike is None else int(np.count_nonzero(alike)))
-    size = len(norm)
+    alike = [(number, likeness) for number, likeness in chat.vocabulary.alike(word) if number not in forms]
+    related = chat.vocabulary.having(other_keys) - forms
+    places = _places(chat, {*forms, *related, *(number for number, _ in alike)}, hidden)
+    if not len(places):
+        return None
+    strength = _counted(chat, word, forms, places, average, weights)
+    has_related = _greatest(chat, [(number, 1.0) for number in related], places)
+    having, having_related = int(np.count_nonzero(strength)), int(np.count_nonzero(has_related))
+    frequency = having or having_related or len(places)
+    size = len(chat.columns)
     if chat.census is not None:
         size, frequency = (
             chat.census.size,
@@ -130,49 +133,44 @@ def _of_word(
         )
         having_related = chat.census.having_others.get(word) or having_related
     worth = rarity(size, frequency)
-    if alike is not None:
+    if alike:
         # A word that neither the chat nor a list has is probably misspelt: what it looks like stands for it.
-        alike *= weights.alike if having or other_keys else weights.misspelt
-        np.maximum(strength, alike, out=strength)
-    if related is not None:
-        related *= weights.related * min(1.0, rarity(size, having_related) / worth)
-        np.maximum(strength, related, out=strength)
-    places = np.flatnonzero(strength).astype(np.int32)
-    return Evidence(share * worth, places, strength[places])
+        share_alike = weights.alike if having or other_keys else weights.misspelt
+        np.maximum(strength, share_alike * _greatest(chat, alike, places), out=strength)
+    if related:
+        share_related = weights.related * min(1.0, rarity(size, having_related) / worth)
+        np.maximum(strength, share_related * has_related, out=strength)
+    return Evidence(share * worth, places, strength)
 
 
-def _counted(chat: Chat, word: str, forms: set[int], norm: Scores, weights: Weights) -> Scores:
-    """Return BM25 without rarity for a word and its inflections together."""
+def _places(chat: Chat, words: set[int], hidden: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the positions of messages that have one of words, ascending, hidden ones left out."""
+    parts = [chat.postings.get(word)[0] for word in words]
+    places = each_once(np.concatenate(parts)) if parts else NOWHERE
+    for own in hidden.tolist():
+        places = places[places != own]
+    return places
+
+
+def _counted(
+    chat: Chat, word: str, forms: set[int], places: NDArray[np.int32], average: float, weights: Weights
+) -> Scores:
+    """Return BM25 without rarity for a word and its inflections together, at places."""
     same = chat.vocabulary.find(word)
-    strength = np.zeros(len(norm), np.float32)
+    strength = np.zeros(len(chat.columns), np.float32)
     for form in sorted(forms):
-        places, counts = chat.postings.get(form)
-        strength[places] += counts if form == same else weights.inflected * counts
-    has = np.flatnonzero(strength > 0)
-    strength[has] *= (weights.k1 + 1) / (strength[has] + norm[has])
-    return strength
+        having, counts = chat.postings.get(form)
+        strength[having] += counts if form == same else weights.inflected * counts
+    lengths, strength = chat.columns.column("length")[places], strength[places]
+    norm = weights.k1 * (1 - weights.b + weights.b * lengths / average)
+    return np.asarray(strength * (weights.k1 + 1) / (strength + norm), np.float32)
 
 
-def _alike(chat: Chat, word: str, forms: set[int], hidden: NDArray[np.int32], size: int) -> Scores | None:
-    """Return how like a word the likest one of each message is; None where no word is."""
-    found = [(number, likeness) for number, likeness in chat.vocabulary.alike(word) if number not in forms]
-    if not found:
-        return None
-    likest = np.zeros(size, np.float32)
-    for number, likeness in found:
-        places, _ = chat.postings.get(number)
-        likest[places] = np.maximum(likest[places], likeness**2)
-    likest[hidden] = 0
-    return likest
-
-
-def _related(chat: Chat, numbers: set[int], hidden: NDArray[np.int32], size: int) -> Scores | None:
-    """Return which messages have a word that may stand for another; None where none has."""
-    if not numbers:
-        return None
-    has = np.zeros(size, np.float32)
-    for number in numbers:
-        places, _ = chat.postings.get(number)
-        has[places] = 1
-    has[hidden] = 0
-    return has
+def _greatest(chat: Chat, words: list[tuple[int, float]], places: NDArray[np.int32]) -> Scores:
+    """Return for each of places the square of the greatest likeness that a word there has; 0 without any."""
+    greatest = np.zeros(len(chat.columns) if words else 0, np.float32)
+    for number, likeness in words:
+        having, _ = chat.postings.get(number)
+        greatest[having] = np.maximum(greatest[having], likeness**2)
+    found: Scores = greatest[places] if words else greatest
+    return found

@@ -135,7 +135,7 @@ class SearchIndex:
         lengths = np.array([len(tokens) for tokens in texts], np.int64)
         tokens = list(chain.from_iterable(texts))
         words = self._vocabulary.encode(tokens)
-        self._vocabulary.learn(tokens, words, (np.cumsum(lengths) - lengths)[lengths > 0])
+        self._vocabulary.learn(tokens, words, lengths[lengths > 0])
         return words, np.repeat(positions, lengths)
 
     def update(self, document: Document) -> None:

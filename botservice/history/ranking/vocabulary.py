@@ -59,20 +59,21 @@ class Vocabulary:
         order = np.argsort(-self._counts, kind="stable")[:3]
         return tuple(int(code) for code in order if code == order[0] or self._counts[code] * 12 >= total)
 
-    def learn(self, words: list[str], tokens: NDArray[np.int32], starts: NDArray[np.int64]) -> None:
+    def learn(self, words: list[str], tokens: NDArray[np.int32], lengths: NDArray[np.int64]) -> None:
         """Learn stems from messages, end to end.
 
         Args:
             words: Their tokens.
             tokens: The same, encoded.
-            starts: The offset of each message that is not empty.
+            lengths: How many of them each message has, without those that are empty.
         """
         matrix = languages.vote_matrix()
-        if not len(starts):
+        if not len(lengths):
             return
+        starts = lengths.cumsum() - lengths
         found = languages.choose(np.add.reduceat(matrix[self._rows[tokens]], starts, axis=0, dtype=np.int64))
         self._counts += np.bincount(found[found >= 0], minlength=len(languages.CODES))
-        spoken = np.repeat(self._carried_on(found), np.diff(np.append(starts, len(tokens))))
+        spoken = np.repeat(self._carried_on(found), lengths)
         new = np.flatnonzero((self._stemmed[tokens] >> spoken.astype(np.uint32)) & 1 == 0)
         pairs = tokens[new].astype(np.int64) * 32 + spoken[new]
         first = first_of_each(pairs)
