@@ -28,7 +28,9 @@ import argparse
 import asyncio
 import contextlib
 import cProfile
+import signal
 import statistics
+import sys
 import tempfile
 import time
 from functools import partial
@@ -144,13 +146,13 @@ class Measuring:
                 chats = [await new_chat(storage, 0) for _ in range(options.load)]
                 loads[url.partition(":")[0]] = [partial(ask, service, context) for context in chats]
             own = next(iter(loads.values()))
-            await put_under_load(own, 2)
+            await put_under_load(own, 1)
             await asked_since(self._base_url)
             await own[0](0)
             bare = await Bare.of_last_turn(client, self._base_url)
             loads = {"bare": [bare.at_once] * options.load, "bare, streamed": [bare.streamed] * options.load, **loads}
             for turns in loads.values():
-                await put_under_load(turns, 2)
+                await put_under_load(turns, 1)
             for _ in range(options.rounds):
                 for name, turns in loads.items():
                     found.setdefault(name, []).append(await put_under_load(turns, options.turns))
@@ -192,12 +194,13 @@ def main():
     options = parser.parse_args()
     if options.process:
         return show_process()
-    options.turns = options.turns or (5 if options.load else 40)
+    options.turns = options.turns or (3 if options.load else 40)
     options.rounds = options.rounds or (3 if options.load else 7)
     print(
         f"{options.wire}, {options.pieces} pieces, {options.tools} calls of tools, {options.turns} turns, "
         f"{options.rounds} rounds" + f", {options.load} chats at once" * bool(options.load)
     )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers are ended, too
     with contextlib.ExitStack() as stack:
         if options.postgres:
             options.url = stack.enter_context(own_postgres())
