@@ -5,7 +5,7 @@ import contextlib
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,7 +25,7 @@ from botservice.memory.images import as_attachment
 from botservice.messages import Attachment, Author, InboundMessage, Message
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
-from botservice.turns.options import Clock, RunOptions, utc_now
+from botservice.turns.options import Clock, RunOptions, clock_of
 from botservice.turns.records import (
     find_failed_turn,
     find_running_turn,
@@ -45,8 +45,6 @@ from botservice.turns.waiting.resuming import check_none_waits
 if TYPE_CHECKING:
     from botservice.turns.served import ServedTransport  # it knows the web server, which a program does without
 
-Callbacks = Iterable[Callable[..., Any]] | Mapping[type, Any]
-
 _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
@@ -63,7 +61,6 @@ class AgentService:
 
     Attributes:
         agent: Says what to do next; shared by every context.
-        storage: Where everything is kept; None until the service is served.
         embedder: What adds meaning to search while the service is served; None for the one of the settings.
         budgets: What may be used; None for what the settings say while the service is served.
         access: Who is let in while it is served; None for whom the settings let in.
@@ -77,7 +74,7 @@ class AgentService:
         storage: Storage | None = None,
         *,
         max_steps: int = 10,
-        step_callbacks: Callbacks | None = None,
+        step_callbacks: Iterable[Callable[..., Any]] | Mapping[type, Any] | None = None,
         embedder: Embedder | None = None,
         model_retries: RetryPolicy = MODEL_RETRIES,
         clock: Clock | None = None,
@@ -112,18 +109,29 @@ class AgentService:
             raise ValueError(f"approval_hours must be above 0, not {approval_hours}")
         self.agent = agent
         self.approval_hours = approval_hours
-        self.storage = storage
+        self._storage = storage
+        self._has_clock = clock is not None
         self.embedder = embedder
         self.commands = standard_commands(tuple(commands))
         self.transports = tuple(transports)
         self.budgets = budgets
         self.access: Access | None = None
-        self.options = RunOptions(
-            agent, StepCallbacks(step_callbacks), max_steps, clock or self._now, model_retries, budgets or Budgets()
-        )
+        callbacks, clock = StepCallbacks(step_callbacks), clock or clock_of(storage)
+        self.options = RunOptions(agent, callbacks, max_steps, clock, model_retries, budgets or Budgets())
         if approval_hours is not None:
             self.options = replace(self.options, approval_lasts=timedelta(hours=approval_hours))
         self._lines: dict[int, _Line] = {}
+
+    @property
+    def storage(self) -> Storage | None:
+        """Where everything is kept; None until the service is served."""
+        return self._storage
+
+    @storage.setter
+    def storage(self, storage: Storage | None) -> None:
+        self._storage = storage
+        if not self._has_clock:
+            self.options = replace(self.options, clock=clock_of(storage))
 
     async def __aenter__(self) -> Self:
         return self
@@ -156,7 +164,7 @@ class AgentService:
             ResultPending: a tool gives its result later: `hand_in` brings it, and `resume` goes on.
         """
         message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, attachments)))
-        async with self._in_order(context.id), self._claimed(context, waits=True) as claim:
+        async with self._in_order(context) as claim:
             await self._finish_cut_off(context, claim)
             options = self._options_of(context)
             turn = await store_api_question(context, claim, message, options, keeps_steps=False)
@@ -288,16 +296,12 @@ class AgentService:
             context.memory.steps.extend(put_in)  # they are for what comes next
 
     async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:
-        """Bring context up to date and return its turn that has begun and not ended.
-
-        Args:
-            with_steps: Whether the steps in view are wanted where there is no such turn; those of one always are.
-        """
+        """Bring context up to date, without steps if so wanted and no turn runs there, and return its running turn."""
 
         def read(connection: Connection) -> tuple[Turn | None, Snapshot | None]:
             turn = find_running_turn(connection, context.id)
-            is_short = turn is None and not with_steps
-            return turn, read_snapshot(connection, context.id, with_steps=False) if is_short else None
+            is_whole = with_steps or turn is not None
+            return turn, None if is_whole else read_snapshot(connection, context.id, with_steps=False)
 
         turn, snapshot = await self._of(context).read(read, is_short=True)
         if snapshot is None:
@@ -332,14 +336,6 @@ class AgentService:
         mark = partial(mark_running, turn_id=turn.id, now=now, is_first=False)
         await self._of(context).write(mark, fence=claim)
 
-    @contextlib.asynccontextmanager
-    async def _claimed(self, context: AgentContext, *, waits: bool) -> AsyncIterator[Claim]:
-        claim = await self._claim(context, waits=waits)
-        try:
-            yield claim
-        finally:
-            await asyncio.shield(self._of(context).claims.release(claim))
-
     async def _claim(self, context: AgentContext, *, waits: bool) -> Claim:
         claims = self._of(context).claims
         attempt = 0
@@ -372,27 +368,28 @@ class AgentService:
             await asyncio.sleep(pause_seconds)
         raise TurnInProgress(f"a turn of context {context.id} is being worked on")
 
-    def _now(self) -> datetime:
-        return utc_now() if self.storage is None else self.storage.now()
-
     def _options_of(self, context: AgentContext) -> RunOptions:
         """Return the options of a run: by the clock of its storage, unless the service was given one."""
-        if self.options.clock != self._now:
+        if self._has_clock or context.storage is self.storage:
             return self.options
         return replace(self.options, clock=self._of(context).now)
 
     @contextlib.asynccontextmanager
-    async def _in_order(self, context_id: int) -> AsyncIterator[None]:
-        """Let the prompts of one context pass in the order in which they came."""
-        line = self._lines.setdefault(context_id, _Line())
+    async def _in_order(self, context: AgentContext) -> AsyncIterator[Claim]:
+        """Let the prompts of one context pass in the order in which they came, each with a claim."""
+        line = self._lines.setdefault(context.id, _Line())
         line.length += 1
         try:
             async with line.lock:
-                yield
+                claim = await self._claim(context, waits=True)
+                try:
+                    yield claim
+                finally:
+                    await asyncio.shield(self._of(context).claims.release(claim))
         finally:
             line.length -= 1
             if line.length == 0:
-                self._lines.pop(context_id, None)
+                self._lines.pop(context.id, None)
 
     def _of(self, context: AgentContext) -> Storage:
         if not context.storage.is_open:

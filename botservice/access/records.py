@@ -19,7 +19,7 @@ _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
     )
 )
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
-_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
+ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
 DIALECTS = (("sqlite", sqlite), ("postgresql", postgresql))
 _TELL = {
     name: dialect.insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
@@ -55,11 +55,6 @@ def read_roles(connection: Connection, persons: Sequence[str], chat: str) -> tup
 def read_inviter(connection: Connection, chat: str) -> str | None:
     """Return who brought the service into a chat last."""
     return execute(connection, _INVITER, {"chat": chat}).scalar_one_or_none()
-
-
-def is_anybody_blocked(connection: Connection) -> bool:
-    """Return whether any person or chat is blocked."""
-    return connection.execute(_BLOCKED).first() is not None
 
 
 def tell_once(connection: Connection, subject: Subject, now: datetime) -> bool:

@@ -9,6 +9,7 @@ from botservice.access.access import Access
 from botservice.agents import Agent
 from botservice.budgets.budgets import Budgets
 from botservice.memory import StepCallbacks
+from botservice.storage import Storage
 from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ Clock = Callable[[], datetime]
 def utc_now() -> datetime:
     """Return the present moment, aware."""
     return datetime.now(UTC)
+
+
+def clock_of(storage: Storage | None) -> Clock:
+    """Return the clock of a storage, which all its replicas share; without one, that of this machine."""
+    return utc_now if storage is None else storage.now
 
 
 @dataclass(frozen=True, slots=True)
