@@ -21,7 +21,7 @@ async def test_nothing_invented_is_kept_and_nobody_reads_of_another(storage):
 
 
 async def test_traces_of_a_person_are_found_where_they_are(storage):
-    seen = await observed(storage, turns=60, people=12, groups=1, forgotten=[])
+    seen = await observed(storage, turns=30, people=12, groups=1, forgotten=[])
     assert seen.findings.prompts > 0
     marks = {MARK.search(text)[0] for text in await traces(storage, range(12))}
     assert {each.partition("-")[0] for each in marks} == {"mark"}
