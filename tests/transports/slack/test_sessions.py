@@ -206,6 +206,7 @@ async def test_a_place_without_a_session_leaves_those_of_others(api: SlackApi, b
         await api.until(api.said)
         ts = api.person_says("two", channel="D0BOB", user="U0BOB")
         await api.until(lambda: ("D0BOB", ts, "processing") in api.world.statuses)
+        typist.write("Here too.")
         typist.finish()
     assert api.calls("assistant.threads.setStatus") == []
 

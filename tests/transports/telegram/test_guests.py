@@ -78,6 +78,7 @@ async def test_a_stub_is_in_the_language_of_whoever_asks(api: BotApi, bot_on, ty
     async with bot_on(api, typist, guests=True, tempo=AT_ONCE):
         query = await asked(api, "was?", user=Person(42, "Ada", language_code="de"))
         await api.guest_shows(query, in_language("guests.stub", "de"))
+        typist.write("Das.")
         typist.finish()
 
 

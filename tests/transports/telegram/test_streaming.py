@@ -113,7 +113,8 @@ async def test_a_thousand_characters_cost_at_most_fifteen_calls_however_slowly_t
     assert len(counted(api, 42)) <= 15
 
 
-async def test_a_tool_that_runs_is_named_in_the_draft(api: BotApi, bot_on, typist) -> None:
+async def test_a_tool_that_runs_is_named_in_the_draft(api: BotApi, bot_on, typist, monkeypatch) -> None:
+    monkeypatch.setattr("transports.telegram.outgoing.streaming._TEXT_IS_FRESH_SECONDS", 0.2)
     running = asyncio.Event()
 
     async def search_web() -> str:
