@@ -77,9 +77,9 @@ class AgentContext:
         on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
         on_thought: Takes what a model says that it thinks, where it does; None where nobody listens.
         delegate: Has another agent work on a task, while a turn runs; None elsewhere.
-        language: Two letters, of whoever began the current turn; None where that is not known.
+        language: Two letters, of the person who began the current turn; None if it is not known.
         turn_id: The turn that memory belongs to.
-        looking_at: What whoever began the current turn has open while they ask; it is stored nowhere.
+        looking_at: What the person who began the current turn has open while they ask; it is stored nowhere.
         asked_by: Who asks in the current turn, where that is not who wrote the message that is answered.
         task: The step of memory that says what the current prompt asks; the work on it comes after.
         open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
@@ -316,7 +316,7 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
     if known is not None:
         return known
     new = insert(contexts).values(key_hash=keys.digest, context_keys=dict(keys.values), metadata={}, created_at=now)
-    savepoint = connection.begin_nested()  # an error until here is somebody else's
+    savepoint = connection.begin_nested()  # an error until here is of another statement
     try:
         with savepoint:
             return int(connection.execute(new.returning(contexts.c.id)).scalar_one())

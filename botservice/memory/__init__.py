@@ -1,10 +1,10 @@
 """The memory of an agent's own work, as values: items, steps, and what is made of them. Nothing here touches storage.
 
-`botservice.memory.replay` prints them; it is imported by whoever prints.
+`botservice.memory.replay` prints them.
 """
 
 from botservice.memory.agent_memory import AgentMemory, Memory, completed_steps
-from botservice.memory.callbacks import Callback, StepCallbacks
+from botservice.memory.callbacks import Callback, ForgetOldImages, StepCallbacks, forget_old_images
 from botservice.memory.chat_messages import INTERRUPTED, step_messages
 from botservice.memory.fields.codec import decode, encode
 from botservice.memory.fields.values import (
@@ -16,7 +16,6 @@ from botservice.memory.fields.values import (
     ToolResult,
     freeze,
 )
-from botservice.memory.forgetting import ForgetOldImages, forget_old_images
 from botservice.memory.items import MemoryItem
 from botservice.memory.steps import (
     ActionStep,

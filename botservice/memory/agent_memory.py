@@ -24,7 +24,7 @@ class Memory:
     """Items in their order.
 
     `content` is a list to append to, insert into and delete from; it stays the same list for the memory's whole life.
-    A None that somebody put into it counts as nothing. Two memories are equal when their content is.
+    A None in it counts as nothing. Two memories are equal when their content is.
     """
 
     def __init__(self, content: Iterable[MemoryItem | Mapping[str, Any]] = ()) -> None:

@@ -1,13 +1,14 @@
-"""The user's functions that are called with every step."""
+"""Step callbacks: functions that are called with every step, the user's and a ready-made one."""
 
 import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from botservice.errors import InvalidField
+from botservice.memory.agent_memory import AgentMemory
 from botservice.memory.fields.values import CallbackFailure
 from botservice.memory.items import MemoryItem
 from botservice.memory.steps import ActionStep
@@ -65,6 +66,46 @@ class StepCallbacks:
                     _log.exception("step_callback_failed", extra={"callback": name, "step_class": type(step).__name__})
                     failures.append(CallbackFailure.of(name, error))
         return failures
+
+
+class HasMemory(Protocol):
+    """What a step callback is given as `agent`."""
+
+    @property
+    def memory(self) -> AgentMemory:
+        """The steps."""
+
+
+class ForgetOldImages:
+    """A step callback that takes the images out of every step but the newest few that have any.
+
+    The model sees them no more; what it was sent for earlier steps stays on record in their `model_input_messages`.
+
+    Args:
+        keep: How many steps keep their images.
+
+    Raises:
+        ValueError: keep is negative.
+    """
+
+    def __init__(self, keep: int = 2) -> None:
+        if keep < 0:
+            raise ValueError(f"keep must be 0 or more, not {keep}")
+        self.keep = keep
+
+    def __call__(self, step: MemoryItem, agent: HasMemory) -> None:  # noqa: ARG002 - what callbacks are given
+        """Forget the images of older steps."""
+        kept = 0
+        for item in reversed(agent.memory.steps):
+            if item is None or not item.get_value("observations_images"):
+                continue
+            kept += 1
+            if kept > self.keep:
+                item.set_value("observations_images", None)
+
+
+forget_old_images = ForgetOldImages()
+"""Keeps the images of the newest two steps: `step_callbacks=[forget_old_images]`."""
 
 
 _Bound: TypeAlias = tuple[str, Callable[[MemoryItem, object], Any]]

@@ -143,7 +143,7 @@ class WorkerLock:
                 return False
             if self._is_there(descriptor) or not tries_left:
                 return True
-            self._opened_by = None  # somebody deleted or moved the file: others would lock a new one
+            self._opened_by = None  # the file was deleted or moved: others would lock a new one
         return False
 
     def _is_there(self, descriptor: int) -> bool:

@@ -40,7 +40,7 @@ class Cipher:
         """Return what was encrypted.
 
         Raises:
-            StorageError: it was encrypted with another key, or somebody changed it.
+            StorageError: it was encrypted with another key, or changed since.
         """
         try:
             return self._fernet.decrypt(data)

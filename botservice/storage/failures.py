@@ -21,7 +21,7 @@ class Failure:
 
     Attributes:
         is_general: Whether any other transaction would have failed now as well.
-        is_blocked: Whether it waited in vain for somebody else's lock.
+        is_blocked: Whether it waited in vain for a lock of another session.
     """
 
     error: BaseException
@@ -114,7 +114,7 @@ def as_unavailable(error: BaseException, what: str) -> StorageUnavailable:
 def as_refusal(error: DBAPIError) -> StorageError:
     """Return the error for a statement that the database does not take.
 
-    It has no cause: Postgres tells the row that it refuses, and with it somebody's text.
+    It has no cause: Postgres tells the row that it refuses, and with it a person's text.
     """
     return StorageError(f"the database refused a write: {_reason(error)}").with_traceback(error.__traceback__)
 

@@ -12,7 +12,7 @@ class StorageLimits:
         read: How long Postgres works on one question of a reader before it gives up.
         silence: How long Postgres bears a writer that says nothing before it ends its session, and its claims with it.
         heartbeat: How often a writer that has nothing to do says something; well below silence.
-        blocked_migration: How long to try to change tables on Postgres that somebody reads for long, as a backup does.
+        blocked_migration: How long to try to change tables on Postgres that others read for long, such as a backup.
         migration: How long to wait for another process that has the worker's lock while the tables are not up to date.
     """
 

@@ -1,7 +1,7 @@
 """Files that lose a reference: deleted once nothing in their conversation refers to them any more.
 
 References are digests inside JSON, so that every such text of a conversation has to be looked through. That grows with
-it: whoever writes only takes note of what may be left over, and the looking is done by those who read.
+it: a write only notes which files may be orphans, and a reader looks.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -114,7 +114,7 @@ def _find_orphans(connection: Connection, context_id: int) -> _Found:
 
 def _delete_orphans(connection: Connection, context_id: int, found: _Found) -> None:
     """Delete the files that are still orphans: rows that came since, or may still change, are searched again."""
-    # Postgres: whoever stores something here holds the row until that is committed, and can be seen from then on.
+    # Postgres: a transaction that stores something here holds the row until it is committed and can be seen.
     connection.execute(select(contexts.c.id).where(contexts.c.id == context_id).with_for_update())
     digests = set(found.digests) - _read_references(connection, context_id, found.digests, found)
     for chunk in chunks(digests):

@@ -158,7 +158,7 @@ def interleave(*functions: Callable[[], Any], connection: Connection | None = No
             if waiting:
                 let_others_go_on()
     finally:
-        for _, function in waiting:  # now and in this thread, not when somebody drops the error
+        for _, function in waiting:  # now and in this thread, not when the error is dropped
             with contextlib.suppress(BaseException):  # the first one is what is told
                 function.throw()
     return tuple(results[place] for place in range(len(functions)))

@@ -41,7 +41,7 @@ FIRST_PASS_SECONDS = 60.0
 EVERY_SECONDS = 3600.0
 _PAUSE_SECONDS = 0.1  # between two small batches
 _REST = 4  # times as long as a batch took: turns have four fifths of the writer to themselves, at least
-_NOBODY_S_CONTEXT = 0  # no context has this id: whoever claims it compacts, in all processes together
+_NOBODY_S_CONTEXT = 0  # no context has this id: the process that claims it compacts, one at a time
 
 Clock = Callable[[], datetime]
 Rest = Callable[[float], Awaitable[None]]

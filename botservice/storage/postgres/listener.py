@@ -1,6 +1,6 @@
 """What other processes on the same Postgres say: LISTEN, on a connection of its own.
 
-Nothing relies on it: whoever hears nothing finds out by looking, a little later.
+Nothing relies on it: a process that hears nothing finds out by looking, a little later.
 """
 
 import asyncio

@@ -12,7 +12,7 @@ class QueuedCursor(psycopg.Cursor[Any]):
     """Leaves statements in the queue of its connection's pipeline.
 
     psycopg 3.3 sends each of them at once. Sent together they cost the process and the server fewer system calls, and
-    the Sync that whoever waits for them sends is behind all of them. Without a Sync behind it, Postgres does not count
+    the Sync of the one who waits for them stands behind all of them. Without a Sync behind it, Postgres does not count
     a session as idle in transaction, and would not end it, with its locks, where its process hangs (PostgreSQL,
     54.2.4).
     """

@@ -26,7 +26,7 @@ def check_interrupted(error: BaseException | None) -> None:
 def make_private(path: Path) -> None:
     """Make a database's file where there is none, and close it to the other users of this machine.
 
-    One that is somebody else's stays as it is. One that is there is not opened: closing it would give up the locks that
+    A file of another user stays as it is. One that is there is not opened: closing it would give up the locks that
     SQLite has on it in this process (SQLite, "How To Corrupt An SQLite Database File", 2.2).
     """
     with contextlib.suppress(FileExistsError):
@@ -95,7 +95,7 @@ def shrink(
     leaves it as it was.
 
     Raises:
-        StorageUnavailable: somebody uses it, or there is no room.
+        StorageUnavailable: it is in use, or there is no room.
     """
     before = path.stat().st_size
     try:

@@ -19,7 +19,7 @@ from typing import Final
 from botservice.errors import StorageError
 
 _STEP_BYTES: Final = 4 * 1024 * 1024  # looked through in some hundredths of a second, for which nobody else writes
-_LONGEST_WAIT_SECONDS: Final = 0.25  # for readers: whoever writes has to wait as well
+_LONGEST_WAIT_SECONDS: Final = 0.25  # for readers: writers have to wait as well
 _TREES: Final = (2, 5, 10, 13)  # what the first byte of a page of a table or an index is
 _LEAVES: Final = (10, 13)
 _FILE_HEADER = 100  # bytes of the first page
@@ -50,7 +50,7 @@ class GapSweep:
     def step(self) -> bool:
         """Empty the log and clean the next pages; return whether that was possible. Blocks for a moment.
 
-        It is not where somebody reads the log, or writes into it in between.
+        It is not while another connection reads the log, or writes into it in between.
 
         Raises:
             StorageError: it never will be, with this file.

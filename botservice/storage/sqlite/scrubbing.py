@@ -14,9 +14,9 @@ from botservice.storage.sqlite.gaps import GapSweep
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_SECONDS: Final = 3.0  # so long somebody waits for it who wants to know
+PATIENCE_SECONDS: Final = 3.0  # so long a caller waits who wants to know
 _GATHERING_SECONDS: Final = 2.0  # what nobody waits for is done together
-_PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # while somebody reads what is to be cleaned
+_PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # while others read what is to be cleaned
 
 
 class Scrubber:

@@ -93,7 +93,7 @@ budget_reservations = Table(
     Column("expires_at", Timestamp, nullable=False),
 )
 
-# How many messages somebody has sent in the minute that is named.
+# How many messages a person has sent in the minute that is named.
 budget_rates = Table(
     "budget_rates",
     metadata,
@@ -103,7 +103,7 @@ budget_rates = Table(
     Column("messages", Integer, nullable=False),
 )
 
-# Logins of the web pages that ended before their time, by a digest: whoever kept the cookie is not let in.
+# Logins of the web pages that ended before their time, by a digest: their cookies open nothing any more.
 ended_logins = Table(
     "ended_logins",
     metadata,

@@ -15,7 +15,7 @@ def _context_id(*, is_key: bool = False) -> Column[int]:
 
 
 # How far a conversation is read: up to the position read_to. again_to: so far it had been read before something was
-# forgotten or changed (see triggers.py). version grows with every change: whoever writes says which one was read.
+# forgotten or changed (see triggers.py). version grows with every change: a write names the one that was read.
 # seen_id: its last_message_id when it was looked at. due_at: when it is to be looked at, or read; 0 at once. tries:
 # how often its next stretch was refused by the model. last_number: of its notes.
 observed = Table(

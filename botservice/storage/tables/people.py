@@ -6,7 +6,7 @@ from botservice.storage.tables.columns import Id, Timestamp
 from botservice.storage.tables.conditions import FACT_IS_ENDED, index_where
 from botservice.storage.tables.metadata import metadata
 
-# Somebody, whatever the platforms on which they write. failed_guesses: wrong codes given since guessing_since.
+# A person, on all platforms on which they write. failed_guesses: wrong codes given since guessing_since.
 persons = Table(
     "persons",
     metadata,
@@ -105,7 +105,7 @@ refused_facts = Table(
     sqlite_autoincrement=True,
 )
 
-# What somebody was given of all that is kept of them: an archive, for a day at most. It goes with its turn.
+# Archives of all that is kept of a person, which they have asked for; each for a day at most. It goes with its turn.
 exports = Table(
     "exports",
     metadata,
