@@ -10,7 +10,7 @@ from typing import Final
 from botservice.errors import LLMError, LLMFailure
 from botservice.llm.asking import searches_web
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
-from botservice.llm.circuit import Circuit
+from botservice.llm.circuit_breaker import Circuit
 from botservice.llm.fallback_call import DEFAULT_PATIENCE_SECONDS, FallbackCall, shows_thoughts
 
 logger = logging.getLogger(__name__)
