@@ -8,10 +8,9 @@ from datetime import date
 from typing import Final
 
 from botservice.errors import LLMError, LLMFailure
-from botservice.llm.openai.catalogue import Lifetime, read_catalogue, read_model
+from botservice.llm.openai.catalogue import Lifetime, Shutdown, known_shutdown, read_catalogue, read_model
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.options import is_openai
-from botservice.llm.openai.shutdowns import Shutdown, known_shutdown
 
 NOTICE_DAYS: Final = 60
 

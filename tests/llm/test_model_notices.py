@@ -8,9 +8,8 @@ from standins.openai_api import Failure, OpenAIApi, not_json
 from standins.openai_catalogue import may_not_list, wrong_key
 
 from botservice.llm.model_notices import NOTICE_DAYS, UsedModel, _shutdown, _tools_notice, examine_models
-from botservice.llm.openai.catalogue import Lifetime
+from botservice.llm.openai.catalogue import TABLE_DATE, Lifetime, Shutdown, known_shutdown, read_date
 from botservice.llm.openai.clients import OpenAIClients
-from botservice.llm.openai.shutdowns import TABLE_DATE, Shutdown, known_shutdown, read_date
 from botservice.settings import OPENAI_API_URL, ModelSettings
 
 TODAY = date(2026, 11, 22)
