@@ -3,17 +3,19 @@
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from sqlalchemy import func, select, update
 from standins.patience import PATIENT
 from storage.test_scrubbing import left_of, make_file
+from turns.answered import answer_often
 from turns.bots import add, call, make_service
 from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
 from turns.test_worker import history
 from turns.test_worker_controls import Talker
 
-from botservice import AgentContext, Attachment, LLMError, Storage, ToolCall, tool
+from botservice import AgentContext, Attachment, Author, LLMError, Storage, ToolCall, tool
 from botservice.errors import DeliveryError
 from botservice.overview.conversations import read_turns
 from botservice.storage.tables.conversations import blobs, deliveries, events, metadata, prompt_log, reminders, steps
@@ -169,11 +171,12 @@ async def test_steps_that_the_newest_turn_keeps_in_view_stay(storage):
 
 
 async def test_more_than_a_batch_is_done_in_one_pass(storage):
-    async with office(storage, echo) as bot:
-        for number in range(210):
-            await bot.write("hello", chat=str(number), order=number)
-        await bot.messenger.until(lambda: len(bot.messenger.visible) == 210)
+    asker, now = Author("messenger", "7", "alice"), datetime.now(UTC)
+    for chat in "abc":
+        context = await AgentContext.get_or_create(storage, {**CHAT, "chat_id": chat})
+        await storage.write(partial(answer_often, context_id=context.id, asker=asker, times=70, now=now))
     assert await upkeep(storage).run_once() == Compacted(210, 210)
+    assert await count(storage, steps, deliveries, events) == (0, 0, 0)
 
 
 async def test_reminders_that_are_over_go_and_those_that_wait_stay(storage):
