@@ -71,6 +71,7 @@ async def test_a_question_is_answered_where_discord_said_that_the_bot_thinks(dis
     assert [command["name"] for command in api.commands] == ["ask"]
 
 
+@pytest.mark.any_database
 async def test_an_answer_grows_while_it_is_written(discord, api, storage_url):
     typist = Typist()
     async with bot(discord, api, storage_url, typist):
@@ -106,6 +107,7 @@ async def test_an_answer_that_comes_after_a_quarter_of_an_hour_goes_to_the_chann
     assert api.visible() == ["is thinking…", "Late."]
 
 
+@pytest.mark.any_database
 async def test_what_discord_fails_to_take_is_sent_again(discord, api, storage_url):
     typist = Typist()
     async with bot(discord, api, storage_url, typist):
@@ -117,6 +119,7 @@ async def test_what_discord_fails_to_take_is_sent_again(discord, api, storage_ur
     assert api.visible() == ["Here."]
 
 
+@pytest.mark.any_database
 async def test_a_long_answer_is_cut_between_lines(discord, api, storage_url):
     lines = [f"{number} {'x' * 90}" for number in range(50)]
     async with bot(discord, api, storage_url, ["\n".join(lines)]):
@@ -126,6 +129,7 @@ async def test_a_long_answer_is_cut_between_lines(discord, api, storage_url):
     assert len(api.visible()) == 3
 
 
+@pytest.mark.any_database
 async def test_a_press_says_what_stands_behind_the_button(discord, api, storage_url):
     @tool(is_final=True)
     async def offer() -> list[Any]:
@@ -164,6 +168,7 @@ async def test_a_call_that_asks_first_is_allowed_by_a_button(discord, api, stora
     assert done == [3]
 
 
+@pytest.mark.any_database
 async def test_a_stop_is_said_to_have_been_heard(discord, api, storage_url):
     typist = Typist()
     async with bot(discord, api, storage_url, typist):
@@ -173,6 +178,7 @@ async def test_a_stop_is_said_to_have_been_heard(discord, api, storage_url):
         assert (await asyncio.to_thread(api.asks, "/stop"))["data"]["content"] == "Stopped."
 
 
+@pytest.mark.any_database
 async def test_what_discord_has_not_signed_is_not_taken(discord, api, storage_url):
     async with bot(discord, api, storage_url):
         for signature in ("00" * 64, "nonsense", "123"):
