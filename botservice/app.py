@@ -81,7 +81,7 @@ class Application:
 
 
 def prepare(settings: Settings) -> None:
-    """Set up what is the process's own: what must never be shown, and logging."""
+    """Register the secrets of the settings, and set up logging."""
     for secret in settings.secrets():
         register_secret(secret)
     configure_logging(level=settings.log_level.value, style=settings.log_format.value)
@@ -146,7 +146,7 @@ def build_skills(settings: Settings) -> Skills | None:
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
-    """Return what adds meaning to search, or None if words have to do. Loading a local model takes a second or so."""
+    """Return the embedder of the settings, or None. Loading a local model takes a second or so."""
     if settings.local_embedding_model is not None:
         try:
             return LocalEmbedder(settings.local_embedding_model)
@@ -160,7 +160,7 @@ def build_embedder(settings: Settings) -> Embedder | None:
 
 
 def build_observer(settings: Settings, service: AgentService, storage: Storage) -> Observer | None:
-    """Return what makes notes of conversations off the reply path, or None if nobody wants them, or nobody can.
+    """Return the observer of conversations, or None if it is off or has no model.
 
     Raises:
         SettingsError: a budget limits money and nobody said what its model costs.
@@ -187,7 +187,7 @@ def build_observer(settings: Settings, service: AgentService, storage: Storage) 
 
 
 def build_retention(settings: Settings) -> Retention:
-    """Return how long what is done is kept."""
+    """Return how long records are kept."""
     return Retention.of_days(steps=settings.keep_steps_days, events=settings.keep_events_days)
 
 
@@ -226,7 +226,7 @@ def load_service(name: str) -> AgentService:
 
 
 def _where(error: BaseException, folder: str) -> str:
-    """Return what went wrong, and in which line of a person's own file, which is the last one below folder."""
+    """Return an error with the line of the user's own file in which it came up, the last one below folder."""
     what = error.args[0] if isinstance(error, SyntaxError) else str(error)
     said = " ".join(f"{type(error).__name__}: {what}".split())
     if isinstance(error, SyntaxError) and error.filename is not None:
@@ -247,7 +247,7 @@ def _shown(filename: str, folder: str) -> str:
 
 
 def build_speaker(settings: Settings, budgets: Budgets) -> OpenAISpeaker | None:
-    """Return what speaks answers, or None if OPENAI_SPEECH_MODEL is unset.
+    """Return the speaker of answers, or None if OPENAI_SPEECH_MODEL is unset.
 
     Raises:
         SettingsError: there is no server to ask, or a budget limits money and nobody said what speech costs.
@@ -261,7 +261,7 @@ def build_speaker(settings: Settings, budgets: Budgets) -> OpenAISpeaker | None:
 
 
 def govern(settings: Settings, service: AgentService) -> None:
-    """Have a service let in whom the settings let in, and use what they allow, where it has no word of its own.
+    """Give a service the access, budgets and speaker of the settings, unless it has its own.
 
     Raises:
         SettingsError: a budget is too low for any call, or limits money and nobody said what the model costs.
@@ -337,7 +337,7 @@ async def _open_storage(settings: Settings, service: AgentService, stack: contex
 async def _start_models(
     settings: Settings, service: AgentService, storage: Storage, stack: contextlib.AsyncExitStack
 ) -> None:
-    """Load what every model needs, say who may use them, and have them closed in the end."""
+    """Load encodings and embedder, apply access and budgets, and register what is closed in the end."""
     llm = getattr(service.agent, "llm", None)
     counter_for(getattr(llm, "model", None))  # its encoding is loaded beside everything else
     _close_in_the_end(stack, llm)
@@ -369,7 +369,7 @@ async def _working(settings: Settings, service: AgentService, storage: Storage, 
 
 @contextlib.asynccontextmanager
 async def _observing(settings: Settings, service: AgentService, storage: Storage) -> AsyncIterator[None]:
-    """Have conversations be read in the background, where they are to be."""
+    """Read conversations in the background, if the settings say so."""
     observer = build_observer(settings, service, storage)
     if observer is None:
         yield
@@ -384,7 +384,7 @@ async def _observing(settings: Settings, service: AgentService, storage: Storage
 
 @contextlib.asynccontextmanager
 async def _with_toolsets(service: AgentService, *, are_used: bool) -> AsyncIterator[None]:
-    """Have the tools of toolsets be fetched beside everything else, and let go of them in the end."""
+    """Fetch the tools of toolsets in the background, and close these in the end."""
     fetching = [asyncio.create_task(service.agent.tools_now())] if are_used else []
     try:
         yield

@@ -140,7 +140,7 @@ class AgentService:
         await self.close()
 
     async def close(self) -> None:
-        """End what toolsets of the agent have started, such as MCP servers; the storage stays as it is."""
+        """Close what toolsets of the agent have started, such as MCP servers; the storage stays open."""
         await self.agent.close()
 
     async def prompt(
@@ -230,7 +230,7 @@ class AgentService:
         *,
         always: bool = False,
     ) -> bool:
-        """Allow a call of a tool that waits for a person's word, or deny it; return whether nobody had decided before.
+        """Allow or deny a call of a tool that waits for approval; return whether it was undecided before.
 
         A worker, or `resume`, goes on with its turn as soon as no call of that waits any more.
 
@@ -353,7 +353,7 @@ class AgentService:
             attempt += 1
 
     async def _take_over(self, context: AgentContext) -> Claim:
-        """Return a claim on a context that nobody works on at this moment."""
+        """Return a claim on a context on which no work is under way, if need be that of a paused run."""
         claims = self._of(context).claims
         for pause_seconds in (*_POLL_SECONDS, None):
             claim = await claims.try_claim(context.id)

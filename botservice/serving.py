@@ -97,14 +97,14 @@ async def serve(
 
 
 async def _end(beside: Awaitable[None], ending: asyncio.Event) -> None:
-    """Return once what runs beside has ended, too."""
+    """Return once the processes beside this one have ended, too."""
     ending.set()
     await beside
 
 
 @contextlib.asynccontextmanager
 async def _traced() -> AsyncIterator[None]:
-    """Trace what is done meanwhile, if the environment asks for that; the last spans go out beside the event loop."""
+    """Trace within the block, if the environment asks for that; the last spans are sent beside the event loop."""
     traced = tracing(__version__)
     traced.__enter__()
     try:
@@ -114,7 +114,7 @@ async def _traced() -> AsyncIterator[None]:
 
 
 def _joined_terminals(settings: Settings, service: AgentService) -> Sequence[ServedTransport]:
-    """Return what takes in `botservice chat` of other processes, where the database is the one of the settings."""
+    """Return the transport that `botservice chat` of other processes joins, if the database is that of the settings."""
     return joined_terminals(settings.database_url) if service.storage is None else []
 
 
@@ -300,7 +300,7 @@ def _stop(begin: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call stop at SIGTERM or SIGINT; a second signal ends the process as if nobody listened."""
+    """Call stop at SIGTERM or SIGINT; a second signal ends the process at once."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
 
@@ -328,7 +328,7 @@ class _Server(uvicorn.Server):
         self._application = application
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Have the transports let go first: a browser's event stream would otherwise be waited for."""
+        """Stop the transports first: the server would otherwise wait for a browser's event stream."""
         for transport in self._application.transports:
             await transport.stop()
         await super().shutdown(sockets)
@@ -361,7 +361,7 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def describe(application: Application) -> list[str]:
-    """Return what is on, what is off, and which setting turns it on."""
+    """Return the lines that say what is on, what is off, and which setting turns it on."""
     settings = application.settings
     on = {transport.name: transport.describe() for transport in application.transports}
     lines = {

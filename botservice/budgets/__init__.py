@@ -1,1 +1,1 @@
-"""What people may use, and what they have used."""
+"""Budgets: limits on use, and the use of models."""

@@ -1,4 +1,4 @@
-"""Budgets: what a call may take is reserved before it is made, and settled with what it took."""
+"""Budgets: the most that a call may take is reserved before it is made, and settled with what it took."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -153,7 +153,7 @@ class Budgets:
         return max(models, key=lambda model: self.price(model, usage).cost)
 
     def has_price(self, model: str) -> bool:
-        """Return whether it is known what a model costs."""
+        """Return whether the price of a model is known."""
         return price_of(self.prices, model) is not None
 
     def is_for(self, scope: Scope) -> bool:
@@ -161,7 +161,7 @@ class Budgets:
         return bool(self._limits[scope] or self._rates[scope])
 
     def price(self, model: str, usage: TokenUsage) -> ModelCall:
-        """Return a call with what it costs."""
+        """Return a call with its cost."""
         return ModelCall.of(model, usage, self.prices)
 
     async def count_message(self, storage: Storage, payer: Payer, now: datetime) -> Standing | None:
@@ -192,7 +192,7 @@ class Budgets:
         *,
         searches: int = 0,
     ) -> Reservation:
-        """Keep what a call may take: its prompt, and the longest answer. An earlier one of the turn is given back.
+        """Reserve the most that a call may take: its prompt and the longest answer. The turn's last one is released.
 
         Args:
             searches: How often the server may search the web for it.
@@ -217,7 +217,7 @@ class Budgets:
     async def reserve_observing(
         self, storage: Storage, payer: Payer, model: str, prompt_tokens: int, now: datetime
     ) -> None:
-        """Keep what reading a conversation may take; it leaves a fifth of every budget to answers.
+        """Reserve the most that observing a conversation may take; it leaves a fifth of every budget to answers.
 
         Raises:
             BudgetExceeded: it would be more than is left for that.
@@ -237,13 +237,13 @@ class Budgets:
             raise exceeded(found)
 
     def settle_observing(self, connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
-        """Count what reading a conversation took, under a name of its own."""
+        """Count what observing a conversation took, under a name of its own."""
         record_call(connection, payer, replace(call, model=OBSERVER), now)
         if self.has_limits:
             release_observer(connection, payer.context_id)
 
     async def release_observing(self, storage: Storage, context_id: int) -> None:
-        """Give back what was kept for reading a conversation."""
+        """Release the reservation for observing a conversation."""
         await storage.write(lambda connection: release_observer(connection, context_id))
 
     def settle(self, connection: Connection, turn_id: int, payer: Payer, call: ModelCall, now: datetime) -> None:
@@ -253,7 +253,7 @@ class Budgets:
             delete_reservation(connection, turn_id)
 
     async def release(self, storage: Storage, turn_id: int) -> None:
-        """Give back what was kept for a call that failed."""
+        """Release the reservation for a call that failed."""
         await storage.write(lambda connection: delete_reservation(connection, turn_id))
 
     def note(self, connection: Connection, payer: Payer, standing: Standing, now: datetime) -> bool:
@@ -277,7 +277,7 @@ class Budgets:
         return await storage.read(query)
 
     def _most(self, model: str, prompt_tokens: int, searches: int = 0) -> tuple[int, int]:
-        """Return what a call may take at most, in tokens and money.
+        """Return the most that a call may take, in tokens and money.
 
         Nothing was read before, all of it is kept, and every search is made.
         """
@@ -297,7 +297,7 @@ class Budgets:
         turn_id: int = 0,
         percent: int = 100,
     ) -> Standing | list[Standing]:
-        """Return how the payer's budgets stand; that alone which has no room for what is wanted, where one has none.
+        """Return how the payer's budgets stand, or the one alone that has no room for what is wanted.
 
         Args:
             turn_id: What it has reserved before does not count.
@@ -333,7 +333,7 @@ def exceeded(standing: Standing) -> BudgetExceeded:
 
 
 def _prices(settings: Settings) -> Prices:
-    """Return what the owner says that models cost, and what is known of OpenAI's where its own API is asked."""
+    """Return the prices of the settings, and the known ones of OpenAI if its own API is asked."""
     is_known = is_openai(settings.openai_base_url or OPENAI_API_URL) and settings.currency == KNOWN_CURRENCY
     if not is_known or ANY_MODEL in settings.prices:
         return settings.prices

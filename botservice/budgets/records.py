@@ -1,4 +1,4 @@
-"""How budgets lie in their tables: what is used and reserved of one, and who was told of it."""
+"""Reading and writing the tables of budgets: use, reservations, rates and notices."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ Reserved = Callable[[Table], list[ColumnElement[bool]]]
 
 
 def _reserved(of_reservations: Reserved) -> list[Select[Any]]:
-    """Return what gives open reservations: those of turns that run, and of readings."""
+    """Return the queries of open reservations: of running turns, and of the observer."""
     reserved = (
         select(
             bindparam("today", type_=Text).label("day"),
@@ -79,7 +79,7 @@ def _reserved(of_reservations: Reserved) -> list[Select[Any]]:
 
 
 def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Reserved) -> Select[Any]:
-    """Return what gives settled use and open reservations, in one statement and so at one moment.
+    """Return the query of settled use and open reservations, in one statement and so at one moment.
 
     Read one after the other, a call that is settled in between would count nowhere.
     """
@@ -156,7 +156,7 @@ class Used:
     cost: int = 0
 
     def of(self, limit: Limit) -> int:
-        """Return how much of what a limit is about."""
+        """Return the amount in the unit and period of a limit."""
         if limit.unit is Unit.TOKENS:
             return self.tokens_today if limit.period is Period.DAY else self.tokens
         return self.cost_today if limit.period is Period.DAY else self.cost
@@ -165,7 +165,7 @@ class Used:
 def read_used(
     connection: Connection, scope: Scope, payer: Payer, now: datetime, *, turn_id: int = 0
 ) -> tuple[Used, Used]:
-    """Return what is settled of a budget, and what other turns than turn_id have reserved."""
+    """Return the settled use of a budget, and the reservations of other turns than turn_id."""
     month, today = day_of(period_start(Period.MONTH, now)), day_of(now)
     values = {"today": today, "since": month, "now": now, "turn": turn_id}
     if scope is Scope.PERSON:
@@ -177,7 +177,7 @@ def read_used(
 
 
 def lock_budgets(connection: Connection) -> None:
-    """Let nobody else reserve before this transaction ends. SQLite has one writer anyway."""
+    """Lock reservations until this transaction ends. SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(_LOCK)
 
@@ -185,44 +185,30 @@ def lock_budgets(connection: Connection) -> None:
 def write_reservation(
     connection: Connection, turn_id: int, payer: Payer, tokens: int, cost: int, now: datetime
 ) -> None:
-    """Keep so much for the next call of a turn; what was kept for an earlier one is given back."""
-    values = {
-        "turn_id": turn_id,
-        "person": payer.person,
-        "chat": payer.chat,
-        "tokens": tokens,
-        "cost": cost,
-        "expires_at": now + RESERVED_FOR,
-    }
-    connection.execute(_RESERVE[connection.dialect.name], values)
+    """Reserve an amount for the next call of a turn, in place of an earlier reservation."""
+    values = _reservation(payer, tokens, cost, now)
+    connection.execute(_RESERVE[connection.dialect.name], {"turn_id": turn_id, **values})
 
 
 def delete_reservation(connection: Connection, turn_id: int) -> None:
-    """Give back what was kept for a call of a turn."""
+    """Delete the reservation of a turn."""
     execute(connection, _RELEASE, {"turn": turn_id})
 
 
 def write_observer_reservation(connection: Connection, payer: Payer, tokens: int, cost: int, now: datetime) -> None:
-    """Keep so much for reading a conversation."""
+    """Reserve an amount for the observer of a conversation."""
     release_observer(connection, payer.context_id)
-    values = {
-        "context_id": payer.context_id,
-        "person": payer.person,
-        "chat": payer.chat,
-        "tokens": tokens,
-        "cost": cost,
-        "expires_at": now + RESERVED_FOR,
-    }
-    connection.execute(insert(observer_reservations).values(values))
+    values = _reservation(payer, tokens, cost, now)
+    connection.execute(insert(observer_reservations).values(context_id=payer.context_id, **values))
 
 
 def release_observer(connection: Connection, context_id: int) -> None:
-    """Give back what was kept for reading a conversation."""
+    """Delete the observer's reservation for a conversation."""
     connection.execute(delete(observer_reservations).where(observer_reservations.c.context_id == context_id))
 
 
 def drop_expired(connection: Connection, now: datetime) -> int:
-    """Delete what processes that were killed had kept for reading, and return how much that was."""
+    """Delete the observer's reservations of killed processes, and return how many they were."""
     is_over = observer_reservations.c.expires_at <= now
     return connection.execute(delete(observer_reservations).where(is_over)).rowcount
 
@@ -240,7 +226,7 @@ def count_message(connection: Connection, scope: Scope, subject: str, minute: st
 
 
 def note_once(connection: Connection, notice: str, now: datetime) -> bool:
-    """Return whether something is to be said: it was not said before, and is from now on."""
+    """Mark a notice as given, and return whether it is new."""
     connection.execute(delete(budget_notices).where(budget_notices.c.told_at < now - _NOTICES_KEPT))
     told = connection.execute(_NOTE[connection.dialect.name], {"notice": notice, "told_at": now})
     return told.scalar_one_or_none() is not None
@@ -248,3 +234,8 @@ def note_once(connection: Connection, notice: str, now: datetime) -> bool:
 
 def _as_used(row: Any) -> Used:
     return Used(*(int(value or 0) for value in (row.tokens_today, row.tokens, row.cost_today, row.cost)))
+
+
+def _reservation(payer: Payer, tokens: int, cost: int, now: datetime) -> dict[str, Any]:
+    who = {"person": payer.person, "chat": payer.chat}
+    return {**who, "tokens": tokens, "cost": cost, "expires_at": now + RESERVED_FOR}

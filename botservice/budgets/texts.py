@@ -15,17 +15,17 @@ _WHOSE: Final[Mapping[str, str]] = {
 
 
 def used_up_text(scope: str, ends_at: datetime, language: str | None) -> str:
-    """Return what a person is told whose question would take more than is left."""
+    """Return the text for a question that would take more than is left."""
     return _said("budgets.used_up", scope, f"{ends_at:%Y-%m-%d %H:%M}", language)
 
 
 def too_fast_text(ends_at: datetime, language: str | None) -> str:
-    """Return what a person is told who writes more than is answered in a minute."""
+    """Return the text for messages beyond the rate limit."""
     return in_language("budgets.too_fast", language, when=f"{ends_at:%H:%M}")
 
 
 def nearly_used_text(scope: str, ends_at: datetime, language: str | None) -> str:
-    """Return what a person is told below an answer when most of a budget is used."""
+    """Return the line below an answer when most of a budget is used."""
     return _said("budgets.nearly", scope, f"{ends_at:%Y-%m-%d %H:%M}", language)
 
 

@@ -1,4 +1,4 @@
-"""What models were asked, and what it took: one row for each day, conversation, person and model."""
+"""The use of models: one row for each day, conversation, person and model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,14 +57,14 @@ class Payer:
 
     @classmethod
     def of(cls, context_id: int, context_keys: Mapping[str, str], author: Author | None) -> Self:
-        """Return who pays for what an author asks in a context; all who write in channels' names are one there."""
+        """Return the payer of an author's questions in a context; all who write in channels' names are one there."""
         person, chat = person_name(author), chat_name(context_keys)
         return cls(context_id, f"{chat}:anonymous" if is_chat_name(person) else person, chat)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A call of a model and what it took.
+    """The tokens and the cost of a model call.
 
     Attributes:
         cost: In billionths of the currency; 0 where nobody set a price.
@@ -79,7 +79,7 @@ class ModelCall:
 
     @classmethod
     def of(cls, model: str, usage: TokenUsage, prices: Prices) -> Self:
-        """Return a call with what it costs."""
+        """Return a call with its cost."""
         price = price_of(prices, model) if prices else None
         cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
         cost = price.of(usage.input_tokens, usage.output_tokens, cached, written) if price else 0
@@ -133,7 +133,7 @@ def day_of(moment: datetime) -> str:
 
 
 def record_call(connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
-    """Add a call to what was used on its day."""
+    """Add a call to the use of its day."""
     values = {
         "day": day_of(now),
         "context_id": payer.context_id,
@@ -153,7 +153,7 @@ def record_call(connection: Connection, payer: Payer, call: ModelCall, now: date
 def list_usage(
     connection: Connection, by: UsageBy | None, since: datetime, *, persons: Sequence[str] | None = None
 ) -> list[UsageLine]:
-    """Return what was used since the beginning of a day, most tokens first; days in their order.
+    """Return the use since the beginning of a day, most tokens first; days in their order.
 
     Args:
         by: What to sum up by; None for one line with all of it.
@@ -178,7 +178,7 @@ def list_usage(
 
 
 def forget_usage(connection: Connection, person: Author, now: datetime) -> None:
-    """Let what a person used before this month be nobody's: the sums of the service stay as they are, the name goes.
+    """Remove a person's name from their use before this month; the sums of the service stay.
 
     This month's sums keep it until the month is over: forgetting refills no budget.
     """
@@ -213,7 +213,7 @@ def find_strangers(connection: Connection, after: str, now: datetime) -> Strange
 
 
 def forget_usage_of(connection: Connection, names: Sequence[str], now: datetime) -> None:
-    """Let what strangers used before this month be nobody's."""
+    """Remove the names of unknown people from their use before this month."""
     for name in names:
         _disown(connection, name, now)
 

@@ -249,16 +249,9 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _is_same(one: Author | None, other: Author | None) -> bool:
-    return (
-        one is not None
-        and other is not None
-        and one.id is not None
-        and (one.platform, one.id)
-        == (
-            other.platform,
-            other.id,
-        )
-    )
+    if one is None or other is None or one.id is None:
+        return False
+    return (one.platform, one.id) == (other.platform, other.id)
 
 
 WHY: Final = Command("why", _why)
