@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
@@ -145,11 +144,13 @@ def _of_word(
 
 def _places(chat: Chat, words: set[int], hidden: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the positions of messages that have one of words, ascending, hidden ones left out."""
-    parts = [chat.postings.get(word)[0] for word in words]
-    places = each_once(np.concatenate(parts)) if parts else NOWHERE
-    for own in hidden.tolist():
-        places = places[places != own]
-    return places
+    if not words:
+        return NOWHERE
+    has_any = np.zeros(len(chat.columns), np.bool_)
+    for word in words:
+        has_any[chat.postings.get(word)[0]] = True
+    has_any[hidden] = False
+    return np.flatnonzero(has_any).astype(np.int32)
 
 
 def _counted(
