@@ -14,6 +14,8 @@ import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from telegram import Bot, InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, InputMediaVideo
@@ -131,7 +133,7 @@ class Requests(BaseRequest):
         timeout = aiohttp.ClientTimeout(total, self._limits.pool, seconds, self._limits.connect)
         data = given.json_parameters if given is not None else None
         try:
-            async with self._open().request(
+            async with self._open(url).request(
                 method, url, data=_form(data or {}, files) if files else data, timeout=timeout, allow_redirects=False
             ) as answer:
                 return answer.status, await answer.read()
@@ -140,14 +142,14 @@ class Requests(BaseRequest):
         except aiohttp.ClientError as error:  # its words may hold the address, and that the token
             raise NetworkError(type(error).__name__) from error
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _open(self, url: str) -> aiohttp.ClientSession:
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=self._connections, ssl=tls_context())
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": self.USER_AGENT},
-                trust_env=True,
+                proxy=_proxy_for(url),
             )
         return self._session
 
@@ -217,6 +219,16 @@ def as_media(payload: Mapping[str, Any], file: InputFile | str) -> _Media:
     """Return one of an album, as the library wants it; what it has besides its file stays plain JSON."""
     others = {name: value for name, value in payload.items() if name in ("caption", "caption_entities")}
     return _MEDIA[payload["type"]](file, api_kwargs=others)
+
+
+def _proxy_for(url: str) -> str | None:
+    """Return the proxy that the environment names for an address.
+
+    It is looked for once: aiohttp itself would read the environment, and a file of passwords, before each request.
+    """
+    parts, proxies = urlsplit(url), getproxies()
+    found = None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme) or proxies.get("all")
+    return found if found is None or "://" in found else f"http://{found}"
 
 
 def _form(fields: Mapping[str, str], files: Mapping[str, Any]) -> aiohttp.FormData:

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 from standins.bot_api import BotApi
+from telegram.error import InvalidToken
 from telegram import InputFile
 from telegram.error import TimedOut
 from telegram.request import RequestData
@@ -73,3 +74,14 @@ async def test_a_file_that_is_not_taken_is_given_up():
         with pytest.raises(TimedOut):
             await requests.do_request(address, "POST", data, read_timeout=0.1)
         await requests.shutdown()
+
+
+async def test_calls_go_through_the_proxy_that_the_environment_names(api, monkeypatch):
+    """The stand-in is asked for an address that is nowhere, and answers that it knows no such thing."""
+    monkeypatch.setenv("http_proxy", api.url.removeprefix("http://"))
+    client = BotClient(api.token, "http://telegram.invalid")
+    try:
+        with pytest.raises(InvalidToken, match="Not Found"):
+            await client.call("sendChatAction", **TYPING)
+    finally:
+        await client.close_connections()
