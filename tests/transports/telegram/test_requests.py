@@ -6,9 +6,8 @@ import socket
 
 import pytest
 from standins.bot_api import BotApi
-from telegram.error import InvalidToken
 from telegram import InputFile
-from telegram.error import TimedOut
+from telegram.error import InvalidToken, TimedOut
 from telegram.request import RequestData
 from telegram.request._requestparameter import RequestParameter
 
