@@ -32,7 +32,7 @@ from botservice.storage.tables.conversations import turns
 from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.turn import InboundEvent
-from botservice.turns.work.backlog import list_turns
+from botservice.turns.work.administration import list_turns
 from botservice.turns.work.worker import Worker
 from transports.web.inspector.list_pages import PAGE, read_turn_lines
 

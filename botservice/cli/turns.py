@@ -10,7 +10,7 @@ from botservice.cli.console import printable, with_storage
 
 if TYPE_CHECKING:
     from botservice.storage import Storage
-    from botservice.turns.work.backlog import ListedTurn
+    from botservice.turns.work.administration import ListedTurn
 
 turns_cli = typer.Typer(help="List turns that wait, run, were set aside or not delivered; try one again, or drop it.")
 MOST_ID = 2**63 - 1
@@ -24,7 +24,7 @@ def turns(
     command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
 ) -> None:
     """List the turns that run, wait, are parked or were set aside, and answers that are not delivered yet."""
-    from botservice.turns.work.backlog import list_turns
+    from botservice.turns.work.administration import list_turns
 
     if command.invoked_subcommand is not None:
         return
@@ -51,7 +51,7 @@ def turns(
 @turns_cli.command()
 def retry(turn: TurnArgument) -> None:
     """Try a turn now that was set aside, or that waits for its next try."""
-    from botservice.turns.work.backlog import retry_turn
+    from botservice.turns.work.administration import retry_turn
 
     with_storage(lambda storage: retry_turn(storage, turn, storage.now()))
     typer.echo(f"turn {turn} is tried again by the service")
@@ -60,7 +60,7 @@ def retry(turn: TurnArgument) -> None:
 @turns_cli.command()
 def drop(turn: TurnArgument) -> None:
     """End a turn without an answer; one that runs is stopped."""
-    from botservice.turns.work.backlog import drop_turn
+    from botservice.turns.work.administration import drop_turn
 
     with_storage(lambda storage: drop_turn(storage, turn, storage.now()))
     typer.echo(f"turn {turn} is dropped")

@@ -7,8 +7,8 @@ from botservice.errors import SettingsError, StorageUnavailable
 from botservice.progressing import Progress, unwatched
 from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.sqlite.files import back_up, shrink
+from botservice.upkeep.compaction import Upkeep
 from botservice.upkeep.retention import Retention
-from botservice.upkeep.upkeep import Upkeep
 
 _MEBIBYTE = 1024 * 1024
 

@@ -18,7 +18,7 @@ ALL = set(TABLES.values()) | {ANY}
 OTHERS = {
     "botservice/privacy/": (ALL, "forgets, whatever table it stands in"),
     "botservice/upkeep/records.py": (ALL, "empties and deletes what is old enough"),
-    "botservice/turns/work/merging.py": (ALL, "moves all that one conversation has to another"),
+    "botservice/turns/work/merging_contexts.py": (ALL, "moves all that one conversation has to another"),
     "botservice/storage/tables/triggers.py": (ALL, "what the database does itself, so that nobody can forget to"),
     "botservice/storage/postgres/building.py": ({"contexts"}, "counts messages that came before their counter"),
     "botservice/storage/references.py": ({"messages"}, "says who is quoted in the row of the message"),
@@ -36,7 +36,7 @@ OTHERS = {
     "botservice/turns/start/readings.py": ({"events"}, "says whose files are being read"),
     "botservice/turns/waiting/resuming.py": ({"pending_calls"}, "puts off the calls of a turn"),
     "botservice/turns/waiting/records.py": ({"deliveries", "turns"}, "parks a turn with the call that it waits for"),
-    "botservice/turns/work/backlog.py": (
+    "botservice/turns/work/administration.py": (
         {"events", "prompt_log", "steps", "turns"},
         "what an operator does to a turn: stops it, sets it aside, begins it anew",
     ),

@@ -36,7 +36,7 @@ from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.slack import feedback
 from botservice.tools.remembering import remember
 from botservice.turns.records import insert_turn
-from botservice.turns.work.backlog import list_turns, retry_turn
+from botservice.turns.work.administration import list_turns, retry_turn
 from botservice.upkeep import Upkeep
 
 MARK = "zx81marker"

@@ -21,8 +21,8 @@ from botservice import (
     tool,
 )
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.work.backlog import drop_turn, list_turns, retry_turn
-from botservice.upkeep.upkeep import Upkeep
+from botservice.turns.work.administration import drop_turn, list_turns, retry_turn
+from botservice.upkeep.compaction import Upkeep
 from tests.turns.bots import add, call, make_service
 
 KEYS = {"transport": "test", "chat_id": "1"}

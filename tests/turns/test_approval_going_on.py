@@ -13,7 +13,7 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import TurnStatus
 from botservice.turns.work import failed_turns
-from botservice.turns.work.backlog import retry_turn
+from botservice.turns.work.administration import retry_turn
 from botservice.turns.work.waiting_turns import Attending
 from tests.turns.bots import call, make_service
 from tests.turns.messenger import office

@@ -12,7 +12,7 @@ from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, LLMError
 from botservice.errors import BotServiceError, DeliveryError, StorageError
-from botservice.turns.work.backlog import drop_turn, list_turns, retry_turn
+from botservice.turns.work.administration import drop_turn, list_turns, retry_turn
 
 DOWN = LLMError("no such model", is_transient=False)
 

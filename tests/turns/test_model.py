@@ -38,7 +38,7 @@ from botservice.turns.records import find_stops
 from botservice.turns.turn import EventKind, InboundEvent
 from botservice.turns.waiting.handing_in import decide
 from botservice.turns.waiting.records import find_open
-from botservice.turns.work.backlog import retry_turn
+from botservice.turns.work.administration import retry_turn
 
 PATIENCE_SECONDS = 60
 NEVER = 3600.0

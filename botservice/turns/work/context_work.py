@@ -50,7 +50,7 @@ from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
 from botservice.turns.waiting.records import find_due_turn
 from botservice.turns.work.control_effects import ControlEffects
 from botservice.turns.work.failed_turns import FailedTurns
-from botservice.turns.work.merging import move_here
+from botservice.turns.work.merging_contexts import move_here
 from botservice.turns.work.reminders import Reminding
 from botservice.turns.work.waiting_turns import Attending
 

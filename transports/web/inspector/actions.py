@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from botservice.commands.notes import erase_note
 from botservice.overview.conversations import export_context, forget_context
 from botservice.telemetry import redact
-from botservice.turns.work.backlog import drop_turn, retry_turn
+from botservice.turns.work.administration import drop_turn, retry_turn
 from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number, read_form
 from transports.web.inspector.desk import Desk, refusing
