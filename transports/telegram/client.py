@@ -22,6 +22,7 @@ from telegram import Bot, InputFile, InputMediaAudio, InputMediaDocument, InputM
 from telegram.error import NetworkError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
+from botservice.messages import storable
 from botservice.tls import tls_context
 
 __all__ = ["BotClient", "InputFile", "as_media"]
@@ -30,7 +31,8 @@ _ANSWER_SECONDS = 20.0
 _DOWNLOAD_SECONDS = 60.0
 _CONNECTIONS = 64
 POLL_SECONDS = 25
-_ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})  # in the name of a file
+# In the name of a file: what would end it, and what no header may hold.
+_ESCAPED = {code: f"%{code:02X}" for code in (*range(0x20), 0x22, 0x7F)}
 # What has a link fetched by Telegram, to show what lies behind it. Captions and drafts have no previews.
 # Source: core.telegram.org/bots/api, LinkPreviewOptions.
 _PREVIEWING = frozenset({"sendMessage", "editMessageText"})
@@ -225,14 +227,23 @@ def _proxy_for(url: str) -> str | None:
     """Return the proxy that the environment names for an address.
 
     It is looked for once: aiohttp itself would read the environment, and a file of passwords, before each request.
+
+    Raises:
+        telegram.error.NetworkError: it is of another kind, which aiohttp would speak to as if it were not.
     """
     parts, proxies = urlsplit(url), getproxies()
     found = None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme) or proxies.get("all")
-    return found if found is None or "://" in found else f"http://{found}"
+    if not found:
+        return None
+    kind, separator, _ = found.partition("://")
+    if separator and kind not in ("http", "https"):
+        reason = f"the environment names a proxy of kind {kind}; only http and https ones can be asked"
+        raise NetworkError(reason) from aiohttp.NonHttpUrlClientError(kind)
+    return found if separator else f"http://{found}"
 
 
 def _form(fields: Mapping[str, str], files: Mapping[str, Any]) -> aiohttp.FormData:
-    """Return what is sent with files; their names go out as they are, but for what would end them."""
+    """Return what is sent with files; their names go out as they are, but for what no header takes."""
     form = aiohttp.FormData(quote_fields=False)
     for name, value in fields.items():
         form.add_field(name, value)
@@ -240,7 +251,7 @@ def _form(fields: Mapping[str, str], files: Mapping[str, Any]) -> aiohttp.FormDa
         form.add_field(
             name,
             io.BytesIO(data) if isinstance(data, bytes) else data,
-            filename=filename.translate(_ESCAPED),
+            filename=storable(filename.translate(_ESCAPED)),
             content_type=mime_type,
         )
     return form

@@ -7,11 +7,13 @@ import socket
 import pytest
 from standins.bot_api import BotApi
 from telegram import InputFile
-from telegram.error import InvalidToken, TimedOut
+from telegram.error import InvalidToken, NetworkError, TimedOut
 from telegram.request import RequestData
 from telegram.request._requestparameter import RequestParameter
 
+from botservice.errors import DeliveryError
 from transports.telegram.client import BotClient, Limits, Requests
+from transports.telegram.failures import as_delivery_error
 
 TYPING = {"chat_id": 7, "action": "typing"}
 
@@ -84,3 +86,32 @@ async def test_calls_go_through_the_proxy_that_the_environment_names(api, monkey
             await client.call("sendChatAction", **TYPING)
     finally:
         await client.close_connections()
+
+
+@pytest.mark.parametrize("name", ["a\tb.txt", "a\0b.txt", "a\x1b[1mb\x7f.txt", "a\r\nb.txt", 'a"b.txt', "a\ud800b.txt"])
+async def test_a_file_is_sent_whatever_its_name_holds(api, name):
+    client = BotClient(api.token, api.url)
+    try:
+        file = InputFile(b"words", filename=name)
+        sent = await client.call("sendDocument", chat_id=7, document=file)
+    finally:
+        await client.close_connections()
+    shown = sent["document"]["file_name"]
+    assert [shown[0], shown[-4:]] == ["a", ".txt"]
+    assert shown.isprintable()
+
+
+async def test_a_proxy_of_another_kind_is_named_and_nothing_is_sent_to_it(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        monkeypatch.setenv("all_proxy", f"socks5://ann:secret@127.0.0.1:{listening.getsockname()[1]}")
+        client = BotClient("1:a", "http://telegram.invalid")
+        try:
+            with pytest.raises(NetworkError, match="socks5") as raised:
+                await client.call("sendChatAction", **TYPING)
+        finally:
+            await client.close_connections()
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+    assert type(as_delivery_error(raised.value)) is DeliveryError, "it can be sent again: nobody has it"
+    assert "secret" not in str(raised.value)
