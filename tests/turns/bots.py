@@ -23,13 +23,18 @@ def counting(calls, answer="done"):
     return [*(call("add", a=number, b=1) for number in range(1, calls + 1)), answer]
 
 
-def make_service(storage, script, *, tools=(add, fail), max_steps=10, callbacks=None, **agent_options):
+def make_service(storage, script, *, tools=(add, fail), max_steps=10, callbacks=None, clock=None, **agent_options):
     """Return a service with a model, or one that follows a script, and that model."""
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
     options = {"search_k": 0, "message_selector": NoMessages(), "prompt": "You are X", **agent_options}
     agent = FunctionsBasedAgent(tools=tools, llm=llm, **options)
     service = AgentService(
-        agent=agent, storage=storage, max_steps=max_steps, step_callbacks=callbacks, model_retries=NO_WAITING
+        agent=agent,
+        storage=storage,
+        max_steps=max_steps,
+        step_callbacks=callbacks,
+        clock=clock,
+        model_retries=NO_WAITING,
     )
     return service, llm
 

@@ -109,8 +109,7 @@ async def test_the_chat_goes_on_meanwhile_and_the_turn_ends_its_prompts_with_its
 
 async def test_after_the_time_that_it_had_a_call_is_not_made(context, storage):
     till, now = Till(), [datetime(2026, 6, 1, tzinfo=UTC)]
-    service, llm = make_service(storage, [pay(), "too late"], tools=[till.pay])
-    storage.now = lambda: now[0]
+    service, llm = make_service(storage, [pay(), "too late"], tools=[till.pay], clock=lambda: now[0])
     pending = await ask(service, context)
     now[0] += timedelta(hours=25)
     assert not await service.decide(context, pending.calls[0].id)
