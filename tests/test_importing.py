@@ -3,12 +3,31 @@
 import functools
 import importlib
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import botservice
+from botservice.settings import Settings
+
+_ROOT = Path(__file__).parents[1]
+# A server from its command until it is ready; it ends by a signal, as it does elsewhere.
+_SERVE = """
+import asyncio, json, os, signal, sys
+from botservice.cli import main
+from botservice import serving
+
+def end(settings):
+    with open("loaded.json", "w") as file:
+        json.dump(list(sys.modules), file)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+settings = main.load_settings()
+asyncio.run(serving.serve(settings, main.build_service(settings, None), on_ready=end))
+"""
 
 
 @functools.cache
@@ -22,6 +41,19 @@ def test_the_command_line_begins_without_what_it_may_never_need() -> None:
     loaded = python("import sys, botservice.cli.main\nprint(json.dumps(list(sys.modules)))")
     assert isinstance(loaded, list)
     assert not {"sqlalchemy", "openai", "numpy", "starlette", "prompt_toolkit", "telegram", "slack_sdk"} & {*loaded}
+
+
+def test_a_server_that_has_no_tokens_begins_without_the_clients_of_what_is_off(tmp_path: Path) -> None:
+    off = {name.upper() for name in Settings.model_fields}
+    environment = {name: value for name, value in os.environ.items() if name.upper() not in off}
+    environment |= {"DATABASE_URL": "sqlite:///bot.db", "HOST": "127.0.0.1", "PORT": "0", "PYTHONPATH": str(_ROOT)}
+    command = [sys.executable, "-c", _SERVE]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded = {*json.loads((tmp_path / "loaded.json").read_text())}
+    assert {"uvicorn", "transports.web.app"} <= loaded
+    of_what_is_off = {"mcp", "openai", "telegram", "slack_bolt", "slack_sdk", "prompt_toolkit"}
+    assert of_what_is_off & loaded == set()
 
 
 def test_every_name_that_the_package_offers_is_there() -> None:
