@@ -19,7 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from telegram import Bot, InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, InputMediaVideo
-from telegram.error import NetworkError, TimedOut
+from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
 from botservice.messages import storable
@@ -119,6 +119,21 @@ class Requests(BaseRequest):
         self._under_way.add(task)
         task.add_done_callback(self._forget)
         return await self._wait(task)
+
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        """Return an answer of the Bot API; the library believes any JSON to be one.
+
+        Raises:
+            telegram.error.TelegramError: it is something else, as of a proxy.
+        """
+        try:
+            found = BaseRequest.parse_json_payload(payload)
+        except RecursionError as error:
+            raise TelegramError("Invalid server response") from error
+        if not isinstance(found, dict) or not _is_answer(found):
+            raise TelegramError("Invalid server response")
+        return found
 
     async def _wait(self, task: asyncio.Task[tuple[int, bytes]]) -> tuple[int, bytes]:
         return await asyncio.shield(task)
@@ -221,6 +236,12 @@ def as_media(payload: Mapping[str, Any], file: InputFile | str) -> _Media:
     """Return one of an album, as the library wants it; what it has besides its file stays plain JSON."""
     others = {name: value for name, value in payload.items() if name in ("caption", "caption_entities")}
     return _MEDIA[payload["type"]](file, api_kwargs=others)
+
+
+def _is_answer(found: Mapping[str, Any]) -> bool:
+    """Return whether an object holds what the Bot API answers: a result, or why there is none."""
+    has_reason = isinstance(found.get("description"), str) and isinstance(found.get("parameters") or {}, Mapping)
+    return "result" in found or has_reason
 
 
 def _proxy_for(url: str) -> str | None:

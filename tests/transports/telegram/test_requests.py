@@ -6,8 +6,9 @@ import socket
 
 import pytest
 from standins.bot_api import BotApi
+from standins.raw_http import raw_server
 from telegram import InputFile
-from telegram.error import InvalidToken, NetworkError, TimedOut
+from telegram.error import InvalidToken, NetworkError, TelegramError, TimedOut
 from telegram.request import RequestData
 from telegram.request._requestparameter import RequestParameter
 
@@ -115,3 +116,23 @@ async def test_a_proxy_of_another_kind_is_named_and_nothing_is_sent_to_it(monkey
             listening.accept()
     assert type(as_delivery_error(raised.value)) is DeliveryError, "it can be sent again: nobody has it"
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", ["200 OK", "400 Bad Request", "429 Too Many Requests", "502 Bad Gateway"])
+@pytest.mark.parametrize(
+    "body", ["null", "[1]", '"slow down"', "{}", '{"description": 5}', '{"description": "x", "parameters": [1]}',
+             '{"ok": true}', "[" * 100_000],
+    ids=lambda body: body[:20],
+)  # fmt: skip
+async def test_json_that_is_not_the_bot_api_s_loses_no_answer(status, body):
+    async def answer(_, writer):
+        writer.write(f"HTTP/1.1 {status}\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode())
+
+    async with raw_server(answer) as server:
+        client = BotClient("1:a", server.base_url)
+        try:
+            with pytest.raises(TelegramError) as raised:
+                await client.call("sendMessage", chat_id=7, text="hello")
+        finally:
+            await client.close_connections()
+    assert type(as_delivery_error(raised.value)) is DeliveryError, "it is sent again"
