@@ -52,7 +52,7 @@ def test_a_server_that_has_no_tokens_begins_without_the_clients_of_what_is_off(t
     assert done.returncode == 0, done.stderr
     loaded = {*json.loads((tmp_path / "loaded.json").read_text())}
     assert {"uvicorn", "transports.web.app"} <= loaded
-    of_what_is_off = {"mcp", "openai", "telegram", "slack_bolt", "slack_sdk", "prompt_toolkit"}
+    of_what_is_off = {"mcp", "openai", "telegram", "slack_bolt", "slack_sdk", "prompt_toolkit", "httpx"}
     assert of_what_is_off & loaded == set()
 
 

@@ -82,10 +82,10 @@ def build_transcriber(settings: Settings) -> "OpenAITranscriber | None":
     Raises:
         SettingsError: it is set, and there is no server to ask.
     """
-    from transports.files.speech_to_text import OpenAITranscriber
-
     if settings.openai_transcription_model is None:
         return None
+    from transports.files.speech_to_text import OpenAITranscriber
+
     if not settings.has_model:
         raise SettingsError("OPENAI_TRANSCRIPTION_MODEL needs OPENAI_API_KEY, or OPENAI_BASE_URL for another server")
     url = settings.openai_base_url or OPENAI_API_URL
