@@ -1,6 +1,7 @@
 """What importing the package takes along: little at first, and all tables with any of them."""
 
 import functools
+import gc
 import importlib
 import json
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import botservice
+from botservice.cli.console import no_collecting
 from botservice.settings import Settings
 
 _ROOT = Path(__file__).parents[1]
@@ -54,6 +56,19 @@ def test_a_server_that_has_no_tokens_begins_without_the_clients_of_what_is_off(t
     assert {"uvicorn", "transports.web.app"} <= loaded
     of_what_is_off = {"mcp", "openai", "telegram", "slack_bolt", "slack_sdk", "prompt_toolkit", "httpx"}
     assert of_what_is_off & loaded == set()
+
+
+def test_garbage_is_looked_for_again_once_everything_is_loaded_or_loading_failed() -> None:
+    seen = []
+
+    def load() -> None:
+        with no_collecting():
+            seen.append(gc.isenabled())
+            importlib.import_module("botservice.nonsense")
+
+    with pytest.raises(ImportError):
+        load()
+    assert [*seen, gc.isenabled()] == [False, True]
 
 
 def test_every_name_that_the_package_offers_is_there() -> None:

@@ -17,6 +17,7 @@ from botservice.cli.console import (
     build_service,
     counted,
     load_settings,
+    no_collecting,
     open_storage,
     printable,
     with_storage,
@@ -93,15 +94,17 @@ def serve(
         raise typer.Exit(serve_again())
     from functools import partial
 
-    from botservice import serving
     from botservice.cli.open_browser import open_page
-    from botservice.cli.worker_processes import keep_workers
-    from botservice.turns.turn import Share
 
-    settings = load_settings()
-    if port is not None:
-        settings.port = port
-    service = build_service(settings, app)
+    with no_collecting():
+        from botservice import serving
+        from botservice.cli.worker_processes import keep_workers
+        from botservice.turns.turn import Share
+
+        settings = load_settings()
+        if port is not None:
+            settings.port = port
+        service = build_service(settings, app)
     if processes > 1 and not worker:
         raise BotServiceError("--processes says how many work on turns, --no-worker that none does: say one of them")
     beside = partial(keep_workers, processes, app) if processes > 1 else None
@@ -117,12 +120,14 @@ def worker(
     share: Annotated[str | None, typer.Option(hidden=True, help="INDEX/COUNT, from `serve --processes`.")] = None,
 ) -> None:
     """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
-    from botservice import serving
-    from botservice.cli.worker_processes import end_with_parent, read_share
+    with no_collecting():
+        from botservice import serving
+        from botservice.cli.worker_processes import end_with_parent, read_share
 
-    settings = load_settings()
+        settings = load_settings()
+        service = build_service(settings, app)
     on_ready = None if share is None else end_with_parent
-    asyncio.run(serving.work(settings, build_service(settings, app), share=read_share(share), on_ready=on_ready))
+    asyncio.run(serving.work(settings, service, share=read_share(share), on_ready=on_ready))
 
 
 cli.command()(chat)
