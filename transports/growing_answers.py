@@ -75,6 +75,7 @@ class Growing:
     async def finish(self, call: Coroutine[Any, Any, Any]) -> Any:
         """Return what comes of a call; it comes to its end also where the answer cuts short what shows it."""
         self._in_flight = asyncio.create_task(call)
+        self._in_flight.add_done_callback(lambda task: task.cancelled() or task.exception())  # also where nobody waits
         return await asyncio.shield(self._in_flight)
 
     async def _wait_for_change(self, surface: Surface) -> None:

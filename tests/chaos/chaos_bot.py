@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import crash_bot
-import httpx
 import openai
 
 from botservice.storage import writer
@@ -29,15 +29,13 @@ def machine_time() -> float:
     return time.time() + wrong_seconds
 
 
-def build_request(client: httpx.AsyncClient, *args: Any, **kwargs: Any) -> httpx.Request:
+def begin_request(session: aiohttp.ClientSession, *args: Any, **kwargs: Any) -> Any:
     """Do what the library under the Telegram client does, and name the process."""
-    request = _build_request(client, *args, **kwargs)
-    request.headers.update(_HEADERS)
-    return request
+    return _begin_request(session, *args, **kwargs | {"headers": _HEADERS})
 
 
-_build_request = httpx.AsyncClient.build_request
-httpx.AsyncClient.build_request = build_request
+_begin_request = aiohttp.ClientSession.request
+aiohttp.ClientSession.request = begin_request
 openai.AsyncOpenAI = functools.partial(openai.AsyncOpenAI, default_headers=_HEADERS)
 writer.DatabaseClock = functools.partial(clock.DatabaseClock, own=machine_time)
 

@@ -1,6 +1,8 @@
 """An answer that grows is looked at as often as it may be shown, and one that is there at once not at all."""
 
 import asyncio
+import gc
+from typing import Any
 
 from transports.growing_answers import Growing, joined
 from transports.telegram.client import BotClient
@@ -72,3 +74,29 @@ async def test_an_answer_that_is_there_at_once_is_shown_on_nothing() -> None:
     await answer.close()
     await client.close_connections()
     assert not begun
+
+
+async def test_a_call_that_fails_after_the_answer_is_there_is_no_error_of_the_service() -> None:
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    begun, may_fail = asyncio.Event(), asyncio.Event()
+    growing = Growing(asyncio.Event())
+
+    async def fail() -> None:
+        begun.set()
+        await may_fail.wait()
+        raise ConnectionError
+
+    async def show(growing: Growing) -> None:
+        growing._surface = Page()
+        await growing.finish(fail())
+
+    growing.begin(show(growing))
+    await begun.wait()
+    closing = asyncio.create_task(growing.close())
+    await asyncio.sleep(0)
+    may_fail.set()
+    await closing
+    del growing, closing
+    gc.collect()
+    assert not told
