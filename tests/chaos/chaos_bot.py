@@ -30,8 +30,8 @@ def machine_time() -> float:
 
 
 def begin_request(session: aiohttp.ClientSession, *args: Any, **kwargs: Any) -> Any:
-    """Do what the library under the Telegram client does, and name the process."""
-    return _begin_request(session, *args, **kwargs | {"headers": _HEADERS})
+    """Do what the library under the clients of Telegram and Slack does, and name the process."""
+    return _begin_request(session, *args, **kwargs | {"headers": {**(kwargs.get("headers") or {}), **_HEADERS}})
 
 
 _begin_request = aiohttp.ClientSession.request
