@@ -117,10 +117,7 @@ class Bench:
             "usage in all": (lambda: usage(None), ROUNDS),
             "usage by model": (lambda: usage(UsageBy.MODEL), ROUNDS),
             "usage by day": (lambda: usage(UsageBy.DAY), ROUNDS),
-            "reserving in BUDGET_SERVICE": (
-                lambda: budgets.reserve(storage, newest, payer, "growth", 10, now),
-                ROUNDS,
-            ),
+            "reserving in BUDGET_SERVICE": (lambda: budgets.reserve(storage, newest, payer, "growth", 10, now), ROUNDS),
             f"accept to answer beside {READERS} readers": (self._ask_beside_readers, 3),
             "accept to answer beside forgetting one of the group": (self._ask_beside_forgetting, 3),
             "forgetting a person": (partial(self._forget, self.contexts - 10), 3),

@@ -25,11 +25,7 @@ def table(rows: int = 1, text: str = "x", columns: int = 1, **more: object) -> d
     return {"type": "data_table", "caption": "c", "rows": [row] * (rows + 1), **more}
 
 
-CHART = {
-    "type": "data_visualization",
-    "title": "t",
-    "chart": {"type": "pie", "segments": [{"label": "a", "value": 1}]},
-}
+CHART = {"type": "data_visualization", "title": "t", "chart": {"type": "pie", "segments": [{"label": "a", "value": 1}]}}
 ODD = [
     table(101),
     table(0),

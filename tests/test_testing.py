@@ -5,15 +5,7 @@ from typing import Any
 import pytest
 from standins.tools import add
 
-from botservice import (
-    AgentService,
-    BotServiceError,
-    Button,
-    ChatLLM,
-    FunctionsBasedAgent,
-    Later,
-    tool,
-)
+from botservice import AgentService, BotServiceError, Button, ChatLLM, FunctionsBasedAgent, Later, tool
 from botservice.testing import Line, assert_transcript, compare, play
 
 PAID: list[tuple[int, str]] = []

@@ -5,13 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import insert, text, update
 
-from botservice import (
-    AgentContext,
-    AgentService,
-    FunctionsBasedAgent,
-    MessageWindowMessageSelector,
-    tool,
-)
+from botservice import AgentContext, AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, tool
 from botservice.storage.tables.conversations import contexts, messages
 
 WINDOW = 20

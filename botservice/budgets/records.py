@@ -85,10 +85,7 @@ def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Re
     """
     tokens = usage.c.input_tokens + usage.c.output_tokens
     settled = select(
-        usage.c.day,
-        tokens.label("tokens"),
-        usage.c.cost.label("cost"),
-        literal_column("0").label("is_open"),
+        usage.c.day, tokens.label("tokens"), usage.c.cost.label("cost"), literal_column("0").label("is_open")
     ).where(usage.c.day >= bindparam("since"), *of_usage)
     every = union_all(settled, *_reserved(of_reservations)).subquery()
     is_today = every.c.day >= bindparam("today", type_=Text)

@@ -32,10 +32,7 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
         return CommandAnswer(request.say("reminders.none" if request.has_tool("remind_me") else "reminders.empty"))
     lines = [_line(each, request) for each in waiting]
     buttons = [
-        Button(
-            request.say("reminders.cancel_button", number=each.id),
-            f"/{REMINDERS.name} cancel {each.id}",
-        )
+        Button(request.say("reminders.cancel_button", number=each.id), f"/{REMINDERS.name} cancel {each.id}")
         for each in waiting[:_MOST_BUTTONS]
     ]
     text = "\n\n".join([request.say("reminders.list"), "\n".join(lines)])

@@ -151,13 +151,7 @@ async def _why(request: CommandRequest) -> CommandAnswer:
 
 
 def explain(
-    speaker: Speaker,
-    last: Attempt,
-    sources: Sources,
-    *,
-    may_see: bool,
-    money: str | None = None,
-    is_last: bool = True,
+    speaker: Speaker, last: Attempt, sources: Sources, *, may_see: bool, money: str | None = None, is_last: bool = True
 ) -> str:
     """Return why an answer is as it is, as markdown.
 

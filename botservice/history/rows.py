@@ -299,10 +299,7 @@ def _conditions(context_id: int, message_ids: Iterable[int] | None) -> Iterator[
 
 def store_attachment(connection: Connection, context_id: int, attachment: Attachment) -> dict[str, str | None]:
     """Keep an attachment's bytes and return what stands of it in its message."""
-    kept = {
-        "mime_type": storable(attachment.mime_type),
-        "name": attachment.name and storable(attachment.name),
-    }
+    kept = {"mime_type": storable(attachment.mime_type), "name": attachment.name and storable(attachment.name)}
     if attachment.data is None:
         return {**kept, "url": storable(attachment.url or "")}
     return {**kept, "sha256": store_blob(connection, context_id, attachment.data)}

@@ -82,10 +82,7 @@ def build_question(stretch: Stretch) -> list[ChatMessage]:
     said = [_as_data(each) for each in stretch.said]
     known = {who: list(topics) for who, topics in stretch.known.items()}
     data = {"room_for_notes": stretch.room, "earlier": earlier, "known": known, "messages": said}
-    return [
-        {"role": "system", "content": _TASK},
-        {"role": "user", "content": json.dumps(data, ensure_ascii=False)},
-    ]
+    return [{"role": "system", "content": _TASK}, {"role": "user", "content": json.dumps(data, ensure_ascii=False)}]
 
 
 def _as_data(said: Said) -> dict[str, Any]:

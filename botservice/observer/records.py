@@ -46,11 +46,7 @@ _UNREAD = (
             messages.c.token_count, func.length(messages.c.text) / literal_column(str(_CHARACTERS_PER_TOKEN)) + 1
         ).label("tokens"),
     )
-    .where(
-        messages.c.context_id == bindparam("context"),
-        messages.c.position > bindparam("after"),
-        IS_SAID,
-    )
+    .where(messages.c.context_id == bindparam("context"), messages.c.position > bindparam("after"), IS_SAID)
     .order_by(messages.c.position.desc())
     .limit(_MOST_ROWS)
 )

@@ -25,10 +25,7 @@ _ROWS = select(
 )
 _ONE = _ROWS.where(messages.c.id == bindparam("message"))
 _SAID = (
-    _ROWS.where(
-        messages.c.context_id == bindparam("context"),
-        MESSAGE_IS_OF_A_PERSON,
-    )
+    _ROWS.where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
     .order_by(messages.c.position.desc())
     .limit(_NEWEST)
 )

@@ -40,10 +40,7 @@ _LAST_SAID: Final = select(func.max(messages.c.position)).where(
 # What was found is deleted: the next ones are the first again.
 _MESSAGES: Final = (
     select(messages.c.id)
-    .where(
-        messages.c.context_id == bindparam("context"),
-        messages.c.position < bindparam("up_to"),
-    )
+    .where(messages.c.context_id == bindparam("context"), messages.c.position < bindparam("up_to"))
     .order_by(messages.c.position)
     .limit(_ROWS_AT_ONCE)
 )

@@ -43,8 +43,7 @@ def take_stock(connection: Connection, context_id: int) -> Forgotten:
     known = _KNOWN.where(facts.c.context_id == context_id)
     asked = select(func.count()).where(reminders.c.context_id == context_id)
     return _count_said(connection, messages.c.context_id == context_id) + Forgotten(
-        facts=connection.execute(known).scalar_one(),
-        reminders=connection.execute(asked).scalar_one(),
+        facts=connection.execute(known).scalar_one(), reminders=connection.execute(asked).scalar_one()
     )
 
 

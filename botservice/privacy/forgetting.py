@@ -20,12 +20,7 @@ from botservice.privacy.deletion_survey import Survey, is_current, survey_contex
 from botservice.privacy.erasing import erase_chat, erase_messages
 from botservice.privacy.exports import drop_exports
 from botservice.privacy.late_messages import note_people, note_words
-from botservice.privacy.names_left import (
-    forget_chat_notices,
-    note_forgotten,
-    rename_earlier_events,
-    rename_events,
-)
+from botservice.privacy.names_left import forget_chat_notices, note_forgotten, rename_earlier_events, rename_events
 from botservice.privacy.own_messages import contexts_of, is_alone, own_message_ids
 from botservice.privacy.records import erase_facts, forget_facts
 from botservice.privacy.repeated_words import (

@@ -73,11 +73,7 @@ def note_people(connection: Connection, accounts: Collection[Author], but_turn: 
 
 
 def note_words(
-    connection: Connection,
-    context_id: int,
-    words: Author | Collection[str],
-    but_turn: int | None,
-    now: datetime,
+    connection: Connection, context_id: int, words: Author | Collection[str], but_turn: int | None, now: datetime
 ) -> None:
     """Record what is forgotten in one chat, if events still wait there.
 

@@ -242,11 +242,7 @@ def _said(call: ModelCall) -> dict[str, Any]:
     rest = [each for each in call.prompt if each.get("role") != "system"]
     parts = [{"type": "text", "content": call.text}] if call.text else []
     calls = [{"type": "tool_call", **_called(each.id, each.name, each.arguments)} for each in call.tool_calls]
-    answer = {
-        "role": "assistant",
-        "parts": [*parts, *calls],
-        "finish_reason": str(call.finish_reason or "stop"),
-    }
+    answer = {"role": "assistant", "parts": [*parts, *calls], "finish_reason": str(call.finish_reason or "stop")}
     return {
         "gen_ai.system_instructions": _json([part for each in system for part in _parts(each)]),
         "gen_ai.input.messages": _json([{"role": each.get("role"), "parts": _parts(each)} for each in rest]),
@@ -277,10 +273,7 @@ def _called(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
 
 
 def _given(run: ToolRun) -> dict[str, Any]:
-    return {
-        "gen_ai.tool.call.arguments": _json(run.call.arguments),
-        "gen_ai.tool.call.result": _json(run.result),
-    }
+    return {"gen_ai.tool.call.arguments": _json(run.call.arguments), "gen_ai.tool.call.result": _json(run.result)}
 
 
 def _json(value: Any) -> str:

@@ -40,11 +40,7 @@ class FetchPage:
     """Reads pages for a model, a few a minute for each person, and recognises addresses that it made up."""
 
     def __init__(
-        self,
-        pages: Pages | None = None,
-        *,
-        asks: FetchAsks = FetchAsks.MADE_UP,
-        rates: PageRates | None = None,
+        self, pages: Pages | None = None, *, asks: FetchAsks = FetchAsks.MADE_UP, rates: PageRates | None = None
     ) -> None:
         self._pages = pages or Pages()
         self._asks = asks

@@ -58,9 +58,7 @@ _LAST_WAITING = (
 _JOIN_TURN = (
     update(turns)
     .where(
-        turns.c.id == bindparam("turn"),
-        turns.c.status == TurnStatus.QUEUED.value,
-        turns.c.joined_events < _MAX_JOINED,
+        turns.c.id == bindparam("turn"), turns.c.status == TurnStatus.QUEUED.value, turns.c.joined_events < _MAX_JOINED
     )
     .values(joined_events=turns.c.joined_events + 1)
     .returning(turns.c.id)

@@ -19,10 +19,7 @@ class Retention:
     @classmethod
     def of_days(cls, *, steps: int | None, events: int | None) -> "Retention":
         """Return how long things are kept, from whole days."""
-        return cls(
-            None if steps is None else timedelta(days=steps),
-            None if events is None else timedelta(days=events),
-        )
+        return cls(None if steps is None else timedelta(days=steps), None if events is None else timedelta(days=events))
 
     def steps_before(self, now: datetime) -> datetime | None:
         """Return the moment before which turns lose their steps, or None if they never do."""

@@ -36,10 +36,7 @@ class DiscordTransport:
 
     name = "discord"
     capabilities = Capabilities(
-        label="Discord",
-        streaming="a message that is edited",
-        buttons="below the message",
-        approval="buttons",
+        label="Discord", streaming="a message that is edited", buttons="below the message", approval="buttons"
     )
 
     def __init__(
@@ -131,12 +128,7 @@ class DiscordTransport:
                 pass  # it took longer than 15 minutes: the channel takes it as a message of its own
         return await self._client.send(context_keys["channel_id"], message, nonce=f"botservice-{delivery.id}")
 
-    def live(
-        self,
-        context_keys: Mapping[str, str],
-        events: Sequence[StoredEvent],
-        record: StreamRecord,
-    ) -> Live | None:
+    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
         """Return what shows an answer while it is written; None where nobody waits for it."""
         return GrowingAnswer(self._client, token_of(events[-1]), self._edit_pause_seconds) if events else None
 

@@ -145,10 +145,7 @@ async def _title(room: Room) -> None:
 async def _line(room: Room) -> None:
     where = await _thread(room)
     await room.call(
-        "assistant.threads.setStatus",
-        channel_id=where["channel"],
-        thread_ts=where["thread_ts"],
-        status="is thinking",
+        "assistant.threads.setStatus", channel_id=where["channel"], thread_ts=where["thread_ts"], status="is thinking"
     )
 
 

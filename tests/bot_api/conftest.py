@@ -4,15 +4,9 @@ from collections.abc import AsyncIterator, Awaitable, Iterator
 
 import pytest
 from bot_api.bot_clients import Refusal, client
-from standins.bot_api import (
-    BotApi,
-)
-from telegram import (
-    Bot,
-)
-from telegram.error import (
-    BadRequest,
-)
+from standins.bot_api import BotApi
+from telegram import Bot
+from telegram.error import BadRequest
 
 
 @pytest.fixture(autouse=True)

@@ -7,14 +7,9 @@ import threading
 
 import pytest
 from bot_api.bot_clients import client
-from standins.bot_api import (
-    BotApi,
-    random_token,
-)
+from standins.bot_api import BotApi, random_token
 from standins.bot_api.posting import Poster
-from telegram import (
-    Bot,
-)
+from telegram import Bot
 
 
 async def test_arbitrary_updates_pass_through(api: BotApi, bot: Bot) -> None:

@@ -5,19 +5,9 @@ import asyncio
 import httpx
 import pytest
 from bot_api.bot_clients import Refusal, client
-from standins.bot_api import (
-    BotApi,
-    Outcome,
-    UpdateConfirmed,
-    random_token,
-)
-from telegram import (
-    Bot,
-)
-from telegram.error import (
-    Conflict,
-    InvalidToken,
-)
+from standins.bot_api import BotApi, Outcome, UpdateConfirmed, random_token
+from telegram import Bot
+from telegram.error import Conflict, InvalidToken
 
 
 async def test_a_wrong_token_is_unauthorized_and_a_malformed_one_is_not_found(api: BotApi) -> None:

@@ -4,25 +4,9 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from standins.bot_api import (
-    BotApi,
-    Delay,
-    Drop,
-    Hang,
-    LoseAnswer,
-    Outcome,
-    RateLimits,
-    flood,
-    server_error,
-)
-from telegram import (
-    Bot,
-)
-from telegram.error import (
-    NetworkError,
-    RetryAfter,
-    TimedOut,
-)
+from standins.bot_api import BotApi, Delay, Drop, Hang, LoseAnswer, Outcome, RateLimits, flood, server_error
+from telegram import Bot
+from telegram.error import NetworkError, RetryAfter, TimedOut
 
 
 async def test_faults_happen_as_ordered(api: BotApi, bot: Bot) -> None:

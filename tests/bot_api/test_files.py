@@ -1,14 +1,8 @@
 """Files and albums at the Bot API stand-in, and groups with their topics."""
 
 from bot_api.bot_clients import Refusal
-from standins.bot_api import (
-    BotApi,
-    Person,
-)
-from telegram import (
-    Bot,
-    InputMediaPhoto,
-)
+from standins.bot_api import BotApi, Person
+from telegram import Bot, InputMediaPhoto
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 

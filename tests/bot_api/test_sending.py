@@ -2,22 +2,9 @@
 
 import pytest
 from bot_api.bot_clients import Refusal
-from standins.bot_api import (
-    BotApi,
-    Strictness,
-)
-from telegram import (
-    Bot,
-    BotCommand,
-    InlineKeyboardButton,
-    InlineKeyboardMarkup,
-    MessageEntity,
-    ReplyParameters,
-)
-from telegram.error import (
-    ChatMigrated,
-    Forbidden,
-)
+from standins.bot_api import BotApi, Strictness
+from telegram import Bot, BotCommand, InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity, ReplyParameters
+from telegram.error import ChatMigrated, Forbidden
 
 
 async def test_text_is_counted_in_utf16_units_after_parsing(api: BotApi, bot: Bot, refusal: Refusal) -> None:

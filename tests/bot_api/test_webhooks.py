@@ -6,17 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from bot_api.bot_clients import Refusal
-from standins.bot_api import (
-    BotApi,
-    UpdateConfirmed,
-    UpdateSent,
-    UpdatesThrownAway,
-    WebhookAnswered,
-)
+from standins.bot_api import BotApi, UpdateConfirmed, UpdateSent, UpdatesThrownAway, WebhookAnswered
 from standins.serving import Exchange, Gate, Served
-from telegram import (
-    Bot,
-)
+from telegram import Bot
 
 
 class Receiver(Served):

@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from botservice import (
-    AgentService,
-    BotServiceError,
-    Capabilities,
-    CommandAnswer,
-    FunctionsBasedAgent,
-    ScriptedChatLLM,
-)
+from botservice import AgentService, BotServiceError, Capabilities, CommandAnswer, FunctionsBasedAgent, ScriptedChatLLM
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.messages import CommandCall, InboundMessage

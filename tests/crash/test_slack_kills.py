@@ -88,8 +88,7 @@ def test_kills_lose_nothing_and_repeat_no_plain_message(tmp_path: Path, api: Sla
         bot.start()
         everybody_asks()
         api.wait(
-            lambda: all(set(done(channel)) >= set(asked) for channel, asked in said.items()),
-            timeout=ANSWERED_SECONDS,
+            lambda: all(set(done(channel)) >= set(asked) for channel, asked in said.items()), timeout=ANSWERED_SECONDS
         )
         bot.kill()
     for channel, asked in said.items():

@@ -26,10 +26,7 @@ OTHERS = {
     "botservice/history/changes.py": ({"contexts", "vectors"}, "an edit makes caches and meanings out of date"),
     "botservice/history/notes.py": ({"observed"}, "numbers notes, and has a stretch read again where one is deleted"),
     "botservice/people/identities.py": ({"contexts"}, "keeps who was seen in a context"),
-    "botservice/turns/due_contexts.py": (
-        {"deliveries", "pending_calls", "turns"},
-        "puts off what is due in a context",
-    ),
+    "botservice/turns/due_contexts.py": ({"deliveries", "pending_calls", "turns"}, "puts off what is due in a context"),
     "botservice/turns/changes.py": ({"events"}, "says which edits have taken effect"),
     "botservice/turns/owed_deliveries.py": ({"deliveries"}, "gives up what cannot be delivered any more"),
     "botservice/turns/start/admission.py": ({"events"}, "empties what somebody sent who is not let in"),

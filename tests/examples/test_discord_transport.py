@@ -44,11 +44,7 @@ def discord(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 @contextlib.asynccontextmanager
 async def bot(discord: Any, api: DiscordApi, url: str, script: Any = echo, **options: Any) -> AsyncIterator[Any]:
     made = discord.DiscordTransport(
-        application_id=APPLICATION,
-        public_key=api.public_key,
-        token=TOKEN,
-        api_url=api.url,
-        edit_pause_seconds=0,
+        application_id=APPLICATION, public_key=api.public_key, token=TOKEN, api_url=api.url, edit_pause_seconds=0
     )
     llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
     service = AgentService(FunctionsBasedAgent(llm=llm, search_k=0, **options), transports=[made])

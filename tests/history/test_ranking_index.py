@@ -114,11 +114,7 @@ def test_a_message_added_twice_is_there_once():
 
 
 def test_an_answer_is_found_by_the_words_of_its_question():
-    index = index_of(
-        "Where did you go for the holidays?",
-        "Porto!",
-        *(f"filler line number {n}" for n in range(30)),
-    )
+    index = index_of("Where did you go for the holidays?", "Porto!", *(f"filler line number {n}" for n in range(30)))
     assert sorted(found(index, "holidays", k=2)) == [1, 2]
 
 

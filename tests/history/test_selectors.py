@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice import (
-    Message,
-    MessageWindowMessageSelector,
-    NoMessages,
-    Role,
-    TokenWindowMessageSelector,
-)
+from botservice import Message, MessageWindowMessageSelector, NoMessages, Role, TokenWindowMessageSelector
 from botservice.history.rows import NewMessage, insert_message
 from botservice.llm.tokens import counter_for
 

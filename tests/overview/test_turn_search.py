@@ -7,15 +7,7 @@ from overview.many import analyze, make_many, rows_read
 from sqlalchemy import insert, update
 from standins.tools import add
 
-from botservice import (
-    AgentContext,
-    AgentService,
-    Author,
-    FunctionsBasedAgent,
-    LLMError,
-    ScriptedChatLLM,
-    ToolCall,
-)
+from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, LLMError, ScriptedChatLLM, ToolCall
 from botservice.overview.chat_titles import read_titles
 from botservice.overview.conversations import list_contexts
 from botservice.overview.turn_search import Cursor, Order, Rating, State, TurnFilter, find_turns

@@ -14,12 +14,7 @@ from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import message_references, messages
 from botservice.upkeep import Upkeep
 
-REPLY, FORWARD, SHARE, ABOUT = (
-    ReferenceKind.REPLY,
-    ReferenceKind.FORWARD,
-    ReferenceKind.SHARE,
-    ReferenceKind.ABOUT,
-)
+REPLY, FORWARD, SHARE, ABOUT = (ReferenceKind.REPLY, ReferenceKind.FORWARD, ReferenceKind.SHARE, ReferenceKind.ABOUT)
 EVE = Author(name="Eve")
 
 

@@ -234,9 +234,7 @@ async def test_accounts_that_were_linked_spend_from_one_budget(storage: Storage)
         await spend(storage, owner, 1, chat="3")
 
 
-async def test_what_the_service_used_is_asked_as_quickly_with_many_chats_as_with_few(
-    sqlite_storage: Storage,
-) -> None:
+async def test_what_the_service_used_is_asked_as_quickly_with_many_chats_as_with_few(sqlite_storage: Storage) -> None:
     owner, efforts, costs = budgets(service="1000000 tokens/day"), Efforts(sqlite_storage), []
     turn_id, payer = await begin(sqlite_storage)
 

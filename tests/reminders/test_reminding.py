@@ -14,13 +14,7 @@ from botservice.access.access import Access
 from botservice.overview.conversations import forget_context, read_turns
 from botservice.policies import AccessMode
 from botservice.reminders import Repeats
-from botservice.reminders.records import (
-    NewReminder,
-    cancel_reminder,
-    insert_reminder,
-    mend_schedules,
-    read_waiting,
-)
+from botservice.reminders.records import NewReminder, cancel_reminder, insert_reminder, mend_schedules, read_waiting
 from botservice.tools.reminding import Reminders
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)  # a Monday

@@ -207,12 +207,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
     async def answer(
-        self,
-        status: int,
-        body: bytes,
-        *,
-        content_type: str = "application/json",
-        headers: dict[str, str] | None = None,
+        self, status: int, body: bytes, *, content_type: str = "application/json", headers: dict[str, str] | None = None
     ) -> None:
         await self.start(
             status, content_type=content_type, headers={"content-length": str(len(body)), **(headers or {})}

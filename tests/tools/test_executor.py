@@ -156,12 +156,7 @@ def raiser(error: BaseException) -> Callable[[], None]:
 )
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_what_a_tool_raises_is_told_and_logged(
-    context: AgentContext,
-    caplog: pytest.LogCaptureFixture,
-    error: BaseException,
-    text: str,
-    kind: str,
-    is_async: bool,
+    context: AgentContext, caplog: pytest.LogCaptureFixture, error: BaseException, text: str, kind: str, is_async: bool
 ) -> None:
     fail = raiser(error)
 

@@ -41,8 +41,7 @@ def test_a_secret_is_not_shown(arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [{"key": "customers/all"}, {"pin": "board"}, {"sign": "x"}, {"max_tokens": 5}, {"issue_key": "A-1"}],
+    "arguments", [{"key": "customers/all"}, {"pin": "board"}, {"sign": "x"}, {"max_tokens": 5}, {"issue_key": "A-1"}]
 )
 def test_what_is_acted_on_is_shown(arguments):
     assert str(next(iter(arguments.values()))) in readable(arguments)[0]

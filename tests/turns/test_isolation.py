@@ -42,12 +42,7 @@ async def _run(storage, plan: list[tuple[int, int]]) -> None:
     witness = Witness()
     messenger = Messenger()
     async with office(
-        storage,
-        witness,
-        messenger=messenger,
-        tools=[note],
-        selector=MessageWindowMessageSelector(4),
-        search_k=3,
+        storage, witness, messenger=messenger, tools=[note], selector=MessageWindowMessageSelector(4), search_k=3
     ) as bot:
         events = [
             message(f"what about the dog mark-{chat}- number {number}?", chat=str(chat), order=number)

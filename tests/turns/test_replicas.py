@@ -237,12 +237,7 @@ async def test_a_replica_does_not_try_what_another_one_has(postgres_url):
 
 @pytest.mark.parametrize(
     "wakeup",
-    [
-        Wakeup(1),
-        Wakeup(2**40, EventKind.STOP),
-        Wakeup(3, is_open=True),
-        Wakeup(4, EventKind.STOP, is_open=True),
-    ],
+    [Wakeup(1), Wakeup(2**40, EventKind.STOP), Wakeup(3, is_open=True), Wakeup(4, EventKind.STOP, is_open=True)],
 )
 def test_what_replicas_tell_each_other_is_understood(wakeup):
     assert Wakeup.decode(wakeup.encode()) == wakeup

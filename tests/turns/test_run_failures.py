@@ -109,11 +109,7 @@ async def test_steps_put_into_a_contexts_memory_before_a_run_reach_the_model_and
     else:
         await service.prompt(context, "how is it?")
     said = [(message["role"], message["content"]) for message in llm.prompts[1][1:]]
-    assert said == [
-        ("user", "Observation: System was down"),
-        ("user", "New task: watch it"),
-        ("user", "how is it?"),
-    ]
+    assert said == [("user", "Observation: System was down"), ("user", "New task: watch it"), ("user", "how is it?")]
     kinds = [type(step).__name__ for step in (await context.load_memory()).steps]
     assert kinds[2:] == ["ActionStep", "TaskStep", "TaskStep", "ActionStep", "FinalAnswerStep"]
 

@@ -3,15 +3,7 @@ import json
 
 import pytest
 
-from botservice import (
-    ActionStep,
-    AgentContext,
-    Attachment,
-    StepError,
-    Tool,
-    ToolCall,
-    tool,
-)
+from botservice import ActionStep, AgentContext, Attachment, StepError, Tool, ToolCall, tool
 from tests.turns.bots import add, call, fail, make_service, without_ids
 
 pytestmark = pytest.mark.any_database
@@ -54,11 +46,7 @@ async def test_whatever_goes_wrong_with_a_call_becomes_an_observation_and_the_pe
         strict=True,
     ):
         assert part in text
-    assert [step.error.type for step in context.completed_steps] == [
-        *["ToolError"] * 5,
-        "ValueError",
-        "TimeoutError",
-    ]
+    assert [step.error.type for step in context.completed_steps] == [*["ToolError"] * 5, "ValueError", "TimeoutError"]
     assert context.completed_steps[5].error == StepError("ValueError", "it broke")
     assert llm.prompts[-1][-1] == {"role": "tool", "tool_call_id": "call_6", "content": observed[-1]}
 

@@ -29,9 +29,7 @@ HomeSection = Callable[[Storage, Author], Awaitable[Section | None]]
 """Returns the heading and the lines of one part of a person's page, as markdown; None where there is nothing to say."""
 
 _USAGE = select(
-    func.count(messages.c.id),
-    func.count(distinct(messages.c.context_id)),
-    func.min(messages.c.created_at),
+    func.count(messages.c.id), func.count(distinct(messages.c.context_id)), func.min(messages.c.created_at)
 ).where(messages.c.author_platform == "slack", messages.c.author_id == bindparam("person"))
 _HERE = (
     select(contexts.c.context_keys)

@@ -35,11 +35,7 @@ _LOOKED_AT: Final = 50
 _MAX_TRIES: Final = 5
 _PAUSE_SECONDS: Final = 1.0
 # Those of the service have questions of their own; the others are asked about by their names.
-_QUESTIONS: Final = {
-    "remind_me": "suggest.reminders",
-    "recall": "suggest.recall",
-    "remember": "suggest.facts",
-}
+_QUESTIONS: Final = {"remind_me": "suggest.reminders", "recall": "suggest.recall", "remember": "suggest.facts"}
 _OWN_TOOLS: Final = frozenset({"cancel_reminder", "current_time", "forget_fact", "list_reminders"})
 # In the conversation of these two alone, in their own words: nothing that a file or a quotation says.
 _OWN_WORDS = (
@@ -60,12 +56,7 @@ class Suggestions:
     """Suggests what a person has asked before, and what the agent's tools are good for."""
 
     def __init__(
-        self,
-        client: SlackClient,
-        workspaces: Workspaces,
-        people: People,
-        refusals: Refusals,
-        tools: ToolNames = tuple,
+        self, client: SlackClient, workspaces: Workspaces, people: People, refusals: Refusals, tools: ToolNames = tuple
     ) -> None:
         self._client = client
         self._workspaces = workspaces

@@ -80,11 +80,7 @@ class SearchIndexes:
         return result
 
     def search(
-        self,
-        connection: Connection,
-        context_id: int,
-        question: Question,
-        counter: TokenCounter | None = None,
+        self, connection: Connection, context_id: int, question: Question, counter: TokenCounter | None = None
     ) -> list[SearchHit] | None:
         """Return the k messages of a context that answer a question best, best first; None: ask once more.
 

@@ -105,16 +105,10 @@ budget_rates = Table(
 
 # Logins of the web pages that ended before their time, by a digest: their cookies open nothing any more.
 ended_logins = Table(
-    "ended_logins",
-    metadata,
-    Column("digest", Text, primary_key=True),
-    Column("expires_at", Timestamp, nullable=False),
+    "ended_logins", metadata, Column("digest", Text, primary_key=True), Column("expires_at", Timestamp, nullable=False)
 )
 
 # What was said about a limit in a period: nothing is said twice.
 budget_notices = Table(
-    "budget_notices",
-    metadata,
-    Column("notice", Text, primary_key=True),
-    Column("told_at", Timestamp, nullable=False),
+    "budget_notices", metadata, Column("notice", Text, primary_key=True), Column("told_at", Timestamp, nullable=False)
 )

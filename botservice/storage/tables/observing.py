@@ -54,12 +54,7 @@ notes = Table(
 )
 
 # Notes that people have deleted, by a digest of their words: they do not come back.
-refused_notes = Table(
-    "refused_notes",
-    metadata,
-    _context_id(is_key=True),
-    Column("digest", Text, primary_key=True),
-)
+refused_notes = Table("refused_notes", metadata, _context_id(is_key=True), Column("digest", Text, primary_key=True))
 
 # What readings under way may take of budgets.
 observer_reservations = Table(

@@ -34,10 +34,7 @@ slack_oauth_states = Table(
 
 # Which workspaces belong to an organisation: where that has installed the bot for all of them, its token speaks there.
 slack_grids = Table(
-    "slack_grids",
-    metadata,
-    Column("team_id", Text, primary_key=True),
-    Column("enterprise_id", Text, nullable=False),
+    "slack_grids", metadata, Column("team_id", Text, primary_key=True), Column("enterprise_id", Text, nullable=False)
 )
 
 # What a workspace has refused of what Slack offers, so that it is not tried again at every message.

@@ -14,14 +14,7 @@ from botservice.agents.checks import find_refusal
 from botservice.budgets.budgets import Standing
 from botservice.contexts.context import AgentContext
 from botservice.errors import InvalidField, LLMError, TurnWaiting
-from botservice.memory import (
-    CallbackFailure,
-    FinalAnswerStep,
-    MemoryItem,
-    MemoryStep,
-    PlanningStep,
-    Timing,
-)
+from botservice.memory import CallbackFailure, FinalAnswerStep, MemoryItem, MemoryStep, PlanningStep, Timing
 from botservice.memory.agent_memory import start_of_work
 from botservice.messages import Button, Message
 from botservice.storage import Claim

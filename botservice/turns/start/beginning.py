@@ -101,12 +101,7 @@ async def store_question(
 
     def begin(connection: Connection, system_prompt: str | None) -> int:
         mark_running(
-            connection,
-            turn.id,
-            now,
-            is_first=True,
-            joined_events=turn.joined_events,
-            system_prompt=system_prompt,
+            connection, turn.id, now, is_first=True, joined_events=turn.joined_events, system_prompt=system_prompt
         )
         if not is_addressed:
             finish_turn(connection, turn.id, now, Outcome.LISTENED)
@@ -263,13 +258,7 @@ async def _read(inbound: Sequence[Inbound], now: datetime) -> _Spoken:
         new.append(asked[-1])
         addressed = asked[-1] if message.is_addressed else addressed
         heard += [_heard(event, each) for each in new[len(heard) :]]
-    return _Spoken(
-        new,
-        asked,
-        heard,
-        addressed=addressed,
-        is_private=all(message.is_private for _, message in inbound),
-    )
+    return _Spoken(new, asked, heard, addressed=addressed, is_private=all(message.is_private for _, message in inbound))
 
 
 def _store(connection: Connection, context_id: int, spoken: _Spoken, now: datetime) -> list[Message]:

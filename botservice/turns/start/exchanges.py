@@ -40,9 +40,7 @@ _OF_ANSWER = (
     select(turns.c.id, turns.c.outcome, turns.c.transport)
     .join(messages, messages.c.answers_turn_id == turns.c.id)
     .where(
-        turns.c.context_id == bindparam("context"),
-        messages.c.id == bindparam("message"),
-        turns.c.outcome.is_not(None),
+        turns.c.context_id == bindparam("context"), messages.c.id == bindparam("message"), turns.c.outcome.is_not(None)
     )
 )
 _IS_OF_TURN = or_(

@@ -38,12 +38,7 @@ class Parking:
     has_buttons: bool = True
 
     def ask(
-        self,
-        connection: Connection,
-        step_id: int,
-        calls: Mapping[int, ToolCall],
-        now: datetime,
-        lasts: timedelta,
+        self, connection: Connection, step_id: int, calls: Mapping[int, ToolCall], now: datetime, lasts: timedelta
     ) -> ApprovalPending:
         """Park the turn with calls, by their index in the step, and ask for a decision about them."""
         values = {"kind": PendingKind.APPROVAL.value, "expires_at": now + lasts, **set_due(now + lasts, now)}
@@ -88,13 +83,7 @@ class Parking:
         return result_pending(self.turn.id, pending)
 
     def _insert(
-        self,
-        connection: Connection,
-        step_id: int,
-        index: int,
-        call: ToolCall,
-        values: Mapping[str, Any],
-        now: datetime,
+        self, connection: Connection, step_id: int, index: int, call: ToolCall, values: Mapping[str, Any], now: datetime
     ) -> int:
         author = self.context.asker or Author()
         of_call = {"step_id": step_id, "call_index": index, "call_id": storable(call.id), "tool": storable(call.name)}

@@ -48,11 +48,7 @@ _PARK = update(turns).where(turns.c.id == bindparam("turn"))
 _WITHDRAWABLE = (
     select(turns.c.id)
     .join(pending_calls, pending_calls.c.turn_id == turns.c.id)
-    .where(
-        CALL_IS_OPEN,
-        pending_calls.c.context_id == bindparam("context"),
-        turns.c.status == TurnStatus.WAITING.value,
-    )
+    .where(CALL_IS_OPEN, pending_calls.c.context_id == bindparam("context"), turns.c.status == TurnStatus.WAITING.value)
     .distinct()
 )
 

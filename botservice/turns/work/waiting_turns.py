@@ -22,14 +22,7 @@ from botservice.turns.turn import Turn
 from botservice.turns.waiting.calls import WaitingCall
 from botservice.turns.waiting.grants import is_named
 from botservice.turns.waiting.question import Asked, show_question
-from botservice.turns.waiting.records import (
-    find_of_turn,
-    find_open,
-    lock_turn,
-    note_told,
-    put_back,
-    withdraw_turn,
-)
+from botservice.turns.waiting.records import find_of_turn, find_open, lock_turn, note_told, put_back, withdraw_turn
 from botservice.turns.waiting.resuming import expire
 
 logger = logging.getLogger(__name__)

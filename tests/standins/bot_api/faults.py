@@ -94,12 +94,7 @@ class Faults:
         self.orders: list[Order] = []
 
     def order(
-        self,
-        fault: Fault,
-        method: str | None,
-        chat_id: int | None,
-        when: Callable[[Call], bool],
-        times: int | None,
+        self, fault: Fault, method: str | None, chat_id: int | None, when: Callable[[Call], bool], times: int | None
     ) -> Order:
         self.orders = [order for order in self.orders if order.left != 0]
         self.orders.append(Order(fault, method, chat_id, when, times))

@@ -56,9 +56,4 @@ def send_location(bench: Bench, call: Call) -> dict[str, Any]:
 @method("getFile")
 def get_file(bench: Bench, call: Call) -> dict[str, Any]:
     file = bench.world.files.fetchable(call.text("file_id"))
-    return {
-        "file_id": file.file_id,
-        "file_unique_id": file.unique_id,
-        "file_size": file.size,
-        "file_path": file.path,
-    }
+    return {"file_id": file.file_id, "file_unique_id": file.unique_id, "file_size": file.size, "file_path": file.path}

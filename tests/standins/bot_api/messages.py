@@ -38,12 +38,7 @@ def _with_people(bench: Bench, entities: list[dict[str, Any]]) -> list[dict[str,
 def caption(bench: Bench, call: Call) -> dict[str, Any]:
     """Return the part of a message that its caption becomes."""
     text, entities = formatted(
-        call,
-        set(bench.world.people),
-        field="caption",
-        limit=MAX_CAPTION_UNITS,
-        strict=bench.strict,
-        may_be_empty=True,
+        call, set(bench.world.people), field="caption", limit=MAX_CAPTION_UNITS, strict=bench.strict, may_be_empty=True
     )
     return ({"caption": text} if text else {}) | (
         {"caption_entities": _with_people(bench, entities)} if entities else {}

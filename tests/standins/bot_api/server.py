@@ -8,15 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from standins.bot_api import (  # noqa: F401 - they fill the table of methods
-    guests,
-    media,
-    messages,
-    personal,
-    rich,
-    settings,
-    topics,
-)
+from standins.bot_api import guests, media, messages, personal, rich, settings, topics  # noqa: F401 - they fill the table of methods
 from standins.bot_api.calls import ApiError, Call, read_parameters, too_many_requests
 from standins.bot_api.chats import World
 from standins.bot_api.entities import Strictness

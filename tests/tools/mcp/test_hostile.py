@@ -142,10 +142,7 @@ def test_nothing_of_the_client_is_imported_before_a_server_is_wanted() -> None:
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [
-        ("endless", "it sent a line of more than 16 MB"),
-        ("noise", "it sent more than 16 MB that are no messages"),
-    ],
+    [("endless", "it sent a line of more than 16 MB"), ("noise", "it sent more than 16 MB that are no messages")],
 )
 async def test_a_server_that_writes_without_end_is_started_anew_and_takes_no_memory(
     servers: Make, call: Call, caplog: pytest.LogCaptureFixture, name: str, why: str

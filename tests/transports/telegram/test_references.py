@@ -184,10 +184,7 @@ async def test_what_is_forwarded_names_its_author(api: BotApi, bot_on, sqlite_st
         await api.message(42, lambda shown: MARK in shown.text)
         await quiet(sqlite_storage)
         (kept,) = await said(sqlite_storage, 42)
-        assert (kept.text, kept.references) == (
-            "",
-            (Reference(ReferenceKind.FORWARD, author, f"the code is {MARK}"),),
-        )
+        assert (kept.text, kept.references) == ("", (Reference(ReferenceKind.FORWARD, author, f"the code is {MARK}"),))
         given = str(as_values(await read_person(sqlite_storage, Author("telegram", "42"))))
         assert "[forwarded: a message of another person]" in given
         if author.id is not None:

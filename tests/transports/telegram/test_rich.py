@@ -140,8 +140,7 @@ def test_pictures_and_tags_of_a_model_are_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "markdown",
-    ["|" + "a|" * 21 + "\n|" + "-|" * 21 + "\n|" + "1|" * 21, "word " * 7000, "- x\n" * 600 + "\n$$y$$"],
+    "markdown", ["|" + "a|" * 21 + "\n|" + "-|" * 21 + "\n|" + "1|" * 21, "word " * 7000, "- x\n" * 600 + "\n$$y$$"]
 )
 def test_what_is_more_than_a_rich_message_holds_stays_plain(markdown: str) -> None:
     assert as_rich(markdown, is_long=True) is None

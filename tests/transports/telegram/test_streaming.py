@@ -4,16 +4,7 @@ import asyncio
 import itertools
 
 import pytest
-from standins.bot_api import (
-    BotApi,
-    Drop,
-    Hang,
-    LoseAnswer,
-    MessageEdited,
-    RateLimits,
-    flood,
-    server_error,
-)
+from standins.bot_api import BotApi, Drop, Hang, LoseAnswer, MessageEdited, RateLimits, flood, server_error
 
 from botservice import LLMError, Storage, Tool, ToolCall, progress
 from botservice.storage.tables.conversations import deliveries, metadata

@@ -153,11 +153,7 @@ async def test_a_conversation_is_found_by_its_title_and_by_what_one_wrote_in_it(
 
 
 async def test_a_deleted_conversation_is_gone_with_what_is_known_from_it(run_site):
-    script = [
-        "hello",
-        ToolCall("", "remember", {"text": "has a dog called Rex", "topic": "dog"}),
-        "noted",
-    ]
+    script = ["hello", ToolCall("", "remember", {"text": "has a dog called Rex", "topic": "dog"}), "noted"]
     async with run_site(script, tools=[remember]) as site:
         visitor = await site.visitor()
         await talk(visitor, "hello")

@@ -35,11 +35,7 @@ _MAX_DELIVERIES: Final = 100_000  # so far back an answer is looked for: nothing
 _MAX_KNOWN: Final = 10_000
 _ON_ITS_WAY = (
     select(deliveries.c.id)
-    .where(
-        DELIVERY_IS_OWED,
-        deliveries.c.transport == "slack",
-        deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
-    )
+    .where(DELIVERY_IS_OWED, deliveries.c.transport == "slack", deliveries.c.status == DeliveryStatus.ATTEMPTING.value)
     .limit(1)
 )
 _NEWEST = select(func.max(deliveries.c.id)).scalar_subquery()

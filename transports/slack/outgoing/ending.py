@@ -26,12 +26,7 @@ class Ending:
         self._idle = idle
 
     async def complete(
-        self,
-        workspace: Workspace,
-        stream: OpenStream,
-        text: str,
-        context_keys: Mapping[str, str],
-        **below: Any,
+        self, workspace: Workspace, stream: OpenStream, text: str, context_keys: Mapping[str, str], **below: Any
     ) -> bool:
         """Return whether a stream has become the text.
 

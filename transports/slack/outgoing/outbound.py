@@ -14,14 +14,7 @@ from transports.slack.client import SlackClient
 from transports.slack.failures import NotInstalled, SlackFailure, as_delivery_error
 from transports.slack.inbound import field, word
 from transports.slack.outgoing.ending import Ending
-from transports.slack.outgoing.figures import (
-    Figure,
-    as_blocks,
-    drawn,
-    find_figures,
-    in_words,
-    suspect,
-)
+from transports.slack.outgoing.figures import Figure, as_blocks, drawn, find_figures, in_words, suspect
 from transports.slack.outgoing.formatting import may_hold_figures
 from transports.slack.outgoing.link_previews import find_address
 from transports.slack.outgoing.lost_answers import LostAnswers

@@ -43,13 +43,7 @@ class _InstallationClient(AsyncWebClient):
     """Asks for tokens; the SDK's own way to name the app is one that aiohttp warns of."""
 
     async def oauth_v2_access(
-        self,
-        *,
-        client_id: str,
-        client_secret: str,
-        code: str | None = None,
-        redirect_uri: str | None = None,
-        **_: Any,
+        self, *, client_id: str, client_secret: str, code: str | None = None, redirect_uri: str | None = None, **_: Any
     ) -> AsyncSlackResponse:
         credentials = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
         said = {"code": code, "redirect_uri": redirect_uri}

@@ -226,11 +226,7 @@ class GrowingMessage:
             await self._open(said)
         else:
             await self._client.call(
-                "editMessageText",
-                timeout_seconds=_CALL_SECONDS,
-                chat_id=chat_id,
-                message_id=self._message_id,
-                **said,
+                "editMessageText", timeout_seconds=_CALL_SECONDS, chat_id=chat_id, message_id=self._message_id, **said
             )
         return True
 

@@ -56,7 +56,7 @@ _MISREAD = re.compile(
     r"|(?P<times>(?<=\d)\*(?=[\w(])|(?<=[\w)])\*(?=\d)|(?<=[\w)])\*\*(?=\d))"
     r"|(?P<anything>(?<!\*)\*(?=\.\w)|(?<=[/_])\*+|(?<!\*)\*{1,2}(?=/))"
     r"|(?P<name>\b__(?=[a-z][a-z0-9_]*__\b)|(?<=[a-z0-9])__\b)"
-    r"|(?P<either>(?<=[^\S\n])\|\|(?=\s))",
+    r"|(?P<either>(?<=[^\S\n])\|\|(?=\s))"
 )
 _DEFINITION = re.compile(r"^ {0,3}\[([^\]\n^][^\]\n]*)\]:(?=[ \t]*\S)", re.MULTILINE)
 _DASHES = re.compile(r"^[ \t>|:]*-[ \t\r>|:-]*$", re.MULTILINE)

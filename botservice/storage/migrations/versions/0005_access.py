@@ -51,11 +51,7 @@ def _make_access() -> None:
     )
     op.create_index(op.f("ix_access_codes_turn_id"), "access_codes", ["turn_id"])
     op.create_table(
-        "access_invitations",
-        _text("chat"),
-        _text("person"),
-        _whole("invited_at"),
-        _key("access_invitations", "chat"),
+        "access_invitations", _text("chat"), _text("person"), _whole("invited_at"), _key("access_invitations", "chat")
     )
 
 

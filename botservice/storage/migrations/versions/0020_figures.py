@@ -29,10 +29,6 @@ def upgrade() -> None:
     op.create_index("ix_turn_figures_cost", "turn_figures", ["cost", "turn_id"])
     op.create_index("ix_turn_figures_lasted_ms", "turn_figures", ["lasted_ms", "turn_id"])
     op.create_index(
-        "ix_turns_unanswered",
-        "turns",
-        ["outcome", "id"],
-        postgresql_where=_UNANSWERED,
-        sqlite_where=_UNANSWERED,
+        "ix_turns_unanswered", "turns", ["outcome", "id"], postgresql_where=_UNANSWERED, sqlite_where=_UNANSWERED
     )
     op.create_index("ix_feedback_bad", "feedback", ["turn_id"], postgresql_where=_BAD, sqlite_where=_BAD)
