@@ -199,8 +199,7 @@ async def _save(
     context.assign_turn(turn_id)
     context.records.confirm(changes, row_ids)
     _remember(context, spoken, stored)
-    if any(each.references for each in stored):
-        await _check_forgotten(context, claim, turn_id, spoken, stored)
+    await _check_forgotten(context, claim, turn_id, spoken, stored)
     if put_in:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
@@ -305,6 +304,8 @@ async def _check_forgotten(
     context: AgentContext, claim: Claim, turn_id: int, spoken: _Spoken, stored: Sequence[Message]
 ) -> None:
     """Remove the words of people who were forgotten meanwhile from what a turn is asked."""
+    if not any(each.references for each in stored):
+        return
     asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
     if any(held.is_erased for each in asked for held in each.references):
         await _go_on_without_forgotten(context, claim, turn_id, asked)
