@@ -14,10 +14,10 @@ import typer
 from botservice.cli.console import build_service, load_settings
 from botservice.errors import DatabaseInUse
 from botservice.setting_choices import LogLevel
-from botservice.settings import Settings
 
 if TYPE_CHECKING:
     from botservice.service import AgentService
+    from botservice.settings import Settings
     from transports.terminal.joining_client import JoinedChat
     from transports.terminal.lines import Lines
     from transports.terminal.rendering import RenderedScreen
@@ -58,7 +58,7 @@ def chat(
         raise typer.Exit(130)
 
 
-async def _chat(settings: Settings, app: str | None, session: str, *, has_history: bool) -> bool:
+async def _chat(settings: "Settings", app: str | None, session: str, *, has_history: bool) -> bool:
     """Chat until the input ends, and return whether it was interrupted."""
     from transports.terminal.edited_lines import EditedLines
 
@@ -81,7 +81,7 @@ async def _chat(settings: Settings, app: str | None, session: str, *, has_histor
 
 
 async def _chat_here(
-    settings: Settings, service: "AgentService", session: str, lines: "Lines", screen: "Screen"
+    settings: "Settings", service: "AgentService", session: str, lines: "Lines", screen: "Screen"
 ) -> bool:
     from botservice.app import running
     from transports.terminal.app import TerminalTransport
@@ -119,7 +119,7 @@ async def _until_over(
     return conversation.cancelled() and not sys.stdin.isatty()
 
 
-async def _join(settings: Settings) -> "JoinedChat | None":
+async def _join(settings: "Settings") -> "JoinedChat | None":
     """Return a connection to the service that runs on the same SQLite file, or None if none does."""
     from transports.terminal.joining_client import join
 

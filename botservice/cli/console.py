@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from botservice.setting_choices import LogLevel
-from botservice.settings import Settings, reveal
 
 if TYPE_CHECKING:
     from botservice.service import AgentService
+    from botservice.settings import Settings
     from botservice.storage import Storage
 
 T = TypeVar("T")
@@ -29,8 +29,9 @@ MaybeContextArgument = Annotated[
 ]
 
 
-def load_settings() -> Settings:
+def load_settings() -> "Settings":
     """Return the settings; what must never be shown is known from then on."""
+    from botservice.settings import Settings  # what checks them takes a third of the time of `--help`
     from botservice.telemetry import register_secret
 
     settings = Settings.load()
@@ -61,15 +62,16 @@ def with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = F
     return asyncio.run(run())
 
 
-def open_storage(settings: Settings, *, migrate: bool = False) -> "Storage":
+def open_storage(settings: "Settings", *, migrate: bool = False) -> "Storage":
     """Return the database of the settings, to be entered."""
+    from botservice.settings import reveal
     from botservice.storage import Storage
 
     key = reveal(settings.encryption_key)
     return Storage.open(settings.database_url, migrate=migrate, encryption_key=key)
 
 
-def quiet_service(settings: Settings, app: str | None) -> "AgentService":
+def quiet_service(settings: "Settings", app: str | None) -> "AgentService":
     """Return the service of the settings, or one's own, logging only errors unless more is set."""
     if settings.log_level is LogLevel.INFO:
         settings.log_level = LogLevel.ERROR
@@ -86,7 +88,7 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def build_service(settings: Settings, app: str | None) -> "AgentService":
+def build_service(settings: "Settings", app: str | None) -> "AgentService":
     """Return the service of one's own that app names, or the one that the settings describe."""
     from botservice.app import build_service as build
     from botservice.app import load_service, prepare
