@@ -60,9 +60,9 @@ async function load({ below = null } = {}) {
   const query = new URLSearchParams({ search: find.value.trim() });
   if (below) query.set("before", below);
   const answer = await fetch(`/web/conversations?${query}`).catch(() => null);
-  if (number !== asked || !answer?.ok) return; // something else was asked meanwhile, or the chat itself says what is wrong
-  const said = await answer.json();
-  if (mine.querySelector("form")) return; // somebody is writing a title
+  const said = answer?.ok ? await answer.json().catch(() => null) : null;
+  if (number !== asked || !said) return; // something else was asked meanwhile, or the chat itself says what is wrong
+  if (mine.querySelector("form")) return; // a title is being written
   show(said.conversations, said.has_more, below !== null);
 }
 
