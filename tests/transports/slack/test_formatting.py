@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transports.slack.outgoing.figures import as_blocks, find_figures
 from transports.slack.outgoing.formatting import Pings, format_answer, split_markdown, stable_part, without_pings
 
 NOBODY = Pings()
@@ -67,6 +68,12 @@ def test_cuts_fall_between_paragraphs() -> None:
 @pytest.mark.parametrize("text", ["", " \n ", "\n\n"])
 def test_nothing_to_read_makes_no_message(text: str) -> None:
     assert format_answer(text, NOBODY) == []
+
+
+@pytest.mark.parametrize("text", ["```", "<b></b>", "> > ```", "# ", "| |\n|-|", "```chart\n```", "<!here>", "<@>"])
+def test_an_answer_that_is_nothing_but_markup_makes_a_message(text: str) -> None:
+    (piece,) = format_answer(text, NOBODY)
+    assert as_blocks(piece, find_figures(piece))
 
 
 @pytest.mark.parametrize(

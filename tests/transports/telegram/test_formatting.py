@@ -198,6 +198,19 @@ def test_any_markup_soup_is_accepted(markdown: str) -> None:
         accept(piece)
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=st.sampled_from(list("*_~`[]()<>|#>-+.!\\\n $&:/b;")), min_size=1, max_size=12))
+def test_an_answer_that_is_nothing_but_markup_is_shown_as_it_is(markdown: str) -> None:
+    assert bool(format_markdown(markdown)) is bool(markdown.strip())
+
+
+@pytest.mark.parametrize("markdown", ["```", "<b></b>", "> > ```", "# ", "| |\n|-|", "&nbsp;", "~~~\n~~~"])
+def test_markup_without_words_keeps_its_signs(markdown: str) -> None:
+    (piece,) = format_markdown(markdown)
+    assert piece.text == markdown.strip()
+    accept(piece)
+
+
 MOSTLY_WORDS = st.one_of(st.sampled_from(list("ab1. \n\n):;-+='\"(%^{}/?,@é😀\u00a0\u2028")), st.characters())
 
 

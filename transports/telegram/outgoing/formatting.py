@@ -91,7 +91,10 @@ def format_plain(text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
 
 
 def render(markdown: str) -> Rich:
-    """Return markdown as one text with entities, however long; what is too intricate stays as it is."""
+    """Return markdown as one text with entities, however long.
+
+    What is too intricate stays as it is, and so does what would show nothing: markup without words.
+    """
     if not markdown.strip():
         return Rich("")
     if is_plain(markdown) or (len(markdown) > SHORT_CHARACTERS and is_too_intricate(markdown)):
@@ -99,6 +102,8 @@ def render(markdown: str) -> Rich:
     try:
         text, found = convert(prepare(markdown), config=_STYLE)
         text = text.rstrip()
+        if not text.strip(BLANKS):
+            return Rich(storable(markdown))
         rich = Rich(text, tuple(_places(text, found)))
         if _is_settled(rich):
             return rich
