@@ -88,6 +88,38 @@ async def test_calls_one_after_the_other_share_a_connection(api: str) -> None:
     assert [request.connection for request in server.requests] == [1, 1, 1]
 
 
+async def test_calls_at_once_use_the_connections_of_earlier_ones_again() -> None:
+    arrived = asyncio.Barrier(3)
+
+    async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        await arrived.wait()
+        writer.write(response(said("hi") + ENDED))
+
+    async with raw_server(answer) as server:
+        llm = model(server.base_url)
+        for _ in range(3):
+            await asyncio.gather(*(llm.chat(HELLO) for _ in range(3)))
+        await llm.close()
+    assert sorted(request.connection for request in server.requests) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+async def test_a_call_that_is_under_way_ends_where_its_client_is_closed() -> None:
+    has_come, may_end = asyncio.Event(), asyncio.Event()
+
+    async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        has_come.set()
+        await may_end.wait()
+        writer.write(response(said("hi") + ENDED))
+
+    async with raw_server(answer) as server:
+        llm = model(server.base_url)
+        call = asyncio.create_task(llm.chat(HELLO))
+        await has_come.wait()
+        await llm.close()
+        may_end.set()
+        assert (await call).text == "hi"
+
+
 @pytest.mark.parametrize("api", ["chat", "responses"])
 @pytest.mark.parametrize("how", ["cut", "silence", "more", "more without end"])
 async def test_an_answer_that_is_whole_counts_whatever_becomes_of_its_connection(api: str, how: str) -> None:

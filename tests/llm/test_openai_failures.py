@@ -137,7 +137,8 @@ async def test_a_setting_that_a_model_does_not_take_is_named_with_what_to_do(
 
 
 async def test_idle_connections_are_let_go_before_servers_do(llm: OpenAIChatLLM) -> None:
-    pool = llm.clients.current()._client._transport._pool
+    async with llm.clients._connections().lend() as http:
+        pool = http._transport._pool
     assert pool._keepalive_expiry <= 3, "uvicorn and Node close theirs after 5 s, maybe while a call is on its way"
     assert pool._max_connections >= 4096, "MAX_TURNS may be that many"
 
@@ -154,8 +155,8 @@ async def test_nonsense_is_logged_and_no_answer(
     def respond(_: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": "application/json"}, content=b"[1")
 
-    llm._clients._of_loop[asyncio.get_running_loop()] = Connections.by(
-        httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), api_key="x", base_url=llm.base_url
+    llm._clients._of_loop[asyncio.get_running_loop()] = Connections(
+        lambda: httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), api_key="x", base_url=llm.base_url
     )
     with pytest.raises(LLMError, match="could not be read"):
         await llm.chat(HELLO)

@@ -200,8 +200,8 @@ def _like_openai(llm: OpenAIChatLLM, api: OpenAIApi) -> OpenAIChatLLM:
             request.url = httpx2.URL(f"{api.url}{request.url.path}")
             return await super().handle_async_request(request)
 
-    llm._clients._of_loop[asyncio.get_running_loop()] = Connections.by(
-        httpx2.AsyncClient(transport=Redirected()), api_key="sk-test", base_url=llm.base_url
+    llm._clients._of_loop[asyncio.get_running_loop()] = Connections(
+        lambda: httpx2.AsyncClient(transport=Redirected()), api_key="sk-test", base_url=llm.base_url
     )
     return llm
 

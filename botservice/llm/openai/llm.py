@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
-from contextlib import aclosing
 from typing import Any, Final
 
 import httpx2
@@ -172,7 +171,7 @@ class OpenAIChatLLM:
         answer = call.new_answer(on_text, on_thought)
         try:
             async with asyncio.timeout(self.timeout_seconds) as limit:
-                async with aclosing(await self._clients.post(call.path, call.body())) as response:
+                async with self._clients.post(call.path, call.body()) as response:
                     if "json" in response.headers.get("content-type", ""):  # a server that does not stream
                         answer.add_whole(json.loads(await response.aread()))
                         return answer.response()
