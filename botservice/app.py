@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dotenv import dotenv_values
 
@@ -37,7 +38,6 @@ from botservice.settings import Settings, reveal
 from botservice.storage import Storage
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
-from botservice.tools.mcp import MCPServers
 from botservice.tools.skills import Skills
 from botservice.turns.inbox import Inbox, LocalWork, Pressure
 from botservice.turns.run.billing import models_of
@@ -45,6 +45,9 @@ from botservice.turns.served import ServedTransport
 from botservice.turns.turn import Share
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
+
+if TYPE_CHECKING:
+    from botservice.tools.mcp import MCPServers
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +116,7 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
     return AgentService(agent, max_steps=settings.max_steps)
 
 
-def build_servers(settings: Settings) -> MCPServers | None:
+def build_servers(settings: Settings) -> "MCPServers | None":
     """Return the MCP servers that the settings name, or None if they name no file.
 
     Raises:
@@ -121,6 +124,8 @@ def build_servers(settings: Settings) -> MCPServers | None:
     """
     if settings.mcp_file is None:
         return None
+    from botservice.tools.mcp import MCPServers
+
     kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     return MCPServers.load(
         settings.mcp_file,

@@ -31,7 +31,6 @@ from botservice.storage import DatabaseUrl
 from botservice.telemetry.exporting import tracing
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
-from botservice.tools.mcp import CALLBACK_PATH, MCPServers
 from botservice.turns.inbox import read_waiting
 from botservice.turns.options import utc_now
 from botservice.turns.served import ServedTransport
@@ -39,7 +38,6 @@ from botservice.turns.turn import Share
 from transports.registry import build_transports
 from transports.terminal.joining_server import joined_terminals
 from transports.web.metrics import metrics_route
-from transports.web.tool_sign_in import sign_in_route
 
 _OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
 MAX_BODY_BYTES = 20 * 1024 * 1024
@@ -201,7 +199,13 @@ def build_web_app(application: Application, metrics: Metrics | None = None) -> S
 
 def _sign_in_routes(application: Application) -> list[BaseRoute]:
     """Return the page to which people return from servers of tools, where there are any."""
-    servers = [each for each in application.service.agent.toolsets if isinstance(each, MCPServers)]
+    toolsets = application.service.agent.toolsets
+    if not toolsets:
+        return []
+    from botservice.tools.mcp import CALLBACK_PATH, MCPServers
+    from transports.web.tool_sign_in import sign_in_route
+
+    servers = [each for each in toolsets if isinstance(each, MCPServers)]
 
     async def finish(server: str, query: Mapping[str, str]) -> tuple[str | None, str | None, str]:
         name, language, code = None, None, ""

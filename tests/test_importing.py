@@ -56,8 +56,10 @@ def test_a_server_that_has_no_tokens_begins_without_the_clients_of_what_is_off(t
     assert done.returncode == 0, done.stderr
     loaded = {*json.loads((tmp_path / "loaded.json").read_text())}
     assert {"uvicorn", "transports.web.app"} <= loaded
-    of_what_is_off = {"mcp", "openai", "telegram", "slack_bolt", "slack_sdk", "prompt_toolkit", "httpx"}
+    of_what_is_off = {"mcp", "openai", "telegram", "slack_bolt", "slack_sdk", "prompt_toolkit", "httpx", "cryptography"}
     assert of_what_is_off & loaded == set()
+    of_what_nobody_asked_for = {"jinja2", "markdown_it", "rich", "botservice.tools.mcp"}
+    assert of_what_nobody_asked_for & loaded == set()
 
 
 def test_garbage_is_looked_for_again_once_everything_is_loaded_or_loading_failed() -> None:

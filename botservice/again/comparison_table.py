@@ -1,22 +1,26 @@
 """Two answers side by side on a terminal. Everything is plain text: nothing that was said is markup."""
 
 import json
-
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from botservice.again.answers import Answer, CallMade, Comparison, Origin
 from botservice.memory.masking import mask
 from botservice.memory.replay import visible
 from botservice.policies import NANO
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
 _UNKNOWN = "-"
 
 
-def render_comparison(comparison: Comparison) -> RenderableType:
+def render_comparison(comparison: Comparison) -> "RenderableType":
     """Return both answers of a comparison for `botservice.memory.replay.show`."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+
     then, again = comparison.then, comparison.again
     table = Table(box=box.ROUNDED, expand=True, show_lines=True)
     table.add_column("")
@@ -85,5 +89,7 @@ def say_difference(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _text(text: str, style: str = "") -> Text:
+def _text(text: str, style: str = "") -> "Text":
+    from rich.text import Text
+
     return Text(visible(text), style=style, overflow="fold")

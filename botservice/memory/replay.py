@@ -8,11 +8,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
-
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, Final
 
 from botservice.llm.chat import FinishReason
 from botservice.memory.agent_memory import Memory
@@ -33,6 +29,9 @@ from botservice.memory.sub_runs import SubRun, sub_runs
 from botservice.messages import Attachment, TokenUsage, ToolCall
 from botservice.quoting import found_records
 
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
 _SUCCINCT_LENGTH: Final = 2_000
 _WINDOW_LENGTH: Final = 140
 _MODEL_INPUT: Final = "model_input_messages"
@@ -49,32 +48,38 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(_escaped, text.replace("\r\n", "\n").expandtabs(4))
 
 
-def render_steps(steps: Iterable[MemoryItem], *, detailed: bool) -> RenderableType:
+def render_steps(steps: Iterable[MemoryItem], *, detailed: bool) -> "RenderableType":
     """Return steps for `rich.console.Console.print`.
 
     Args:
         detailed: Show everything uncut, and what the model was given; otherwise long texts are cut.
     """
+    from rich.console import Group
+
     return Group(*_blocks((step for step in steps if step is not None), detailed=detailed))
 
 
-def replay(memory: Memory, detailed: bool = False, console: Console | None = None) -> None:  # noqa: FBT001, FBT002 - contract
+def replay(memory: Memory, detailed: bool = False, console: "Console | None" = None) -> None:  # noqa: FBT001, FBT002 - contract
     """Print the steps of a memory; with `detailed` its system prompt as well.
 
     Args:
         console: Where to; standard output by default.
     """
+    from rich.console import Console
+
     console = console or Console()
     prompt = getattr(memory, "system_prompt", None)
     steps = [prompt, *memory.content] if detailed and prompt is not None else memory.content
     show(render_steps(steps, detailed=detailed), console)
 
 
-def show(renderable: RenderableType, console: Console) -> None:
+def show(renderable: "RenderableType", console: "Console") -> None:
     """Print, also where the output's encoding lacks a character: it is shown as an escape then."""
     if console.encoding.lower().replace("-", "").startswith("utf"):
         console.print(renderable)
         return
+    from rich.console import Console
+
     paper = Console(file=io.StringIO(), width=console.width, color_system=None)
     with paper.capture() as capture:
         paper.print(renderable)
@@ -86,7 +91,10 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def _blocks(steps: Iterable[MemoryItem], *, detailed: bool) -> Iterator[RenderableType]:
+def _blocks(steps: Iterable[MemoryItem], *, detailed: bool) -> "Iterator[RenderableType]":
+    from rich.padding import Padding
+    from rich.text import Text
+
     shown: set[tuple[str, str]] = (
         set()
     )  # what was found and the window are the same in every prompt of a task: shown once

@@ -2,10 +2,6 @@
 
 import base64
 
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
 from botservice.errors import SettingsError, StorageError
 from botservice.settings import SHORTEST_ENCRYPTION_KEY
 
@@ -24,6 +20,8 @@ class Cipher:
         Raises:
             SettingsError: there is none, or one is too short.
         """
+        from cryptography.fernet import Fernet, MultiFernet
+
         each = [key.strip() for key in keys.split(",") if key.strip()]
         if not each or any(len(key) < SHORTEST_ENCRYPTION_KEY for key in each):
             raise SettingsError(
@@ -42,6 +40,8 @@ class Cipher:
         Raises:
             StorageError: it was encrypted with another key, or changed since.
         """
+        from cryptography.fernet import InvalidToken
+
         try:
             return self._fernet.decrypt(data)
         except InvalidToken as error:
@@ -49,5 +49,8 @@ class Cipher:
 
 
 def _derive(key: str) -> bytes:
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
     derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=_INFO).derive(key.encode())
     return base64.urlsafe_b64encode(derived)

@@ -3,8 +3,6 @@
 import shutil
 from typing import Final, Protocol, TextIO
 
-from rich.cells import set_cell_size
-
 HELP: Final = "Type a message and press Enter. Ctrl+C stops an answer, Ctrl+D ends the chat."
 _REWRITE: Final = "\r\x1b[2K"  # to the beginning of the line, which is emptied
 
@@ -89,6 +87,8 @@ class PlainScreen:
 
     def progress(self, text: str) -> None:
         """Write what a tool says of its work over what it said before."""
+        from rich.cells import set_cell_size
+
         columns = shutil.get_terminal_size().columns
         line = set_cell_size(f"({visible(text)})", columns - 1).rstrip()
         self._write(f"{self._break()}{_REWRITE if self._is_in_line else ''}{line}", ends_line=False)

@@ -3,16 +3,19 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from http import HTTPStatus
 from importlib import resources
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from botservice.telemetry import redact
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -75,7 +78,15 @@ class Pages:
     """Makes HTML. Everything that goes into a template is escaped, and a secret is never in it."""
 
     def __init__(self, service_name: str, assets: Assets) -> None:
-        self._templates = Environment(
+        self._manifest = _manifest(service_name, assets)
+        self._globals = {"service_name": service_name, "asset": assets.url}
+
+    @cached_property
+    def _templates(self) -> "Environment":
+        """The templates: where nobody opens a page, what reads them is not loaded."""
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+        templates = Environment(
             loader=PackageLoader("transports.web"),
             autoescape=True,
             undefined=StrictUndefined,
@@ -83,8 +94,8 @@ class Pages:
             lstrip_blocks=True,
             finalize=_redacted,
         )
-        self._manifest = _manifest(service_name, assets)
-        self._templates.globals.update(service_name=service_name, asset=assets.url)
+        templates.globals.update(self._globals)
+        return templates
 
     def show(
         self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any

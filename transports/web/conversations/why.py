@@ -9,7 +9,6 @@ from botservice.contexts.step_records import read_steps
 from botservice.texts import in_language
 from botservice.turns.start.exchanges import find_attempt
 from transports.web.conversations.conversation_list import find_chat
-from transports.web.outgoing.markdown import render_markdown
 
 
 class _Speaker:
@@ -19,6 +18,8 @@ class _Speaker:
 
 def explain_answer(connection: Connection, chat: str, message_id: int) -> dict[str, Any] | None:
     """Return the explanation of an answer and the address of its turn in the inspector, or None if its turn is gone."""
+    from transports.web.outgoing.markdown import render_markdown
+
     context_id = find_chat(connection, chat)
     attempt = None if context_id is None else find_attempt(connection, context_id, message_id)
     if context_id is None or attempt is None:

@@ -1,13 +1,15 @@
 """An answer while it is written, as blocks of HTML: a block that is complete is made once, the open one again."""
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from botservice.tools.threads import run_in_thread
-from transports.web.outgoing.markdown import References, render_section
 from transports.web.outgoing.sections import Sections
 from transports.web.outgoing.tool_calls import ShownCalls
 from transports.web.outgoing.unfinished import presentable
+
+if TYPE_CHECKING:
+    from transports.web.outgoing.markdown import References
 
 LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest
 
@@ -92,6 +94,8 @@ class Draft:
 
     def _format(self, closed: list[str], open_section: str) -> list[str]:
         """Return the blocks of closed sections, and at last that of the open one, which may be empty."""
+        from transports.web.outgoing.markdown import render_section
+
         blocks = [shown for each in closed if (shown := render_section(each, self._references))]
         shown = open_section if self.is_closed else presentable(open_section)
         return [*blocks, render_section(shown.strip("\n"), dict(self._references))]

@@ -11,7 +11,6 @@ from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.waiting.parsing import order_of
 from transports.web.files import without_contents
-from transports.web.outgoing.markdown import render_markdown
 
 SHOWN_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -40,6 +39,8 @@ def show_message(row: Any) -> dict[str, Any]:
         "files": [_show_file(row.id, index, each) for index, each in enumerate(row.attachments or ())],
     }
     if row.role == Role.ASSISTANT:
+        from transports.web.outgoing.markdown import render_markdown
+
         shown["blocks"] = render_markdown(row.text)
         shown["buttons"] = show_buttons(row.buttons)
         shown |= {"is_answer": row.answers_turn_id is not None, "verdict": row.verdict}

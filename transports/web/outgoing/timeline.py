@@ -16,7 +16,6 @@ from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
 from transports.web.inbound import NAME, context_keys, read_event, read_post
-from transports.web.outgoing.markdown import render_markdown
 from transports.web.outgoing.outbound import iso, show_buttons, show_message
 from transports.web.outgoing.stopped_turns import IS_STOPPED, find_unanswered
 
@@ -299,6 +298,8 @@ def _read_notices(
 
 
 def _show_notice(row: Any) -> Shown:
+    from transports.web.outgoing.markdown import render_markdown
+
     text = str(row.payload.get("text", ""))
     files = [
         {"url": f"/web/notices/{row.id}/{index}", "name": each["name"] or each["mime_type"], "is_image": False}
