@@ -38,6 +38,7 @@ class Connections:
         self.client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, http_client=make_http())
         sent = {**self.client.default_headers, **self.client.auth_headers}
         self.headers = {name: value for name, value in sent.items() if isinstance(value, str)}
+        self._like: dict[str, httpx2.Request] = {}  # without content, for each address
         self._make_http = make_http
         self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
         self._is_closed = False
@@ -59,6 +60,19 @@ class Connections:
                 await http.aclose()
             else:
                 self._idle.append((time.monotonic(), http))
+
+    def request(self, http: "httpx2.AsyncClient", address: str, content: bytes) -> "httpx2.Request":
+        """Return a request as an HTTP client builds it, in a tenth of the time."""
+        import httpx2
+
+        like = self._like.get(address)
+        if like is None:
+            like = self._like[address] = http.build_request("POST", address, headers=self.headers)
+            like.headers.pop("cookie", None)  # those of the client go with each request
+        headers = like.headers.copy()
+        headers["Content-Length"] = str(len(content))
+        given: dict[str, Any] = {"headers": headers, "cookies": http.cookies, "extensions": like.extensions}
+        return httpx2.Request("POST", like.url, stream=httpx2.ByteStream(content), **given)
 
     async def close(self) -> None:
         """Close the connections; one that is in use is closed when its call has ended."""
@@ -116,7 +130,7 @@ class OpenAIClients:
         connections = self._connections()
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         async with connections.lend() as http:
-            request = http.build_request("POST", self.address(path), content=content, headers=connections.headers)
+            request = connections.request(http, self.address(path), content)
             async with contextlib.aclosing(await http.send(request, stream=True)) as response:
                 if not response.is_success:
                     await response.aread()
