@@ -5,7 +5,7 @@ import os
 import pytest
 from people.generated import generate
 
-TURNS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_TURNS", "2000"))
+TURNS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_TURNS", "800"))
 
 
 async def test_nobody_sees_the_words_of_another(storage):
@@ -18,6 +18,6 @@ async def test_nobody_sees_the_words_of_another(storage):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-async def test_nobody_sees_the_words_of_another_in_thousands_of_turns(sqlite_storage):
-    findings = await generate(sqlite_storage, turns=TURNS, people=200, groups=30, seed=7)
+async def test_nobody_sees_the_words_of_another_in_hundreds_of_turns(sqlite_storage):
+    findings = await generate(sqlite_storage, turns=TURNS, people=80, groups=12, seed=7)
     assert findings.leaks == []

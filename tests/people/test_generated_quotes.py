@@ -5,8 +5,8 @@ import os
 import pytest
 from people.generated_quotes import generate
 
-GROUPS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_GROUPS", "300"))
-IN_ONE_FILE = 100  # after each forgetting, all of it is looked through
+GROUPS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_GROUPS", "100"))
+IN_ONE_FILE = 50  # after each forgetting, all of it is looked through
 
 
 async def test_nothing_of_the_forgotten_is_left_with_others_and_no_fact_is_anothers(storage):
