@@ -34,6 +34,9 @@ _RESTART = (
     "SELECT setval(quote_ident(sequencename)::regclass, start_value, false) FROM pg_sequences "
     "WHERE last_value IS NOT NULL"
 )
+_MEMORY = "/dev/shm"
+"""A folder in memory, on Linux: every commit of SQLite waits for the disk elsewhere."""
+_BYTES_OF_A_RUN = 4 * 1024 * 1024 * 1024
 _SERVED_BY = {"sqlite": "sqlite_template", "postgres": "postgres_uri"}
 
 share_compiled()
@@ -49,9 +52,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # after -m and -k
 def pytest_configure() -> None:
-    """Have processes that tests start hear Ctrl+C: whoever runs in a shell's background is told to ignore it."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    """Have files of tests in memory where there is room, and have processes that tests start hear Ctrl+C."""
+    if tempfile.gettempdir() == "/tmp" and _has_room(_MEMORY):
+        os.environ["TMPDIR"] = tempfile.tempdir = _MEMORY
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so is told whoever runs in a shell's background
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _has_room(folder: str) -> bool:
+    """Return whether a folder takes the files of a run, programs among them."""
+    if not os.access(folder, os.W_OK):
+        return False
+    about = os.statvfs(folder)
+    return not about.f_flag & os.ST_NOEXEC and about.f_bavail * about.f_frsize > _BYTES_OF_A_RUN
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
