@@ -67,7 +67,7 @@ class Ending:
                 raise
             if place["thread_ts"]:
                 self._idle.rest(context_keys, place["channel"], place["thread_ts"])
-            self._idle.note_ended(place["channel"], ts)
+            self._idle.note_ended(place["channel"], ts, is_told=True)
 
     async def _stop(
         self, workspace: Workspace, channel: str, ts: str, context_keys: Mapping[str, str], **more: Any
@@ -84,6 +84,5 @@ class Ending:
                 raise
             await self._client.call(workspace.token, "chat.stopStream", **given)
             await self._refusals.note(workspace.team_id, Feature.STATUS_AT_END, failure)
-            return
-        if status is not None:
-            self._idle.note_ended(channel, ts)
+            status = None
+        self._idle.note_ended(channel, ts, is_told=status is not None)

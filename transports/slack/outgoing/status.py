@@ -106,7 +106,7 @@ class Idle:
         self._statuses = statuses
         self._is_waiting = is_waiting
         self._locks: weakref.WeakValueDictionary[tuple[str, str], asyncio.Lock] = weakref.WeakValueDictionary()
-        self._ending: dict[tuple[str, str], asyncio.Event] = {}
+        self._ending: dict[tuple[str, str], asyncio.Future[bool]] = {}
         self._errands = Errands()
 
     async def status_of(self, team_id: str, context_keys: Mapping[str, str]) -> str | None:
@@ -121,30 +121,32 @@ class Idle:
 
     def rest_with(self, context_keys: Mapping[str, str], channel: str, thread_ts: str, stream_ts: str) -> None:
         """Say what a session is, unless the end of its stream says so soon."""
-        ended = self._ending[channel, stream_ts] = asyncio.Event()
+        ended = self._ending[channel, stream_ts] = asyncio.get_running_loop().create_future()
         work = self._rest_unless(ended, context_keys, channel, thread_ts, stream_ts)
         self._errands.send(work, name="slack-status-end")
 
-    def note_ended(self, channel: str, stream_ts: str) -> None:
-        """Take note that the end of a stream has said what its session is."""
+    def note_ended(self, channel: str, stream_ts: str, *, is_told: bool) -> None:
+        """Take note that a stream has ended, and whether it is told with that what its session is."""
         ended = self._ending.get((channel, stream_ts))
-        if ended is not None:
-            ended.set()
+        if ended is not None and not ended.done():
+            ended.set_result(is_told)
 
     async def close(self) -> None:
         """End what is still on its way."""
         await self._errands.close()
 
     async def _rest_unless(
-        self, ended: asyncio.Event, context_keys: Mapping[str, str], channel: str, thread_ts: str, stream_ts: str
+        self, ended: asyncio.Future[bool], context_keys: Mapping[str, str], channel: str, thread_ts: str, stream_ts: str
     ) -> None:
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                await ended.wait()
+                is_told = await ended
         except TimeoutError:
-            await self._rest(context_keys, channel, thread_ts)
+            is_told = False
         finally:
             self._ending.pop((channel, stream_ts), None)
+        if not is_told:
+            await self._rest(context_keys, channel, thread_ts)
 
     async def _rest(self, context_keys: Mapping[str, str], channel: str, thread_ts: str) -> None:
         lock = self._locks.setdefault((channel, thread_ts), asyncio.Lock())
