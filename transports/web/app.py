@@ -28,6 +28,7 @@ from transports.web.files import Documents
 from transports.web.inbound import NAME, chat_in, read_event
 from transports.web.inspector.desk import Desk
 from transports.web.inspector.routes import inspector_routes
+from transports.web.outgoing.events import PACE, Pace
 from transports.web.outgoing.outbound import plan_answer
 from transports.web.outgoing.streaming import Hub, LiveAnswer
 from transports.web.pages import Assets, Pages
@@ -56,6 +57,7 @@ class WebTransport:
         asker: Asker | None = None,
         reading: Reading | None = None,
         commands: Iterable[Command] | None = None,
+        pace: Pace = PACE,
     ) -> None:
         """Make the transport.
 
@@ -64,11 +66,13 @@ class WebTransport:
             asker: Asks turns again from their record; without one, the page is off.
             reading: What can be read of the files that people send; by default texts.
             commands: What the page offers to complete; by default what every service knows.
+            pace: How often an open page is told something unasked.
         """
         self._access = access
         self._backend = Backend()
         self._documents = Documents(reading or Reading(), lambda: self._backend.opened)
         self._hub = Hub()
+        self._pace = pace
         assets = Assets()
         self._pages = Pages("botservice", assets)
         self._desk = Desk(self._pages, self._backend, service)
@@ -124,7 +128,7 @@ class WebTransport:
     def _make_routes(self, assets: Assets, asker: Asker | None, commands: Iterable[Command]) -> list[BaseRoute]:
         browsers = Browsers(self._access, self._backend)
         gate = Gate(self._access, self._pages, EndedLogins(self._backend), browsers)
-        chat = Chat(self._access, self._pages, self._hub, self._backend)
+        chat = Chat(self._access, self._pages, self._hub, self._backend, self._pace)
         mine = Conversations(self._hub, self._backend, commands)
         routes: list[BaseRoute] = [
             Route("/", gate.guard(chat.page)),

@@ -28,7 +28,7 @@ from transports.web.entering.sessions import (
 )
 from transports.web.files import MAX_FILES, MAX_FILES_BYTES
 from transports.web.inbound import FIRST, chat_of, session_in
-from transports.web.outgoing.events import PageStream
+from transports.web.outgoing.events import Pace, PageStream
 from transports.web.outgoing.outbound import SHOWN_IMAGES
 from transports.web.outgoing.streaming import Hub
 from transports.web.outgoing.timeline import Cursor, read_earlier, read_file, read_notice_file
@@ -54,11 +54,12 @@ _GONE: Final = "This file is not there any more."
 class Chat:
     """The endpoints of the chat."""
 
-    def __init__(self, access: Access, pages: Pages, hub: Hub, backend: Backend) -> None:
+    def __init__(self, access: Access, pages: Pages, hub: Hub, backend: Backend, pace: Pace) -> None:
         self._access = access
         self._pages = pages
         self._hub = hub
         self._backend = backend
+        self._pace = pace
         self._order_keys = inbound.OrderKeys(lambda: backend.storage.now())  # noqa: PLW0108 - it is not there yet
 
     async def page(self, request: Request) -> Response:
@@ -123,7 +124,7 @@ class Chat:
         if self._hub.is_closed or is_one_too_many or self._hub.count_watchers() >= MAX_STREAMS:
             raise Refusal(503, "Too many pages are open at the moment.")
         cursor = Cursor.parse(request.headers.get("last-event-id") or request.query_params.get("after", ""))
-        stream = PageStream(self._backend.storage, self._hub, chat, cursor)
+        stream = PageStream(self._backend.storage, self._hub, chat, cursor, self._pace)
         return _EventStream(stream.events(), media_type="text/event-stream", headers=headers)
 
     async def earlier(self, request: Request) -> Response:

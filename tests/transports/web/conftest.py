@@ -27,6 +27,7 @@ from botservice.storage.tables.conversations import contexts, events
 from botservice.turns.inbox import Inbox
 from botservice.turns.work.worker import Worker
 from transports.web import Access, WebTransport
+from transports.web.outgoing.events import PACE, Pace
 
 TIMEOUT_SECONDS = 60.0
 
@@ -190,6 +191,7 @@ async def running_site(
     approval_lasts: timedelta | None = None,
     people: PeopleAccess | None = None,
     routes: list[BaseRoute] | None = None,
+    pace: Pace = PACE,
     **access: Any,
 ) -> AsyncIterator[Site]:
     """Serve the web transport.
@@ -198,6 +200,7 @@ async def running_site(
         works: Whether this process answers, too.
         people: Who is let in; by default everybody is.
         routes: Served besides.
+        pace: How often an open page is told something unasked.
     """
     llm = llm or ScriptedChatLLM(script)
     async with contextlib.AsyncExitStack() as stack:
@@ -208,7 +211,7 @@ async def running_site(
         if people is not None:
             service.options = replace(service.options, access=people)
         asker = Asker(service, Settings(_env_file=None))
-        transport = WebTransport(access=Access(**access), service=service, asker=asker)
+        transport = WebTransport(access=Access(**access), service=service, asker=asker, pace=pace)
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake, access=people)
         if works:

@@ -20,6 +20,7 @@ from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import web_links
 from transports.web.chat import MOST_STREAMS_EACH
+from transports.web.outgoing.events import Pace
 
 
 @pytest.fixture
@@ -148,17 +149,18 @@ async def test_one_person_cannot_keep_others_from_their_chats_with_open_pages(si
         await events.until("state")
 
 
-async def test_an_open_page_of_the_owner_ends_after_logging_out(site):
-    owner = await site.visitor(is_open=False)
-    await owner.client.post("/web/login", data={"token": TOKEN})
-    await owner.open()
-    async with owner.events() as events:
-        await owner.say("hello")
-        await events.until_answered()
-        await owner.client.post("/web/logout")
-        while await events.next() is not None:
-            pass
-        assert events.texts == ["hello", "You said: hello"]
+async def test_an_open_page_of_the_owner_ends_after_logging_out(run_site):
+    async with run_site(**SITE, pace=Pace(heartbeat=0.02)) as site:
+        owner = await site.visitor(is_open=False)
+        await owner.client.post("/web/login", data={"token": TOKEN})
+        await owner.open()
+        async with owner.events() as events:
+            await owner.say("hello")
+            await events.until_answered()
+            await owner.client.post("/web/logout")
+            while await events.next() is not None:
+                pass
+            assert events.texts == ["hello", "You said: hello"]
 
 
 async def test_people_reach_nothing_but_their_own_chat(site):

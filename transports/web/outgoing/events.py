@@ -66,7 +66,7 @@ class Shown:
 class PageStream:
     """What one page has been told, and what it is to be told next."""
 
-    def __init__(self, storage: Storage, hub: Hub, session: str, cursor: Cursor, pace: Pace = PACE) -> None:
+    def __init__(self, storage: Storage, hub: Hub, session: str, cursor: Cursor, pace: Pace) -> None:
         self._storage = storage
         self._hub = hub
         self._session = session
@@ -140,7 +140,11 @@ class PageStream:
             yield format_event("waiting", waiting)
         for message_id in news.unanswered:
             yield format_event("stopped", {"id": message_id})
-        if is_first or self._is_in_trouble or news.is_working != self._is_working:
+        is_news = self._is_in_trouble or news.is_working != self._is_working
+        is_answered = not news.is_working and (
+            news.span.messages or news.span.notices
+        )  # also where it was there at once
+        if is_first or is_news or is_answered:
             self._is_working, self._is_in_trouble = news.is_working, False
             yield format_event("state", {"working": news.is_working})
 
