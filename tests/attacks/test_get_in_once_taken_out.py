@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 from standins.bot_api import BotApi
-from standins.clocks import LastingMinute
+from standins.clocks import LastingMinute, fast_clock
 from standins.models import Typist
 from standins.running import Running, slack_bot, telegram_bot
 from standins.slack_api import BOT_USER, SlackApi
@@ -171,7 +171,7 @@ def _task(number: int) -> ToolCall:
 
 async def test_a_task_sets_no_further_task(api: BotApi, sqlite_storage: Storage) -> None:
     script = [_task(1), "It is set", _task(2), "Done"]
-    async with telegram_bot(api, sqlite_storage, script, tools=REMINDER_TOOLS) as bot:
+    async with telegram_bot(api, sqlite_storage, script, tools=REMINDER_TOOLS, clock=fast_clock()) as bot:
         api.person_says("renew yourself", chat_id=42)
         await api.message(42, "Done")
         assert "schedules no further tasks" in str(bot.llm.prompts[-1])

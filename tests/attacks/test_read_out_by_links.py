@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from standins.bot_api import BotApi, Person
+from standins.clocks import fast_clock
 from standins.models import Typist
 from standins.running import slack_bot, telegram_bot
 from standins.slack_api import BOT_USER, SlackApi, limited
@@ -101,7 +102,7 @@ async def test_slack_keeps_the_answer_back_until_its_stream_is_gone(
     slack: SlackApi, sqlite_storage: Storage, typist: Typist
 ) -> None:
     slack.order(limited(1), "chat.delete")
-    async with slack_bot(slack, sqlite_storage, typist):
+    async with slack_bot(slack, sqlite_storage, typist, clock=fast_clock()):
         slack.person_says(f"<@{BOT_USER}> go on", channel="C0GENERAL")
         typist.write("Before it. ")
         await slack.until(lambda: [each for each in slack.world.posts if each.is_streaming])

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 from standins.bot_api import BotApi, Refuse
+from standins.clocks import fast_clock
 from standins.running import telegram_bot
 
 from botservice import Storage, Tool, ToolCall
@@ -74,7 +75,7 @@ async def test_a_whole_conversation_with_failing_tools_leaves_no_word_of_it_in_t
         "well",
     ]
     tools = [Tool(look_up), Tool(divide), Tool(forget)]
-    async with telegram_bot(api, sqlite_storage, script, tools=tools):
+    async with telegram_bot(api, sqlite_storage, script, tools=tools, clock=fast_clock()):
         api.order(Refuse(400, "Bad Request: can't parse entities"), "sendMessage")
         api.person_says(f"what about {MARK}?", chat_id=42)
         await api.message(42, "cannot say")

@@ -43,7 +43,7 @@ def test_a_stub_stands_there_once_however_often_the_process_is_killed(tmp_path: 
         llm = stack.enter_context(OpenAIApi.running(model))
         with WarmBot(tmp_path, **settings(tmp_path, api, llm)) as bot:
             bot.start()
-            api.wait_until(lambda: api.calls("getUpdates"), what="it listens")
+            api.wait_until(lambda: api.updates.allowed, what="it listens")
             query = api.guest_is_asked("two and two?", user=ADA)
             api.wait_until(lambda: query.shown == [STUB], what="the stub stands there")
             api.wait_until(lambda: is_kept(tmp_path / "bot.db"), what="its id is kept")
@@ -61,7 +61,7 @@ def test_a_stub_whose_id_was_lost_with_the_process_leaves_the_answer_to_whoever_
         held = api.order(Hang(after_effect=True), "answerGuestQuery")
         with WarmBot(tmp_path, **settings(tmp_path, api, llm)) as bot:
             bot.start()
-            api.wait_until(lambda: api.calls("getUpdates"), what="it listens")
+            api.wait_until(lambda: api.updates.allowed, what="it listens")
             query = api.guest_is_asked("two and two?", user=ADA)
             api.wait_until(lambda: query.shown == [STUB], what="the stub stands there")
             assert bot.kill() == -9

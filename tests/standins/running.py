@@ -10,8 +10,9 @@ from botservice import Agent, AgentService, FunctionsBasedAgent, ScriptedChatLLM
 from botservice.access.access import Access
 from botservice.budgets.budgets import Budgets
 from botservice.turns.inbox import Inbox
+from botservice.turns.options import Clock
 from botservice.turns.work.worker import Worker
-from standins.clocks import fast_pace
+from standins.clocks import fast_pace, sweep_seconds
 from standins.models import Typist, echo
 from standins.telegram_menus import note_menus_as_set
 from standins.web_server import web_server
@@ -38,17 +39,18 @@ class Running:
 @contextlib.asynccontextmanager
 async def telegram_bot(api: Any, storage: Storage, script: Any = echo, **options: Any) -> AsyncIterator[Running]:
     """Run a bot of Telegram that polls a stand-in."""
+    clock = options.get("clock")
     async with _running(storage, script, options) as (stack, service, _):
         transport = TelegramTransport(token=api.token, api_url=api.url, pace=fast_pace(), **options)
         await note_menus_as_set(storage, api.token)
-        yield await serving(stack, service, transport, "")
+        yield await serving(stack, service, transport, "", clock)
 
 
 @contextlib.asynccontextmanager
 async def slack_bot(api: Any, storage: Storage, script: Any = echo, **options: Any) -> AsyncIterator[Running]:
     """Run a bot of Slack that gets a stand-in's events by HTTP."""
     tempo = Tempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
-    manners = replace(options.pop("manners", Manners()), tempo=tempo)
+    manners, clock = replace(options.pop("manners", Manners()), tempo=tempo), options.get("clock")
     async with _running(storage, script, options) as (stack, service, listener):
         transport = SlackTransport(
             token=api.bot_token,
@@ -60,7 +62,7 @@ async def slack_bot(api: Any, storage: Storage, script: Any = echo, **options: A
         )
         await stack.enter_async_context(web_server(transport.routes, listener))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        running = await serving(stack, service, transport, url)
+        running = await serving(stack, service, transport, url, clock)
         api.events.http_url = f"{url}/slack/events"
         yield running
 
@@ -89,13 +91,16 @@ async def _running(
         yield stack, service, listener
 
 
-async def serving(stack: contextlib.AsyncExitStack, service: AgentService, transport: Any, url: str) -> Running:
+async def serving(
+    stack: contextlib.AsyncExitStack, service: AgentService, transport: Any, url: str, clock: Clock | None = None
+) -> Running:
     """Have a service answer through a transport, until the stack is left."""
     storage, options = service.storage, service.options
     assert storage is not None
     stack.push_async_callback(transport.close)
-    worker = Worker(storage, options, [transport], commands=service.commands)
-    inbox = Inbox(storage, worker.wake)
+    look = sweep_seconds(clock)
+    worker = Worker(storage, options, [transport], commands=service.commands, sweep_seconds=look)
+    inbox = Inbox(storage, worker.wake, clock=clock)
     await worker.start()
     stack.push_async_callback(worker.stop, grace_seconds=5)
     await transport.start(inbox, storage)

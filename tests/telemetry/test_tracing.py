@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from standins.bot_api import BotApi
 from standins.bot_api.faults import server_error
+from standins.clocks import fast_clock
 from standins.otlp import Receiver, otlp_receiver
 from standins.running import telegram_bot
 from standins.tools import add
@@ -307,7 +308,7 @@ async def test_what_is_sent_again_later_is_a_part_of_its_turn_too(storage: Stora
         api.add_private_chat(42)
         api.order(server_error(), "sendMessage")
         with tracing("1"):
-            async with telegram_bot(api, storage):
+            async with telegram_bot(api, storage, clock=fast_clock()):
                 api.person_says("hello", chat_id=42)
                 await api.until(lambda: api.visible_texts(42))
     (root,) = otlp.named("invoke_agent agent")

@@ -228,6 +228,7 @@ class BotApi(People, Guests, Watching):
                     "use deleteWebhook to delete the webhook first",
                 )
             self.updates.allow(call.object("allowed_updates", list, "allowed updates"))
+            self.condition.notify_all()
 
         def take() -> list[dict[str, Any]]:
             with self.condition:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from standins.clocks import fast_pace
+from standins.clocks import fast_pace, sweep_seconds
 from standins.models import Typist, echo
 from standins.slack_api import SlackApi
 from standins.web_server import web_server
@@ -16,6 +16,7 @@ from standins.web_server import web_server
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.access.access import Access
 from botservice.turns.inbox import Inbox
+from botservice.turns.options import Clock
 from botservice.turns.work.worker import Worker
 from transports.slack.app import Manners, SlackTransport
 from transports.slack.outgoing.draft import Tempo
@@ -60,10 +61,11 @@ async def running_bot(
     way: str = "http",
     access: Access | None = None,
     approval_lasts: timedelta | None = None,
+    clock: Clock | None = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
-    service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
+    service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage, clock=clock)
     if access is not None:
         service.options = replace(service.options, access=access)
     if approval_lasts is not None:
@@ -81,8 +83,10 @@ async def running_bot(
         transport = SlackTransport(api_url=api.url, **options)
         stack.push_async_callback(transport.close)
         await stack.enter_async_context(web_server(transport.routes, listener))
-        worker = Worker(storage, service.options, [transport], commands=service.commands)
-        inbox = Inbox(storage, worker.wake, access=access)
+        worker = Worker(
+            storage, service.options, [transport], commands=service.commands, sweep_seconds=sweep_seconds(clock)
+        )
+        inbox = Inbox(storage, worker.wake, access=access, clock=clock)
         await worker.start()
         stack.push_async_callback(worker.stop, grace_seconds=5)
         await transport.start(inbox, storage)

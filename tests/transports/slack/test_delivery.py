@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import select
+from standins.clocks import fast_clock
 from standins.slack_api import BOT_USER, Drop, LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Attachment, Storage, Tool, ToolCall
@@ -39,7 +40,7 @@ async def test_a_long_answer_comes_in_parts_in_order(api: SlackApi, bot_on) -> N
 
 @pytest.mark.parametrize("fault", [Drop(), Refuse("internal_error"), Refuse("", 502), limited(1), LoseAnswer()])
 async def test_a_message_arrives_once_whatever_becomes_of_its_answer(api: SlackApi, bot_on, fault) -> None:
-    async with bot_on(api):
+    async with bot_on(api, clock=fast_clock()):
         api.order(fault, "chat.postMessage")
         api.person_says("hello")
         await api.until(api.said)
@@ -51,7 +52,7 @@ async def test_a_message_arrives_once_whatever_becomes_of_its_answer(api: SlackA
 async def test_a_lost_answer_has_the_thread_asked_as_often_as_slack_allows(
     api: SlackApi, bot_on, sqlite_storage: Storage
 ) -> None:
-    async with bot_on(api):
+    async with bot_on(api, clock=fast_clock()):
         api.order(LoseAnswer(), "chat.postMessage")
         asking = api.order(limited(1), "conversations.replies", times=2)
         api.person_says("hello")
@@ -62,7 +63,7 @@ async def test_a_lost_answer_has_the_thread_asked_as_often_as_slack_allows(
 
 
 async def test_what_was_refused_is_sent_again_without_asking(api: SlackApi, bot_on) -> None:
-    async with bot_on(api):
+    async with bot_on(api, clock=fast_clock()):
         api.order(limited(1), "chat.postMessage")
         api.person_says("hello")
         await api.until(api.said)
@@ -71,7 +72,7 @@ async def test_what_was_refused_is_sent_again_without_asking(api: SlackApi, bot_
 
 
 async def test_a_bot_that_may_not_read_a_thread_sends_all_the_same(api: SlackApi, bot_on) -> None:
-    async with bot_on(api):
+    async with bot_on(api, clock=fast_clock()):
         api.order(Drop(), "chat.postMessage")
         api.order(Refuse("missing_scope"), "conversations.replies")
         api.person_says("hello")
@@ -131,7 +132,7 @@ async def test_a_file_whose_answer_was_lost_is_not_sent_twice(api: SlackApi, bot
         """Draw a picture."""
         return Attachment("image/png", "dot.png", PNG)
 
-    async with bot_on(api, [ToolCall("1", "draw")], tools=[Tool(draw, is_final=True)]):
+    async with bot_on(api, [ToolCall("1", "draw")], tools=[Tool(draw, is_final=True)], clock=fast_clock()):
         api.order(LoseAnswer(), "files.completeUploadExternal")
         ts = api.person_says("draw")
         await statuses(sqlite_storage)
@@ -142,7 +143,7 @@ async def test_a_file_whose_answer_was_lost_is_not_sent_twice(api: SlackApi, bot
 
 
 async def test_a_token_that_is_refused_for_a_while_keeps_what_is_owed(api: SlackApi, bot_on) -> None:
-    async with bot_on(api):
+    async with bot_on(api, clock=fast_clock()):
         refusal = api.order(Refuse("invalid_auth"), "chat.postMessage", times=2)
         api.person_says("hello")
         await api.until(api.said)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from standins.clocks import fast_clock
 from standins.slack_api import LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Storage
@@ -134,7 +135,7 @@ async def test_a_third_chart_is_a_table(api: SlackApi, bot_on) -> None:
 
 @pytest.mark.parametrize("fault", [LoseAnswer(), limited(1)])
 async def test_an_answer_with_a_table_comes_once_whatever_happens(api: SlackApi, bot_on, fault) -> None:
-    async with bot_on(api, [ANSWER]):
+    async with bot_on(api, [ANSWER], clock=fast_clock()):
         api.order(fault, "chat.postMessage")
         api.person_says("how many?")
         await api.until(api.said)

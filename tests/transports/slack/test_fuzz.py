@@ -143,10 +143,13 @@ async def test_spoiled_events_through_a_socket_harm_nobody(api: SlackApi, bot_on
     chance = random.Random("slack-socket")
     good = bodies(api)
     async with bot_on(api, lambda _: "ok", way="socket"):
-        for _ in range(150):
-            kind, body = chance.choice(good)
-            api.events.send(kind, json.loads(json.dumps(spoil(body, chance))), retries=False)
-        await api.until(lambda: len(api.events.tries) == 150, timeout=60)
+        bodies_sent = [
+            (kind, json.loads(json.dumps(spoil(body, chance)))) for kind, body in chance.choices(good, k=150)
+        ]
+        for kind, body in bodies_sent:
+            api.events.send(kind, body, retries=False)
+        readable = sum(isinstance(body, dict | str) for _, body in bodies_sent)  # Slack's client drops what is neither
+        await api.until(lambda: len(api.events.tries) == readable)
         api.person_says("still there?", channel="D0BOB", user="U0BOB")
         await api.until(lambda: api.said("D0BOB"))
     assert api.said("D0BOB") == ["ok"]

@@ -15,11 +15,16 @@ QUICK = Tempo(first_sign=0.0, first_text=0.0, append=0.01, edit=0.01)
 RENAME = "agents.sessions.rename"
 
 
+def begun(api: SlackApi) -> int:
+    """Return how often it was said that the bot is at work."""
+    return [status for *_, status in api.world.statuses].count("processing")
+
+
 async def ask(api: SlackApi, typist, text: str = "What is the plan for May?", **where: str) -> str:
-    """Ask, answer once the session is there, and return the thread."""
-    before, said = len(api.world.statuses), len(api.said(where.get("channel", "D0ALICE")))
+    """Ask, answer once the session is at work, and return the thread."""
+    before, said = begun(api), len(api.said(where.get("channel", "D0ALICE")))
     ts = api.person_says(text, **where)
-    await api.until(lambda: len(api.world.statuses) > before)
+    await api.until(lambda: begun(api) > before)  # that an earlier one is at rest may be said only now
     typist.write("Here it is.")
     typist.finish()
     await api.until(lambda: len(api.said(where.get("channel", "D0ALICE"))) > said)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from standins.bot_api import BotApi
 from standins.bot_api.entities import Strictness
-from standins.clocks import fast_pace
+from standins.clocks import fast_pace, sweep_seconds
 from standins.models import Typist, echo
 from standins.telegram_menus import note_menus_as_set
 from standins.web_server import web_server
@@ -19,6 +19,7 @@ from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Stora
 from botservice.access.access import Access
 from botservice.budgets.budgets import Budgets
 from botservice.turns.inbox import Inbox
+from botservice.turns.options import Clock
 from botservice.turns.work.worker import Worker
 from transports.telegram.app import TelegramTransport
 
@@ -65,10 +66,11 @@ async def running_bot(
     budgets: Budgets | None = None,
     speaker: Any = None,
     knows_menus: bool = True,
+    clock: Clock | None = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
-    service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
+    service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage, clock=clock)
     if access is not None:
         service.options = replace(service.options, access=access)
     if budgets is not None:
@@ -85,8 +87,9 @@ async def running_bot(
         stack.push_async_callback(transport.close)
         if webhook:
             await stack.enter_async_context(web_server(transport.routes, listener))
-        worker = Worker(storage, service.options, [transport], commands=service.commands)
-        inbox = Inbox(storage, worker.wake, access=access)
+        look = sweep_seconds(clock)
+        worker = Worker(storage, service.options, [transport], commands=service.commands, sweep_seconds=look)
+        inbox = Inbox(storage, worker.wake, access=access, clock=clock)
         if knows_menus:
             await note_menus_as_set(storage, api.token)
         await worker.start()

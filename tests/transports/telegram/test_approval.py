@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from standins.bot_api import BotApi, LoseAnswer, Person
+from standins.clocks import fast_clock
 from standins.payments import HOSTILE, Till, cashier
 
 from botservice.access.access import Access
@@ -146,7 +147,7 @@ async def test_many_calls_are_decided_together(api, bot_on) -> None:
 
 async def test_a_question_that_was_shown_twice_can_be_decided_on_either_copy(api, bot_on) -> None:
     till = Till()
-    async with bot_on(api, cashier(), tools=till.tools):
+    async with bot_on(api, cashier(), tools=till.tools, clock=fast_clock()):
         api.order(LoseAnswer(), "sendMessage")
         api.person_says("pay her", chat_id=42)
         await api.until(lambda: len([each for each in api.visible_messages(42, from_bot=True) if each.buttons]) == 2)

@@ -6,11 +6,11 @@ import json
 import pytest
 from standins.bot_api import BotApi, Drop, LoseAnswer, MessageShown, RateLimits, Refuse, flood, server_error
 from standins.bot_api.calls import Call
+from standins.clocks import TIMES_AS_FAST, JumpingClock, fast_clock
 
 from botservice import AgentContext, Attachment, Storage, Tool, ToolCall
 from botservice.messages import Message, Role
 from botservice.storage.tables.conversations import deliveries
-from transports.pacing import Pace
 from transports.telegram.outgoing.planning import plan_answer
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
@@ -46,7 +46,7 @@ async def test_a_long_answer_comes_in_parts_in_order(api: BotApi, bot_on) -> Non
 
 @pytest.mark.parametrize("fault", [Drop(), server_error(500), server_error(502, html=True), flood(1)])
 async def test_what_was_not_taken_is_sent_again_once(api: BotApi, bot_on, fault) -> None:
-    async with bot_on(api):
+    async with bot_on(api, clock=fast_clock()):
         api.order(fault, "sendMessage")
         api.person_says("hello", chat_id=42)
         await api.message(42)
@@ -56,7 +56,7 @@ async def test_what_was_not_taken_is_sent_again_once(api: BotApi, bot_on, fault)
 
 
 async def test_a_lost_answer_costs_one_duplicate_at_most(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
-    async with bot_on(api):
+    async with bot_on(api, clock=fast_clock()):
         api.order(LoseAnswer(), "sendMessage")
         api.person_says("hello", chat_id=42)
         await api.messages(42, 2)
@@ -66,20 +66,21 @@ async def test_a_lost_answer_costs_one_duplicate_at_most(api: BotApi, bot_on, sq
 
 async def test_a_flood_is_waited_out_as_told(api: BotApi, bot_on, monkeypatch) -> None:
     waits = []
-    async with bot_on(api) as bot:
+    async with bot_on(api, clock=fast_clock()) as bot:
         monkeypatch.setattr(bot.transport._sender._pace, "refused", lambda chat, seconds: waits.append((chat, seconds)))
         api.order(flood(1), "sendMessage")
         api.person_says("hello", chat_id=42)
         await api.message(42)
     refused, taken = api.answers("sendMessage")
     assert (refused.status, taken.status) == (429, 200)
-    assert taken.at - refused.at >= 0.99
+    assert (taken.at - refused.at) * TIMES_AS_FAST >= 0.99
     assert waits == [("42", 1.0)]
 
 
 async def test_published_limits_are_kept_after_the_first_refusal(api: BotApi, bot_on) -> None:
-    api.limits = RateLimits(second=0.3)
-    async with bot_on(api, pace=Pace()):
+    clock = JumpingClock()
+    api.limits = RateLimits(clock=clock)
+    async with bot_on(api, pace=clock.pace(), clock=fast_clock()):
         for number in range(4):
             api.person_says(f"message {number}", chat_id=42)
         await api.messages(42, 4, timeout=60)
@@ -87,8 +88,9 @@ async def test_published_limits_are_kept_after_the_first_refusal(api: BotApi, bo
 
 
 async def test_the_parts_of_one_answer_keep_to_the_published_limits(api: BotApi, bot_on) -> None:
-    api.limits = RateLimits(second=0.3)
-    async with bot_on(api, ["word " * 2500], pace=Pace()):
+    clock = JumpingClock()
+    api.limits = RateLimits(clock=clock)
+    async with bot_on(api, ["word " * 2500], pace=clock.pace(), clock=fast_clock()):
         api.order(Refuse(404, "Not Found: method not found"), "sendRichMessage", times=None)
         api.person_says("go on", chat_id=42)
         await api.messages(42, 4, timeout=60)

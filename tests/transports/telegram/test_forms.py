@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from standins.bot_api import BotApi, LoseAnswer, MessageShown, Refuse
 from standins.bot_api.personal import PersonalShown
+from standins.clocks import fast_clock
 from standins.payments import Till, cashier
 
 from botservice import Attachment, Button, Tool, ToolCall
@@ -225,7 +226,7 @@ async def test_more_than_ten_pictures_are_two_albums(api: BotApi, bot_on: Any) -
 
 
 async def test_an_album_whose_answer_was_lost_comes_once_more_and_no_more(api: BotApi, bot_on: Any) -> None:
-    async with bot_on(api, [ToolCall("1", "draw", {}), "next"], tools=[pictures(2)]):
+    async with bot_on(api, [ToolCall("1", "draw", {}), "next"], tools=[pictures(2)], clock=fast_clock()):
         api.order(LoseAnswer(), "sendMediaGroup")
         api.person_says("draw", chat_id=42)
         await api.messages(42, 4)

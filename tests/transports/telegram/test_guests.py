@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from standins.bot_api import BotApi, Hang, Person, Refuse, flood
 from standins.bot_api.guests import GuestQuery
+from standins.clocks import fast_clock
 from standins.models import Typist
 
 from botservice import Storage, ToolCall, tool
@@ -39,7 +40,7 @@ async def stored(storage: Storage) -> list[tuple[str, str, bool]]:
 
 async def asked(api: BotApi, text: str, **how: Any) -> GuestQuery:
     """Call the bot, once it has said that it takes guests: until then, Telegram tells it nothing of them."""
-    await api.until(lambda: api.webhooks.url or api.calls("getUpdates"))
+    await api.until(lambda: api.updates.allowed)
     return api.guest_is_asked(text, **how)
 
 
@@ -84,7 +85,7 @@ async def test_a_stub_is_in_the_language_of_whoever_asks(api: BotApi, bot_on, ty
 
 async def test_nobody_is_answered_unless_the_owner_wants_guests(api: BotApi, bot_on) -> None:
     async with bot_on(api):
-        await api.until(lambda: api.calls("getUpdates"))
+        await api.until(lambda: api.updates.allowed)
         assert "guest_message" not in api.calls("getUpdates")[0].params["allowed_updates"]
         api.updates.allow(["message", "guest_message"])
         query = await asked(api, "hello?", user=ADA)
@@ -221,7 +222,7 @@ async def test_formatting_that_is_refused_leaves_plain_text(api: BotApi, bot_on)
 
 async def test_a_flood_is_waited_out(api: BotApi, bot_on, typist: Typist) -> None:
     api.order(flood(1), "editMessageText")
-    async with bot_on(api, typist, guests=True, tempo=AT_ONCE):
+    async with bot_on(api, typist, guests=True, tempo=AT_ONCE, clock=fast_clock()):
         query = await asked(api, "x", user=ADA)
         await api.guest_shows(query, STUB)
         typist.write("done")

@@ -18,6 +18,7 @@ from standins.bot_api import (
     random_token,
     server_error,
 )
+from standins.clocks import fast_clock
 
 from botservice import AgentContext, Storage
 from botservice.errors import SettingsError, StorageUnavailable
@@ -342,7 +343,7 @@ async def test_a_start_that_hangs_does_not_hold_the_service_up(api: BotApi, bot_
 async def test_no_token_and_no_text_reaches_the_log(api: BotApi, bot_on, caplog) -> None:
     caplog.set_level(logging.INFO)
     api.order(server_error(500), "sendMessage", times=2)
-    async with bot_on(api):
+    async with bot_on(api, clock=fast_clock()):
         api.person_says("my secret thoughts", chat_id=42)
         await api.message(42)
     ours = "\n".join(

@@ -1,10 +1,10 @@
 """What people write, send, quote and forward reaches the agent; in groups, who said it and whether the bot is meant."""
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 from standins.bot_api import BotApi, Person, Refuse, server_error
+from standins.clocks import LastingMinute
 
 from botservice import AgentContext, Storage
 from botservice.commands.standard import standard_commands
@@ -101,15 +101,14 @@ async def test_a_photo_is_seen_by_the_model_in_its_largest_size(api: BotApi, bot
 
 
 @pytest.mark.parametrize("webhook", [False, True])
-async def test_an_album_is_one_turn(
-    api: BotApi, bot_on, sqlite_storage: Storage, webhook: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in ("records", "work.context_work"):  # a busy machine may need a second for a part
-        monkeypatch.setattr(f"botservice.turns.{module}.GATHERING", timedelta(seconds=5))
-    async with bot_on(api, lambda prompt: f"seen {len(api.calls('getFile'))}", webhook=webhook):
-        await api.until(lambda: api.webhooks.url if webhook else api.calls("getUpdates"))
+async def test_an_album_is_one_turn(api: BotApi, bot_on, sqlite_storage: Storage, webhook: bool) -> None:
+    clock = LastingMinute()
+    async with bot_on(api, lambda _: f"seen {len(api.calls('getFile'))}", webhook=webhook, clock=clock):
+        await api.until(lambda: api.updates.allowed)
         api.person_sends_album([PNG, PNG + b"2", PNG + b"3"], chat_id=42, caption="all")
         api.person_says("and then?", chat_id=42)
+        await api.all_taken()
+        clock.pass_(seconds=2)
         await api.messages(42, 2)
     assert api.visible_texts(42) == ["seen 3", "seen 3"]
     kept = [message for message in await history(sqlite_storage) if message.role == "user"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from standins.bot_api import BotApi, MessageShown, Refuse, server_error
+from standins.clocks import fast_clock
 
 from botservice import Attachment, Button, ButtonStyle, Storage, Tool, ToolCall
 from botservice.storage.tables.forms import refused_forms
@@ -85,7 +86,7 @@ async def test_a_server_that_fails_at_rich_messages_alone_holds_no_answer_back(
     api: BotApi, bot_on: Any, sqlite_storage: Storage, status: int
 ) -> None:
     api.order(server_error(status, html=True), "sendRichMessage", times=None)
-    async with bot_on(api, lambda _: TABLE):
+    async with bot_on(api, lambda _: TABLE, clock=fast_clock()):
         api.person_says("prices?", chat_id=42)
         await api.message(42, "Tea", timeout=30)
     assert await kept(sqlite_storage) == [], "a server in trouble has not refused a form"
@@ -95,7 +96,7 @@ async def test_a_token_that_is_refused_for_a_while_leaves_rich_messages_on(
     api: BotApi, bot_on: Any, sqlite_storage: Storage
 ) -> None:
     api.order(Refuse(401, "Unauthorized"), "sendRichMessage")
-    async with bot_on(api, lambda _: TABLE):
+    async with bot_on(api, lambda _: TABLE, clock=fast_clock()):
         api.person_says("prices?", chat_id=42)
         assert (await api.message(42, "Tea", timeout=30)).kind == "rich_message"
     assert await kept(sqlite_storage) == []

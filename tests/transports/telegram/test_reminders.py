@@ -1,6 +1,7 @@
 """Reminders where Telegram shows them: in the chat and the topic that they are for."""
 
 from standins.bot_api import BotApi
+from standins.clocks import fast_clock
 
 from botservice import ToolCall
 from botservice.tools.reminding import REMINDER_TOOLS
@@ -20,7 +21,7 @@ def script(prompt):
 async def test_a_reminder_comes_in_the_topic_in_which_it_was_asked_for(api: BotApi, bot_on) -> None:
     api.add_group(GROUP, is_forum=True)
     topic = api.add_topic(GROUP, "Tea")
-    async with bot_on(api, script, tools=REMINDER_TOOLS):
+    async with bot_on(api, script, tools=REMINDER_TOOLS, clock=fast_clock()):
         api.person_says(f"@{api.username} tea", chat_id=GROUP, thread_id=topic, user=1001)
         shown = await api.message(GROUP, "⏰ Tea is ready")
     assert shown.thread_id == topic

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from standins.bot_api import BotApi, LoseAnswer, RateLimits, Refuse
+from standins.clocks import JumpingClock, fast_clock
 
 from botservice import Storage
-from transports.pacing import Pace
 from transports.telegram.outgoing.drafts import Tempo
 from transports.telegram.outgoing.rich import as_rich
 
@@ -88,8 +88,9 @@ async def test_a_part_whose_answer_was_lost_is_the_only_one_that_comes_twice(api
 
 
 async def test_rich_messages_keep_to_the_published_limits(api: BotApi, bot_on: Any) -> None:
-    api.limits = RateLimits(second=0.3)
-    async with bot_on(api, lambda _: TABLE, pace=Pace()):
+    clock = JumpingClock()
+    api.limits = RateLimits(clock=clock)
+    async with bot_on(api, lambda _: TABLE, pace=clock.pace(), clock=fast_clock()):
         for number in range(4):
             api.person_says(f"prices {number}?", chat_id=42)
         await api.messages(42, 4, timeout=60)
