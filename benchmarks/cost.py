@@ -20,8 +20,8 @@ Each figure is the median of the rounds. Bytes are what the turns added to the d
 With --postgres (a server of its own) or --url each line comes once by SQLite and once by Postgres.
 
 --transport measures from the platform's delivery, by webhook, until its method for sending was called and answered; the
-platform is a process of its own. --load has so many chats ask at once. --process prints what the process takes: memory,
-starts, bytes.
+platform is a process of its own. --load has so many chats ask at once; a turn's time counts from that moment, or from
+the end of the turn before. --process prints what the process takes: memory, starts, bytes.
 """
 
 import argparse
@@ -151,10 +151,9 @@ class Measuring:
             await own[0](0)
             bare = await Bare.of_last_turn(client, self._base_url)
             loads = {"bare": [bare.at_once] * options.load, "bare, streamed": [bare.streamed] * options.load, **loads}
-            for turns in loads.values():
-                await put_under_load(turns, 1)
             for _ in range(options.rounds):
                 for name, turns in loads.items():
+                    await put_under_load(turns, 1)  # some connections were closed while the others asked
                     found.setdefault(name, []).append(await put_under_load(turns, options.turns))
         show_loads(found)
 
