@@ -1,7 +1,6 @@
 """Words that look alike, by the pairs of letters that they share: typos, inflections, parts of compounds."""
 
 import unicodedata
-from collections.abc import Collection
 from itertools import islice
 from typing import Final
 
@@ -77,13 +76,12 @@ class GramIndex:
         pairs = sum(each.grams.nbytes + each.owners.nbytes for each in (self._pairs, self._newest))
         return self._numbers.nbytes + self._lengths.nbytes + pairs
 
-    def extend(self, words: Collection[str]) -> None:
-        """Take in what words has grown by since the last call."""
+    def extend(self, words: dict[str, int]) -> None:
+        """Take in what words has grown by since the last call; its values are not looked at."""
         if len(words) == self._seen:
             return
-        new = {
-            number: word for number, word in enumerate(islice(words, self._seen, None), self._seen) if _is_fuzzy(word)
-        }
+        newest_first = islice(reversed(words), len(words) - self._seen)  # not through all that is known already
+        new = {number: word for number, word in enumerate(list(newest_first)[::-1], self._seen) if _is_fuzzy(word)}
         self._seen = len(words)
         if not new:
             return
