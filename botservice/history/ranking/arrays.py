@@ -1,11 +1,13 @@
-"""Finding equal numbers, without keeping other threads waiting."""
+"""Finding equal and largest numbers, without keeping other threads waiting."""
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Number = TypeVar("Number", bound=np.generic)
+
+_PARTS: Final = 16
 
 
 def each_once(values: NDArray[Number]) -> NDArray[Number]:
@@ -28,6 +30,22 @@ def first_of_each(values: NDArray[Number]) -> NDArray[np.int64]:
     """Return where each of values stands first, in the order of values."""
     order = np.argsort(values, kind="stable")
     return order[_differs(values[order])]
+
+
+def look_up(ordered: NDArray[Number], values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return where each of values would stand in ordered, which is not empty, and whether it is there."""
+    places = np.minimum(ordered.searchsorted(values.astype(ordered.dtype)), len(ordered) - 1)
+    return places, ordered[places] == values
+
+
+def largest(values: NDArray[np.float32], place: int) -> float:
+    """Return the value at a place, from 1, where the largest comes first; there are as many."""
+    # Partitioning takes long over many equal values: first those that are as large as the largest of the parts.
+    size = len(values) // _PARTS
+    if size >= place:
+        tops = values[: size * _PARTS].reshape(_PARTS, size).max(axis=0)
+        values = values[values >= np.float32(largest(tops, place))]
+    return float(np.partition(values, len(values) - place)[len(values) - place])
 
 
 def _differs(ordered: NDArray[Number]) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import largest
 from botservice.history.ranking.context import with_those_around
 from botservice.history.ranking.evidence import MAX_WORDS, NOWHERE, Chat, Scores, count_having, rarity
 from botservice.history.ranking.query import Query
@@ -15,7 +16,6 @@ from botservice.history.ranking.words.forms import form_keys, related_keys
 
 Positions = NDArray[np.int64]
 
-_PART: Final = 256
 _LEAST: Final = float(np.finfo(np.float32).tiny)
 
 
@@ -46,7 +46,7 @@ class FoundWord:
     others: Positions
 
 
-def want_words(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int32] = NOWHERE) -> list[WantedWord]:
+def want_words(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int64] = NOWHERE) -> list[WantedWord]:
     """Return what to ask for; chat is the newest part of the chat, whose words tell what a misspelt one may be.
 
     Args:
@@ -64,7 +64,7 @@ def want_words(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.in
     return wanted
 
 
-def _worth(chat: Chat, word: str, query: Query, hidden: NDArray[np.int32]) -> float:
+def _worth(chat: Chat, word: str, query: Query, hidden: NDArray[np.int64]) -> float:
     having = count_having(chat, chat.vocabulary.having(form_keys(word, query.spoken)), hidden)
     return rarity(max(len(chat.columns), having), having)
 
@@ -118,18 +118,7 @@ def _scaled(scores: Scores) -> Scores:
 
 def _best(score: Scores, most: int) -> Positions:
     """Return the positions of the best scores above 0, at most so many; the newer of equals."""
-    # Most scores are 0 or equal, which partitioning takes long over: first the parts that have the best ones.
-    parts = np.zeros(-(-len(score) // _PART) * _PART, np.float32)
-    parts[: len(score)] = score
-    tops = parts.reshape(-1, _PART).max(axis=1)
-    least = max(_largest(tops, most), _LEAST)
-    near = np.flatnonzero(np.repeat(tops >= least, _PART))
-    least = max(_largest(parts[near], most), _LEAST)
+    least = max(largest(score, min(most, len(score))), _LEAST)
     above, equal = np.flatnonzero(score > least), np.flatnonzero(score == least)
     newest: Positions = np.concatenate([equal[max(0, len(equal) - (most - len(above))) :], above])
     return newest
-
-
-def _largest(values: Scores, place: int) -> float:
-    """Return the value at a place, from 1, where the largest comes first; 0 where there are fewer."""
-    return float(np.partition(values, len(values) - place)[len(values) - place]) if len(values) >= place else 0.0

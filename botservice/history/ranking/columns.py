@@ -5,6 +5,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.weights import Weights
+
+_TALK_SECONDS: Final = 6 * 3600
 _KINDS: Final = {
     "id": np.int64,
     "position": np.int32,
@@ -19,6 +22,7 @@ _KINDS: Final = {
     "said": np.int64,
     "source": np.int64,
 }
+_WORKED_OUT: Final = {"standing": np.float32, "is_linked": np.bool_, "onward": np.float32, "before": np.float64}
 _FIRST_ROOM: Final = 16
 
 
@@ -53,13 +57,15 @@ class Rows(NamedTuple):
 class Columns:
     """Rows in conversation order. A row's position never changes; a removed one stays as a gap.
 
-    Attributes:
-        follows: Of a part of a conversation, whether each row but the first came right after the one before it.
+    What scoring takes of a row for every question is worked out when it comes: "standing", what it is worth by itself;
+    "is_linked", whether it follows the row before in one talk; "onward" and "before", what of a word and of a score
+    reaches it from there.
     """
 
-    def __init__(self) -> None:
-        self.follows: NDArray[np.bool_] | None = None
-        self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(_FIRST_ROOM, kind) for name, kind in _KINDS.items()}
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        kinds = {**_KINDS, **_WORKED_OUT}
+        self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(_FIRST_ROOM, kind) for name, kind in kinds.items()}
         self._alive = np.zeros(_FIRST_ROOM, np.bool_)
         self._size = 0
 
@@ -71,14 +77,6 @@ class Columns:
         """Estimated bytes."""
         return self._alive.nbytes + sum(array.nbytes for array in self._arrays.values())
 
-    def part(self, places: NDArray[np.int64]) -> "Columns":
-        """Return some rows, ascending, as columns of their own."""
-        found = Columns()
-        found._arrays = {name: array[places] for name, array in self._arrays.items()}
-        found._alive, found._size = self._alive[places], len(places)
-        found.follows = np.diff(places) == 1
-        return found
-
     def extend(self, rows: Rows) -> None:
         """Append rows."""
         end = self._size + len(rows.id)
@@ -86,15 +84,29 @@ class Columns:
             room = max(end, self._size + self._size // 2)
             self._arrays = {name: np.resize(array, room) for name, array in self._arrays.items()}
             self._alive = np.resize(self._alive, room)
-        for array, values in zip(self._arrays.values(), rows, strict=True):
-            array[self._size : end] = values
+        for name, values in zip(_KINDS, rows, strict=True):
+            self._arrays[name][self._size : end] = values
         self._alive[self._size : end] = True
-        self._size = end
+        self._size, first = end, self._size
+        self._work_out(first, end)
 
     def put(self, position: int, row: Rows) -> None:
         """Write one row over another."""
-        for array, values in zip(self._arrays.values(), row, strict=True):
-            array[position : position + 1] = values
+        for name, values in zip(_KINDS, row, strict=True):
+            self._arrays[name][position : position + 1] = values
+        self._work_out(position, min(position + 2, self._size))
+
+    def _work_out(self, first: int, end: int) -> None:
+        arrays, weights = self._arrays, self._weights
+        standing = np.ones(end - first, np.float32)
+        standing += weights.user * arrays["is_user"][first:end]
+        standing -= weights.question * arrays["is_question"][first:end]
+        arrays["standing"][first:end] = standing
+        first = max(first, 1)
+        times, after_question = arrays["time"][first - 1 : end], arrays["is_question"][first - 1 : end - 1]
+        is_linked = arrays["is_linked"][first:end] = np.abs(times[1:] - times[:-1]) < _TALK_SECONDS
+        arrays["onward"][first:end] = is_linked * np.where(after_question, weights.onward_from_question, weights.onward)
+        arrays["before"][first:end] = is_linked * (weights.previous + weights.after_question * after_question)
 
     def remove(self, positions: NDArray[np.int32]) -> None:
         """Mark rows as removed."""
@@ -109,3 +121,26 @@ class Columns:
     def is_alive(self) -> NDArray[np.bool_]:
         """Whether each row is still there."""
         return self._alive[: self._size]
+
+    def part(self, places: NDArray[np.int64]) -> "Part":
+        """Return some rows, ascending, as columns of their own."""
+        return Part(self, places)
+
+
+class Part(Columns):
+    """Some rows, each linked with those before it that came right before it."""
+
+    def __init__(self, whole: Columns, places: NDArray[np.int64]) -> None:
+        self._whole, self._places = whole, places
+        self._size = len(places)
+        self._follows = np.concatenate([[False], np.diff(places) == 1])
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return one field of all rows."""
+        found = self._whole.column(name)[self._places]
+        return found * self._follows if name in ("is_linked", "onward", "before") else found
+
+    @property
+    def is_alive(self) -> NDArray[np.bool_]:
+        """Whether each row is still there."""
+        return self._whole.is_alive[self._places]

@@ -19,7 +19,7 @@ from botservice.history.ranking.words.forms import form_keys, related_keys
 Scores = NDArray[np.float32]
 
 MAX_WORDS: Final = 16
-NOWHERE: Final = np.zeros(0, np.int32)
+NOWHERE: Final = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Evidence:
     """
 
     gain: float
-    places: NDArray[np.int32]
+    places: NDArray[np.int64]
     strength: Scores
 
 
@@ -68,23 +68,24 @@ def rarity(messages: int, having: int) -> float:
     return math.log(1 + (messages - having + 0.5) / (having + 0.5))
 
 
-def find_evidence(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int32] = NOWHERE) -> list[Evidence]:
+def find_evidence(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int64] = NOWHERE) -> list[Evidence]:
     """Return the evidence of each word of a question that the chat knows in some form.
 
     Args:
         hidden: Positions of messages that are none: the question's own, where it is stored already.
     """
-    average = float(chat.columns.column("length").mean()) or 1.0
+    lengths = chat.columns.column("length")
+    norms = np.asarray(weights.k1 * (1 - weights.b + weights.b * lengths / (float(lengths.mean()) or 1.0)), np.float32)
     found = []
     for word, weight in _telling(chat, query, hidden):
         share = weight * (weights.name_in_text if chat.people.named(word) else 1)
-        evidence = _of_word(chat, word, query.spoken, share, average, weights, hidden)
+        evidence = _of_word(chat, word, query.spoken, share, norms, weights, hidden)
         if evidence is not None:
             found.append(evidence)
     return found
 
 
-def _telling(chat: Chat, query: Query, hidden: NDArray[np.int32]) -> list[tuple[str, float]]:
+def _telling(chat: Chat, query: Query, hidden: NDArray[np.int64]) -> list[tuple[str, float]]:
     """Return the words of a question with their weights; of a very long one only those that tell most here."""
     words = list(query.words.items())
     if len(words) <= MAX_WORDS:
@@ -97,7 +98,7 @@ def _telling(chat: Chat, query: Query, hidden: NDArray[np.int32]) -> list[tuple[
     return [words[place] for place in sorted(best)]
 
 
-def count_having(chat: Chat, forms: Collection[int], hidden: NDArray[np.int32]) -> int:
+def count_having(chat: Chat, forms: Collection[int], hidden: NDArray[np.int64]) -> int:
     """Return how often messages have one of forms, hidden ones left out."""
     if not len(hidden):
         return sum(map(chat.postings.count, forms))
@@ -109,69 +110,60 @@ def _of_word(
     word: str,
     spoken: tuple[int, ...],
     share: float,
-    average: float,
+    norms: Scores,
     weights: Weights,
-    hidden: NDArray[np.int32],
+    hidden: NDArray[np.int64],
 ) -> Evidence | None:
-    keys, other_keys = form_keys(word, spoken), related_keys(word, spoken)
-    forms = chat.vocabulary.having(keys)
-    alike = [(number, likeness) for number, likeness in chat.vocabulary.alike(word) if number not in forms]
+    other_keys = related_keys(word, spoken)
+    forms = chat.vocabulary.having(form_keys(word, spoken))
     related = chat.vocabulary.having(other_keys) - forms
-    places = _places(chat, {*forms, *related, *(number for number, _ in alike)}, hidden)
+    alike = [(number, likeness**2) for number, likeness in chat.vocabulary.alike(word) if number not in forms]
+    counted = _counted(chat, word, forms, weights)
+    has_alike, has_related = _greatest(chat, alike[::-1]), _greatest(chat, [(number, 1.0) for number in related])
+    is_there = counted > 0
+    for has_other in (has_alike, has_related):
+        if has_other is not None:
+            is_there |= has_other > 0
+    is_there[hidden] = False
+    (places,) = is_there.nonzero()
     if not len(places):
         return None
-    strength = _counted(chat, word, forms, places, average, weights)
-    has_related = _greatest(chat, [(number, 1.0) for number in related], places)
-    having, having_related = int(np.count_nonzero(strength)), int(np.count_nonzero(has_related))
+    strength = counted[places]
+    strength = strength * (weights.k1 + 1) / (strength + norms[places])
+    size, having, having_related = len(norms), int(np.count_nonzero(strength)), 0
+    if has_related is not None:
+        has_related = has_related[places]
+        having_related = int(np.count_nonzero(has_related))
     frequency = having or having_related or len(places)
-    size = len(chat.columns)
     if chat.census is not None:
-        size, frequency = (
-            chat.census.size,
-            chat.census.having.get(word) or chat.census.having_others.get(word) or frequency,
-        )
-        having_related = chat.census.having_others.get(word) or having_related
+        size, having_related = chat.census.size, chat.census.having_others.get(word) or having_related
+        frequency = chat.census.having.get(word) or chat.census.having_others.get(word) or frequency
     worth = rarity(size, frequency)
-    if alike:
+    if has_alike is not None:
         # A word that neither the chat nor a list has is probably misspelt: what it looks like stands for it.
         share_alike = weights.alike if having or other_keys else weights.misspelt
-        np.maximum(strength, share_alike * _greatest(chat, alike, places), out=strength)
-    if related:
+        np.maximum(strength, share_alike * has_alike[places], out=strength)
+    if has_related is not None:
         share_related = weights.related * min(1.0, rarity(size, having_related) / worth)
         np.maximum(strength, share_related * has_related, out=strength)
     return Evidence(share * worth, places, strength)
 
 
-def _places(chat: Chat, words: set[int], hidden: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the positions of messages that have one of words, ascending, hidden ones left out."""
-    if not words:
-        return NOWHERE
-    has_any = np.zeros(len(chat.columns), np.bool_)
-    for word in words:
-        has_any[chat.postings.get(word)[0]] = True
-    has_any[hidden] = False
-    return np.flatnonzero(has_any).astype(np.int32)
-
-
-def _counted(
-    chat: Chat, word: str, forms: set[int], places: NDArray[np.int32], average: float, weights: Weights
-) -> Scores:
-    """Return BM25 without rarity for a word and its inflections together, at places."""
+def _counted(chat: Chat, word: str, forms: set[int], weights: Weights) -> Scores:
+    """Return how often each message has a word, its inflections a little less."""
     same = chat.vocabulary.find(word)
-    strength = np.zeros(len(chat.columns), np.float32)
+    found = np.zeros(len(chat.columns), np.float32)
     for form in sorted(forms):
-        having, counts = chat.postings.get(form)
-        strength[having] += counts if form == same else weights.inflected * counts
-    lengths, strength = chat.columns.column("length")[places], strength[places]
-    norm = weights.k1 * (1 - weights.b + weights.b * lengths / average)
-    return np.asarray(strength * (weights.k1 + 1) / (strength + norm), np.float32)
+        where, counts = chat.postings.get(form)
+        found[where] += counts if form == same else weights.inflected * counts
+    return found
 
 
-def _greatest(chat: Chat, words: list[tuple[int, float]], places: NDArray[np.int32]) -> Scores:
-    """Return for each of places the square of the greatest likeness that a word there has; 0 without any."""
-    greatest = np.zeros(len(chat.columns) if words else 0, np.float32)
-    for number, likeness in words:
-        having, _ = chat.postings.get(number)
-        greatest[having] = np.maximum(greatest[having], likeness**2)
-    found: Scores = greatest[places] if words else greatest
+def _greatest(chat: Chat, words: list[tuple[int, float]]) -> Scores | None:
+    """Return the greatest value of the words that each message has, which come in the order of their values."""
+    if not words:
+        return None
+    found = np.zeros(len(chat.columns), np.float32)
+    for number, value in words:
+        found[chat.postings.get(number)[0]] = value
     return found

@@ -53,7 +53,7 @@ class SearchIndex:
     def __init__(self, weights: Weights = DEFAULT) -> None:
         self._weights = weights
         self._positions: dict[int, int] = {}
-        self._columns = Columns()
+        self._columns = Columns(weights)
         self._vocabulary = Vocabulary()
         self._postings = Postings()
         self._people = People()
@@ -231,8 +231,8 @@ class SearchIndex:
         """Return the positions of messages; unknown ids are ignored."""
         return self._columns.column("position")[self._places_of(ids)].astype(np.int64)
 
-    def _places_of(self, ids: Collection[int]) -> NDArray[np.int32]:
-        return np.array([self._positions[number] for number in ids if number in self._positions], np.int32)
+    def _places_of(self, ids: Collection[int]) -> NDArray[np.int64]:
+        return np.array([self._positions[number] for number in ids if number in self._positions], np.int64)
 
     def positions_of(self, keys: Collection[str]) -> NDArray[np.int64]:
         """Return the positions of the messages that have a word known under one of keys."""

@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import look_up
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.evidence import Evidence, Scores
 from botservice.history.ranking.weights import Weights
@@ -34,7 +35,7 @@ def renew(score: Scores, evidence: list[Evidence], pool: NDArray[np.int64], colu
 def _says_anew(places: NDArray[np.int64], evidence: list[Evidence], columns: Columns, weights: Weights) -> _Pairs:
     """Return for each pair whether the second has all that the first, which answers well, has of the question."""
     gains = np.array([part.gain for part in evidence], np.float32)[:, None]
-    has = _having(evidence, places, len(columns))
+    has = _having(evidence, places)
     own = (gains * has).sum(axis=0)
     is_statement = ~columns.column("is_question")[places]
     speaker = columns.column("author")[places] * 2 + columns.column("is_user")[places]
@@ -45,12 +46,10 @@ def _says_anew(places: NDArray[np.int64], evidence: list[Evidence], columns: Col
     return pairs
 
 
-def _having(evidence: list[Evidence], places: NDArray[np.int64], size: int) -> Scores:
+def _having(evidence: list[Evidence], places: NDArray[np.int64]) -> Scores:
     """Return which words (rows) the messages at places (columns) have: 1 or 0."""
     has = np.zeros((len(evidence), len(places)), np.float32)
-    strength = np.zeros(size, np.float32)
-    for row, part in enumerate(evidence):
-        strength[part.places] = part.strength
-        np.greater_equal(strength[places], _LEAST_STRENGTH, out=has[row])
-        strength[part.places] = 0
+    for row, part in zip(has, evidence, strict=True):
+        where, is_there = look_up(part.places, places)
+        row[:] = is_there & (part.strength[where] >= _LEAST_STRENGTH)
     return has

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import first_of_each
+from botservice.history.ranking.arrays import largest, look_up
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.context import Talk, with_those_around
 from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence
@@ -22,6 +22,7 @@ _MOST_RENEWED: Final = 160  # with those that equal the last: each is compared w
 _LEAST_SPREAD: Final = 1e-6
 _MANY: Final = 4_000  # messages: of fewer, looking at all takes no longer
 _FEW: Final = 2  # one in so many
+_CELLS: Final = 1 << 16  # numbers that are worked on at once: what stays in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ class Request:
 
     query: Query
     asker: Author | None
-    hidden: NDArray[np.int32]
-    shown: NDArray[np.int32]
+    hidden: NDArray[np.int64]
+    shown: NDArray[np.int64]
     fingerprint: int
     dense: Scores | None
     said_within: tuple[float, float] | None = None
@@ -53,59 +54,77 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     named: set[int] = set().union(*(chat.people.named(word) for word in query.words))
     evidence = find_evidence(chat, query, weights, request.hidden)
     if not (named or query.spans or request.dense is not None):  # these speak for messages without any of the words
-        chat, request, evidence = _narrowed(chat, request, evidence, weights)
-        columns = chat.columns
+        places = _choose_places(chat, request, evidence, weights)
+        if places is not None:
+            if not len(places):
+                return []
+            chat, request, evidence = _narrowed(chat, request, evidence, places)
+            columns = chat.columns
     score = _by_content(chat, request, evidence, weights) * _boost(chat, query, named, request.asker, weights)
     if query.spans:
         near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0)
         score = score * (1 + weights.date * near) + weights.date_alone * near
     if named:
-        score += weights.author_alone * np.isin(columns.column("author"), list(named))
-    repeats = columns.column("text") == request.fingerprint
+        score += weights.author_alone * _is_of(columns, named)
+    (repeats,) = (columns.column("text") == request.fingerprint).nonzero()
     score[repeats] += float(score.max(initial=0)) + 1
-    is_hit = (score > 0) & columns.is_alive
-    is_hit[request.hidden] = False
-    is_hit[request.shown] = False
+    score[~columns.is_alive] = 0
+    score[request.hidden] = 0
+    score[request.shown] = 0
     if request.said_within is not None:
         since, until = request.said_within
-        is_hit &= (columns.column("time") >= since) & (columns.column("time") < until)
-    found = np.flatnonzero(is_hit)
-    pool = _top(score, found, max(_POOL * k, _MOST_RENEWED))
-    renew(score, evidence, _top(score, pool, max(k, _RENEWED), most=_MOST_RENEWED), columns, weights)
-    best = _best(score, pool, found, columns, k)
+        times = columns.column("time")
+        score[(times < since) | (times >= until)] = 0
+    pool = _top(score, max(_POOL * k, _MOST_RENEWED))
+    renew(score, evidence, pool[_top(score[pool], max(k, _RENEWED), most=_MOST_RENEWED)], columns, weights)
+    best = _best(score, pool, columns, k)
     falling = np.minimum.accumulate(score[best])  # what was said again scores no more than what stands before it
     return _each_once(columns, best, falling) if request.is_each_once else _with_ids(columns, best, falling)
 
 
-def _narrowed(
+def _choose_places(
     chat: Chat, request: Request, evidence: list[Evidence], weights: Weights
-) -> tuple[Chat, Request, list[Evidence]]:
-    """Return all this for the messages within reach of a word alone, if they are few of many: others are not found."""
+) -> NDArray[np.int64] | None:
+    """Return the messages within reach of a word, if they are few of many; None for all. Others are not found."""
     size, reach = len(chat.columns), weights.reach
     count = sum(len(part.places) for part in evidence)
     if size < _MANY or count * (2 * reach + 1) * _FEW > size:
-        return chat, request, evidence
-    repeats = np.flatnonzero(chat.columns.column("text") == request.fingerprint)
-    places = with_those_around(np.concatenate([repeats, *(part.places for part in evidence)]), size, reach)
+        return None
+    (repeats,) = (chat.columns.column("text") == request.fingerprint).nonzero()
+    return with_those_around(np.concatenate([repeats, *(part.places for part in evidence)]), size, reach)
 
-    def within(some: NDArray[np.int32]) -> NDArray[np.int32]:
-        return np.flatnonzero(np.isin(places, some)).astype(np.int32)
+
+def _narrowed(
+    chat: Chat, request: Request, evidence: list[Evidence], places: NDArray[np.int64]
+) -> tuple[Chat, Request, list[Evidence]]:
+    """Return all this for the messages at places alone."""
+
+    def within(some: NDArray[np.int64]) -> NDArray[np.int64]:
+        where, is_there = look_up(places, some)
+        return where[is_there]
 
     return (
         replace(chat, columns=chat.columns.part(places)),
         replace(request, hidden=within(request.hidden), shown=within(request.shown)),
-        [replace(part, places=np.searchsorted(places, part.places).astype(np.int32)) for part in evidence],
+        [replace(part, places=places.searchsorted(part.places)) for part in evidence],
     )
 
 
 def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights: Weights) -> Scores:
     """Return what each message and the talk around it have of a question's words and of its meaning."""
-    own = np.zeros(len(chat.columns), np.float32)
-    for part in evidence:
-        own[part.places] += part.gain * part.strength
-    own = _scaled(own)
-    talk = Talk(chat.columns, weights)
-    around = _scaled(talk.around(evidence))
+    talk, size = Talk(chat.columns, weights), len(chat.columns)
+    own, around = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    at_once = max(1, _CELLS // size)
+    for first in range(0, len(evidence), at_once):
+        parts = evidence[first : first + at_once]
+        strength = np.zeros((len(parts), size), np.float32)
+        for part, row in zip(parts, strength, strict=True):
+            row[part.places] = part.strength
+        gains = np.array([[part.gain] for part in parts], np.float32)
+        for row, near in zip(gains * strength, gains * talk.near(np.minimum(strength, 1)), strict=True):
+            own += row
+            around += near
+    own, around = _scaled(own), _scaled(around)
     is_hit = (own > 0) | (around >= weights.least_around)
     gained = weights.window * around
     if request.dense is not None:
@@ -114,10 +133,11 @@ def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights:
         own += weights.dense * meaning
         gained += weights.dense_window * talk.near(meaning)
     score = own + talk.from_neighbours(own) + gained
-    return np.where(is_hit, score, 0).astype(np.float32)
+    score[~is_hit] = 0
+    return score
 
 
-def _without(hidden: NDArray[np.int32], dense: Scores) -> Scores:
+def _without(hidden: NDArray[np.int64], dense: Scores) -> Scores:
     seen = dense.copy()
     seen[hidden] = np.nan
     return seen
@@ -144,15 +164,13 @@ def _scaled(scores: Scores) -> Scores:
 
 
 def _boost(chat: Chat, query: Query, named: set[int], asker: Author | None, weights: Weights) -> Scores:
-    authors, is_user = chat.columns.column("author"), chat.columns.column("is_user")
-    boost: Scores = np.ones(len(chat.columns), np.float32)
-    boost += weights.user * is_user
-    boost -= weights.question * chat.columns.column("is_question")
+    is_user = chat.columns.column("is_user")
+    boost: Scores = chat.columns.column("standing").copy()
     if named:
-        boost += weights.author * np.isin(authors, list(named))
+        boost += weights.author * _is_of(chat.columns, named)
     elif query.is_about_speaker:
         asking = chat.people.numbers_of(asker) if asker is not None else set()
-        boost += weights.asker * (np.isin(authors, list(asking)) if asking else is_user)
+        boost += weights.asker * (_is_of(chat.columns, asking) if asking else is_user)
     elif query.is_about_listener:
         boost += weights.listener * ~is_user
     if query.asks_when:
@@ -162,17 +180,19 @@ def _boost(chat: Chat, query: Query, named: set[int], asker: Author | None, weig
     return boost
 
 
-def _best(
-    score: Scores, pool: NDArray[np.int64], found: NDArray[np.int64], columns: Columns, k: int
-) -> NDArray[np.int64]:
-    """Return the best k of found, of which pool are the best; the newer of equals first; repeats after all others."""
-    chosen = _without_repeats(score, pool, columns)
-    if len(chosen) < k and len(pool) < len(found):
-        chosen = _without_repeats(score, found, columns)
+def _is_of(columns: Columns, authors: set[int]) -> NDArray[np.bool_]:
+    """Return whether each message is of one of authors."""
+    written_by = columns.column("author")
+    is_of: NDArray[np.bool_] = np.logical_or.reduce([written_by == author for author in authors])
+    return is_of
+
+
+def _best(score: Scores, pool: NDArray[np.int64], columns: Columns, k: int) -> NDArray[np.int64]:
+    """Return the k with the best scores, pool being the best of all; the newer of equals first, repeats after all."""
+    chosen, repeats = _without_repeats(score, pool, columns, k)
     if len(chosen) < k:
-        again = found[np.isin(found, chosen, invert=True)]
-        chosen = np.concatenate([chosen, _ordered(score, again)])
-    return chosen[:k]
+        chosen, repeats = _without_repeats(score, (score > 0).nonzero()[0], columns, k)
+    return np.array([*chosen, *repeats][:k], np.int64)
 
 
 def _with_ids(columns: Columns, places: NDArray[np.int64], scores: Scores) -> list[tuple[int, float]]:
@@ -192,28 +212,28 @@ def _each_once(columns: Columns, places: NDArray[np.int64], scores: Scores) -> l
     return [(number, value) for _, number, value in kept.values()]
 
 
-def _top(score: Scores, found: NDArray[np.int64], count: int, *, most: int = 0) -> NDArray[np.int64]:
-    """Return the best count of found, the newer of equals.
+def _top(score: Scores, count: int, *, most: int = 0) -> NDArray[np.int64]:
+    """Return where the best count of scores above 0 are, the newer of equals.
 
     Args:
         most: How many of them with those that equal the last one. A chat may say the same a hundred thousand times.
     """
-    if len(found) <= count:
-        return found
-    values = score[found]
-    least = np.partition(values, len(values) - count)[len(values) - count]
-    above, equal = found[values > least], found[values == least]
-    best: NDArray[np.int64] = np.concatenate([above, equal[max(0, len(equal) - (max(count, most) - len(above))) :]])
-    return best
+    least = largest(score, count) if len(score) > count else 0.0
+    if least <= 0:
+        return (score > 0).nonzero()[0]
+    (above,), (equal,) = (score > least).nonzero(), (score == least).nonzero()
+    return np.concatenate([above, equal[max(0, len(equal) - (max(count, most) - len(above))) :]])
 
 
-def _ordered(score: Scores, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    ordered: NDArray[np.int64] = places[np.lexsort((-places, -score[places]))]
-    return ordered
-
-
-def _without_repeats(score: Scores, places: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
-    """Return places in order, of those that say the same the first one only."""
-    order = _ordered(score, places)
-    kept: NDArray[np.int64] = order[np.sort(first_of_each(columns.column("text")[order]))]
-    return kept
+def _without_repeats(score: Scores, places: NDArray[np.int64], columns: Columns, k: int) -> tuple[list[int], list[int]]:
+    """Return the best k of places, of those that say the same the first one only; and the others that stand before."""
+    order = places[np.lexsort((-places, -score[places]))]
+    seen: set[int] = set()
+    chosen: list[int] = []
+    repeats: list[int] = []
+    for place, text in zip(order.tolist(), columns.column("text")[order].tolist(), strict=True):
+        if len(chosen) == k:
+            break
+        (repeats if text in seen else chosen).append(place)
+        seen.add(text)
+    return chosen, repeats
