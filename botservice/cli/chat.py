@@ -60,7 +60,7 @@ def chat(
 
 async def _chat(settings: "Settings", app: str | None, session: str, *, has_history: bool) -> bool:
     """Chat until the input ends, and return whether it was interrupted."""
-    from transports.terminal.edited_lines import EditedLines
+    from transports.terminal.lines import EditedLines
 
     lines, screen = _terminal(has_history=has_history)
     screen.greet()
@@ -135,8 +135,7 @@ def _path_of(database_url: str) -> Path | None:
 
 def _terminal(*, has_history: bool) -> "tuple[Lines, PlainScreen | RenderedScreen]":
     """Return what reads and what shows: with a line editor and Markdown on a terminal that can do that, or plainly."""
-    from transports.terminal.edited_lines import EditedLines, history_file
-    from transports.terminal.lines import PlainLines
+    from transports.terminal.lines import EditedLines, PlainLines, history_file
     from transports.terminal.screens import PlainScreen
 
     is_typed, is_seen = sys.stdin.isatty(), sys.stdout.isatty()

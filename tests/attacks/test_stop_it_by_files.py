@@ -21,8 +21,7 @@ from botservice.reading import program, reader
 from botservice.reading.reader import PageLimits, PdfReader, TooMuchToRead
 from botservice.storage.tables.conversations import events, messages
 from botservice.turns.start.refusing import unread_text
-from transports.files.documents import Reading
-from transports.files.memory_limit import MemoryLimit
+from transports.files.documents import MemoryLimit, Reading
 from transports.files.read_cache import FileText, KeptTexts
 
 SMALL = PageLimits(cpu_seconds=1)

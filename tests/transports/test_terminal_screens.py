@@ -6,7 +6,7 @@ import stat
 import pytest
 from rich.console import Console
 
-from transports.terminal.edited_lines import EditedLines
+from transports.terminal.lines import EditedLines
 from transports.terminal.rendering import RenderedScreen, split_blocks
 
 ANSWER = """# Title

@@ -2,18 +2,24 @@
 
 import asyncio
 import codecs
+import contextlib
 import logging
+from collections import deque
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol
+from types import TracebackType
+from typing import Final, Protocol, Self
 
 from botservice.messages import Attachment, storable
 from botservice.reading.reader import TooMuchToRead
-from transports.files.attempts import Attempt
-from transports.files.memory_limit import MemoryLimit
+from botservice.storage import Storage
+from botservice.turns.start.readings import begin_reading, end_reading
 from transports.files.read_cache import FileKey, FileText, KeptTexts
 
 logger = logging.getLogger(__name__)
+
+_MAX_BYTES = 64 * 1024 * 1024
 
 MAX_TEXT_CHARACTERS = 20_000
 _READ_SECONDS = 20.0
@@ -38,6 +44,72 @@ _TEXT_ENDINGS = (
     ".swift", ".sh", ".sql", ".php", ".lua", ".r", ".tex", ".srt", ".vtt", ".diff", ".patch",
 )  # fmt: skip
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+class Attempt:
+    """The reading of one event's files, as a context manager: only the process's own end leaves it without an end."""
+
+    def __init__(self, storage: Storage | None, event_id: int) -> None:
+        self._storage = storage
+        self._event_id = event_id
+        self._may_read: bool | None = None
+
+    async def begin(self) -> bool:
+        """Return whether the event's files may be read; that they are is stored when this returns."""
+        if self._storage is None:
+            return True
+        if self._may_read is None:
+            self._may_read = await begin_reading(self._storage, self._event_id)
+        return self._may_read
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._may_read and self._storage is not None:
+            await asyncio.shield(end_reading(self._storage, self._event_id))
+
+
+class MemoryLimit:
+    """A limit of so many bytes; those who need more than is free wait, in the order of coming."""
+
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._free = max_bytes
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @contextlib.asynccontextmanager
+    async def taking(self, size_bytes: int) -> AsyncIterator[None]:
+        """Hold so many bytes while a block runs; more than there is counts as all."""
+        size = min(size_bytes, self._max_bytes)
+        if self._waiting or size > self._free:
+            await self._wait(size)
+        else:
+            self._free -= size
+        try:
+            yield
+        finally:
+            self._give_back(size)
+
+    async def _wait(self, size: int) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it was given, and nobody takes it
+                self._give_back(size)
+            raise
+
+    def _give_back(self, size: int) -> None:
+        self._free += size
+        while self._waiting and (self._waiting[0][1].done() or self._waiting[0][0] <= self._free):
+            wanted, turn = self._waiting.popleft()
+            if not turn.done():
+                self._free -= wanted
+                turn.set_result(None)
 
 
 class Transcriber(Protocol):

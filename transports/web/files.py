@@ -10,8 +10,7 @@ from botservice.messages import Attachment, InboundMessage
 from botservice.quoting import in_one_line, quote_name
 from botservice.storage import Storage
 from botservice.turns.turn import StoredEvent
-from transports.files.attempts import Attempt
-from transports.files.documents import Fetched, Reading, read_document
+from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.web.backend import Refusal
 
 MAX_FILES: Final = 10

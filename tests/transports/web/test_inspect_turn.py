@@ -19,7 +19,7 @@ from botservice.policies import parse_prices
 from botservice.storage.tables.conversations import contexts, events, turns
 from botservice.storage.tables.slack import feedback
 from botservice.telemetry import register_secret
-from transports.web.inspector.model_request import write_curl
+from transports.web.inspector.turn_page import write_curl
 
 PAGE = {"Accept": "text/html"}
 

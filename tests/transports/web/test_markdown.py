@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transports.web.outgoing.formulas import ATTRIBUTES as OF_FORMULAS
+from transports.web.outgoing.formulas import ELEMENTS as FORMULAS
+from transports.web.outgoing.formulas import show_formula
 from transports.web.outgoing.highlighting import KINDS, LANGUAGES, _lexer, highlight
 from transports.web.outgoing.markdown import render_markdown
-from transports.web.outgoing.mathematics import ATTRIBUTES as OF_FORMULAS
-from transports.web.outgoing.mathematics import ELEMENTS as FORMULAS
-from transports.web.outgoing.mathematics import show_formula
 
 _PLAIN = "p br strong em s code pre ul ol li blockquote hr a div span figure figcaption"
 TAGS = {*_PLAIN.split(), "table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "h4", "h5", "h6"}

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 from botservice.messages import Attachment
 from botservice.quoting import quote_name
 from botservice.storage import Storage
-from transports.files.attempts import Attempt
-from transports.files.documents import Fetched, Reading, read_document
+from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.read_cache import FileText
 from transports.slack.client import SlackClient
 from transports.slack.failures import SlackFailure

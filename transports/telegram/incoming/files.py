@@ -10,8 +10,7 @@ from telegram.error import BadRequest, TelegramError
 from botservice.messages import Attachment
 from botservice.quoting import quote_name
 from botservice.storage import Storage
-from transports.files.attempts import Attempt
-from transports.files.documents import Fetched, Reading, read_document
+from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.read_cache import FileText
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import field, integer

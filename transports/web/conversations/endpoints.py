@@ -3,17 +3,26 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from sqlalchemy import Connection, select
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from botservice.commands import Command
+from botservice.commands.why import explain, read_sources
+from botservice.contexts.feedback import VERDICTS
+from botservice.contexts.feedback import write_feedback as write_feedback_of
+from botservice.contexts.step_records import read_steps
+from botservice.messages import Author
 from botservice.privacy.forgetting import forget_chat
+from botservice.storage import Storage
+from botservice.storage.tables.conversations import messages
+from botservice.texts import in_language
+from botservice.turns.start.exchanges import find_attempt
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import LONGEST_SEARCH, PAGE, Listed, find_chat, find_mine, rename
-from transports.web.conversations.feedback import VERDICTS, write_feedback
-from transports.web.conversations.why import explain_answer
 from transports.web.entering.sessions import browser_of
 from transports.web.files import parse_text
+from transports.web.inbound import NAME, session_in
 from transports.web.outgoing.outbound import iso
 from transports.web.outgoing.streaming import Hub
 from transports.web.pages import HEADERS
@@ -21,6 +30,44 @@ from transports.web.requests import chat_of_fields, chat_of_request, read_fields
 
 _NO_CONVERSATION: Final = "This conversation is not there, or not any more."
 _NO_ANSWER: Final = "This answer is not there, or nothing is kept of how it was made."
+
+
+async def write_feedback(storage: Storage, chat: str, message_id: int, verdict: str | None) -> bool:
+    """Store the rating of an answer in a chat, or with None delete it; return whether there is such an answer.
+
+    Raises:
+        StorageUnavailable: it is not stored.
+    """
+    author = Author(NAME, session_in(chat))
+    is_answer = messages.c.id == message_id, messages.c.answers_turn_id.is_not(None)
+    turn_of_answer = select(messages.c.answers_turn_id).where(*is_answer)
+
+    def write(connection: Connection) -> bool:
+        in_chat = messages.c.context_id == find_chat(connection, chat)
+        turn_id = connection.execute(turn_of_answer.where(in_chat)).scalar_one_or_none()
+        return turn_id is not None and write_feedback_of(connection, turn_id, author, verdict, storage.now())
+
+    return await storage.write(write)
+
+
+class _Speaker:
+    def say(self, key: str, /, **values: object) -> str:
+        return in_language(key, None, **values)
+
+
+def explain_answer(connection: Connection, chat: str, message_id: int) -> dict[str, Any] | None:
+    """Return the explanation of an answer and the address of its turn in the inspector, or None if its turn is gone."""
+    from transports.web.outgoing.markdown import render_markdown
+
+    context_id = find_chat(connection, chat)
+    attempt = None if context_id is None else find_attempt(connection, context_id, message_id)
+    if context_id is None or attempt is None:
+        return None
+    steps = read_steps(connection, context_id, turn_ids=[attempt.turn_id])
+    sources = read_sources([each.item for each in steps])
+    text = explain(_Speaker(), attempt, sources, may_see=True, is_last=False)
+    inspected = f"/inspect/t/{attempt.turn_id}"
+    return {"text": text, "html": "".join(render_markdown(text)), "inspect": inspected}
 
 
 class Conversations:

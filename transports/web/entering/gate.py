@@ -14,10 +14,9 @@ from transports.bodies import TooLargeError, read_body
 from transports.web.backend import Refusal
 from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict, bearer_of, cookie_name
 from transports.web.entering.browsers import Browsers
-from transports.web.entering.ended_logins import EndedLogins
 from transports.web.entering.link_page import language_of
 from transports.web.entering.login_attempts import Guesses
-from transports.web.entering.sessions import browser_of, set_cookie
+from transports.web.entering.sessions import EndedLogins, browser_of, set_cookie
 from transports.web.pages import HEADERS, Pages
 
 logger = logging.getLogger(__name__)

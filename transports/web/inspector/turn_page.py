@@ -1,5 +1,7 @@
 """The page of a turn: its line of time, its steps with their prompts, its deliveries, and what can be done about it."""
 
+import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +11,14 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from botservice.agents import Agent
 from botservice.memory import MemoryItem
 from botservice.memory.readable import listed
 from botservice.memory.replay import visible
 from botservice.overview.chat_titles import ChatTitle, read_titles
 from botservice.overview.conversations import TurnRecord, read_turns
 from botservice.overview.turn_details import TurnDetails, read_details, read_said
+from botservice.telemetry import redact
 from botservice.tools.threads import run_in_thread
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting.calls import WaitingCall
@@ -22,7 +26,6 @@ from botservice.turns.waiting.records import find_of_turn
 from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number
 from transports.web.inspector.desk import NOT_THERE, Desk, refusing, show_seconds
-from transports.web.inspector.model_request import make_request, write_curl, write_json
 from transports.web.inspector.prompt_pieces import Picture, PromptPainter
 from transports.web.inspector.steps import Block, show_steps, show_text
 from transports.web.inspector.turn_lines import show_excerpt, show_state, turn_seconds
@@ -31,6 +34,8 @@ from transports.web.inspector.waterfall import draw_waterfall
 from transports.web.pages import HEADERS
 
 _OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
+
+_ELSEWHERE: Final = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +223,44 @@ def _read_notices(details: TurnDetails) -> list[str]:
         texts = [payload.get(name) for name in ("text", "markdown", "plain")]
         found += [show_text(each) for each in texts if isinstance(each, str) and each][:1]
     return found
+
+
+async def make_request(agent: Agent | None, step: MemoryItem, offered: Sequence[str]) -> dict[str, Any]:
+    """Return where a step's prompt would be sent, and what: with the tools of today that had been offered."""
+    tools = {} if agent is None else await agent.tools_now()
+    schemas = [dict(tools[name].schema) for name in offered if name in tools]
+    messages = listed(step.get_value("model_input_messages"))
+    llm = _find_llm(getattr(agent, "llm", None), step.get_value("model"))
+    preview = getattr(llm, "preview", None)
+    if preview is not None:
+        return dict(preview(messages, schemas))
+    body: dict[str, Any] = {"model": step.get_value("model") or "unknown"}
+    if schemas:
+        body["tools"] = schemas
+    return {"url": f"{_ELSEWHERE}/chat/completions", "body": {**body, "messages": messages}}
+
+
+def write_json(request: Mapping[str, Any]) -> str:
+    """Return the body of a request as JSON, without secrets."""
+    return redact(json.dumps(request["body"], indent=2, ensure_ascii=True, default=str)) + "\n"
+
+
+def write_curl(request: Mapping[str, Any]) -> str:
+    """Return a request as a command for a shell; the key comes from the environment.
+
+    The body comes by standard input, because an argument has 128 KiB at most on Linux. It is one line that begins with
+    a brace, so nothing in it ends it; and no shell sees an event of its history in it (bash(1), HISTORY EXPANSION).
+    """
+    body = redact(json.dumps(request["body"], ensure_ascii=True, default=str)).replace("!", "\\u0021")
+    return (
+        f"curl {shlex.quote(redact(str(request['url'])))} \\\n"
+        '  -H "Authorization: Bearer $OPENAI_API_KEY" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        f"  --data-binary @- <<'END'\n{body}\nEND\n"
+    )
+
+
+def _find_llm(llm: object, model: object) -> object:
+    """Return the model that answered, where several may."""
+    members = getattr(llm, "llms", ())
+    return next((each for each in members if getattr(each, "model", None) == model), members[0] if members else llm)

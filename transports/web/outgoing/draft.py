@@ -1,16 +1,18 @@
 """An answer while it is written, as blocks of HTML: a block that is complete is made once, the open one again."""
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+import re
+from typing import TYPE_CHECKING, Any, Final
 
+from botservice.messages import ToolCall
 from botservice.tools.threads import run_in_thread
+from botservice.turns.waiting.arguments import readable
 from transports.web.outgoing.sections import Sections
-from transports.web.outgoing.tool_calls import ShownCalls
-from transports.web.outgoing.unfinished import presentable
 
 if TYPE_CHECKING:
     from transports.web.outgoing.markdown import References
 
+_MOST: Final = 30  # calls; of more, the newest
 LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest
 
 # For each character that comes, so many of the open block may be formatted again: it is, as soon as enough has come for
@@ -18,6 +20,52 @@ LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest
 _WORTH: Final = 24
 _MOST_SAVED: Final = 20_000
 _INLINE: Final = 4_000  # characters that are formatted in a few milliseconds, whatever they are
+
+_FENCED: Final = re.compile(r"(?:`{3,}|~{3,})")
+_LINK: Final = re.compile(r"!?\[(?P<text>[^\[\]\n]*)(?:\]\([^)\s]*)?$")
+_HEAD: Final = re.compile(r"(?:^|\n)[ \t]*\|[^\n]*(?:\n[ \t]*\|?[ \t:|-]*)?$")
+_LAST_MARKS: Final = re.compile(r"(?:[*_~]{1,3}|`{1,2})$")
+_OPEN_FORMULA: Final = re.compile(r"\\\[(?:(?!\\\])[\s\S])*$")
+_MARKED: Final = ("**", "~~", "`")
+_LONGEST: Final = 20_000  # characters; a longer section is shown as it stands
+
+
+class ShownCalls:
+    """What a page shows of calls: the name, the arguments as people read them, without secrets, and the state.
+
+    Attributes:
+        version: Grows with every change.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._calls: list[tuple[ToolCall, dict[str, Any]]] = []
+
+    @property
+    def shown(self) -> list[dict[str, Any]]:
+        """The newest calls as JSON, in the order in which they began."""
+        return [shown for _, shown in self._calls]
+
+    def begin(self, call: ToolCall) -> None:
+        """Show a call that begins."""
+        arguments, _ = readable(call.arguments)
+        shown = {"name": call.name, "arguments": arguments, "state": "running", "said": ""}
+        self._calls = [*self._calls, (call, shown)][-_MOST:]
+        self.version += 1
+
+    def note_progress(self, call: ToolCall, text: str) -> None:
+        """Show what a call says of its work."""
+        self._change(call, said=text)
+
+    def end(self, call: ToolCall, *, is_error: bool) -> None:
+        """Show what became of a call."""
+        self._change(call, state="failed" if is_error else "done")
+
+    def _change(self, call: ToolCall, **changes: str) -> None:
+        for held, shown in self._calls:
+            if held is call:
+                shown.update(changes)
+                self.version += 1
 
 
 class Draft:
@@ -99,3 +147,34 @@ class Draft:
         blocks = [shown for each in closed if (shown := render_section(each, self._references))]
         shown = open_section if self.is_closed else presentable(open_section)
         return [*blocks, render_section(shown.strip("\n"), dict(self._references))]
+
+
+def presentable(section: str) -> str:
+    """Return an open section as it is shown: marks that are not closed yet are, and half a link is its words."""
+    if len(section) > _LONGEST or _FENCED.match(section):
+        return section
+    shown = section
+    if section.count("$$") % 2:
+        shown = shown[: shown.rindex("$$")]
+    shown = _OPEN_FORMULA.sub("", shown)
+    head = _HEAD.search(shown)
+    if head is not None and not _is_in_table(shown[: head.start()]):
+        shown = shown[: head.start()]
+    shown = _LINK.sub(r"\g<text>", shown)
+    return _with_marks_closed(shown)
+
+
+def _is_in_table(before: str) -> bool:
+    """Return whether a line that begins with a bar goes on with a table."""
+    return before.rpartition("\n")[2].lstrip().startswith("|")
+
+
+def _with_marks_closed(text: str) -> str:
+    line = text.rpartition("\n")[2]
+    if line.lstrip().startswith("    "):
+        return text
+    marks = _LAST_MARKS.search(line)
+    if marks is not None and line.count(marks[0]) % 2:
+        text, line = text[: -len(marks[0])], line[: -len(marks[0])]
+    missing = "".join(mark for mark in reversed(_MARKED) if line.count(mark) % 2)
+    return f"{text.rstrip(' ')}{missing}" if missing else text

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from transports.too_long import is_too_intricate
-from transports.web.outgoing.formulas_in_markdown import take_formulas
+from transports.web.outgoing.formulas import take_formulas
 from transports.web.outgoing.highlighting import highlight
 from transports.web.outgoing.sections import split_sections
 

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from botservice.messages import ToolCall
 from transports.web.inbound import session_in
-from transports.web.outgoing.draft import Draft
-from transports.web.outgoing.tool_calls import ShownCalls
+from transports.web.outgoing.draft import Draft, ShownCalls
 
 
 class Channel:
